@@ -1,0 +1,1 @@
+"""Keeps streaming jobs alive on kerberized Hadoop, from Apache Airflow."""
