@@ -1,0 +1,78 @@
+"""A YARN application, as the ResourceManager tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+
+class ApplicationState(StrEnum):
+    NEW = "NEW"
+    NEW_SAVING = "NEW_SAVING"
+    SUBMITTED = "SUBMITTED"
+    ACCEPTED = "ACCEPTED"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    KILLED = "KILLED"
+
+    @property
+    def terminal(self) -> bool:
+        return self in {ApplicationState.FINISHED, ApplicationState.FAILED, ApplicationState.KILLED}
+
+
+@dataclass(frozen=True)
+class Application:
+    """`succeeded` is the application's own word (finalStatus), not the state in which YARN left it.
+
+    `logs_url` is where its newest attempt's container logs are shown.
+    """
+
+    id: str
+    state: ApplicationState
+    final_status: str
+    user: str
+    tags: frozenset[str]
+    started: datetime | None
+    finished: datetime | None
+    diagnostics: str
+    logs_url: str
+
+    @property
+    def alive(self) -> bool:
+        return not self.state.terminal
+
+    @property
+    def succeeded(self) -> bool:
+        return self.final_status == "SUCCEEDED"
+
+    @property
+    def lost_its_token(self) -> bool:
+        """Whether the diagnostics name a dead delegation token as the cause."""
+        return any(sign in self.diagnostics for sign in _DEAD_TOKEN_SIGNS)
+
+    @classmethod
+    def from_json(cls, app: Mapping[str, Any]) -> Application:
+        """One `app` object of `/ws/v1/cluster/apps`. Times are 0 when the caller may not view the application."""
+        return cls(
+            id=app["id"],
+            state=ApplicationState(app["state"]),
+            final_status=app.get("finalStatus", "UNDEFINED"),
+            user=app.get("user", ""),
+            tags=frozenset(tag for tag in app.get("applicationTags", "").split(",") if tag),
+            started=_moment(app.get("startedTime", 0)),
+            finished=_moment(app.get("finishedTime", 0)),
+            diagnostics=app.get("diagnostics", "").strip(),
+            logs_url=app.get("amContainerLogs", ""),
+        )
+
+
+# SecretManager$InvalidToken's texts: "token (...) can't be found in cache", "... is expired", "has expired".
+_DEAD_TOKEN_SIGNS = ("InvalidToken", "can't be found in cache", "Token has expired")
+
+
+def _moment(millis: int) -> datetime | None:
+    return datetime.fromtimestamp(millis / 1000, UTC) if millis > 0 else None

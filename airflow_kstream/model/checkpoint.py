@@ -1,0 +1,44 @@
+"""What a Structured Streaming checkpoint on HDFS says about progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.generation import Position
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """`offsets` and `commits` map batch ids to the NameNode's time of the file; `query` is the id in `metadata`.
+
+    A checkpoint that does not exist has empty maps and no query.
+    """
+
+    path: str
+    query: str | None
+    offsets: Mapping[int, datetime] = field(default_factory=dict)
+    commits: Mapping[int, datetime] = field(default_factory=dict)
+
+    @property
+    def position(self) -> Position:
+        return Position(self.query, max(self.offsets, default=-1), max(self.commits, default=-1))
+
+    @property
+    def quiescent(self) -> bool:
+        """Whether every planned batch is committed, so that a stop redoes nothing."""
+        return self.position.offset == self.position.commit
+
+    @property
+    def last_commit(self) -> datetime | None:
+        return max(self.commits.values(), default=None)
+
+    @property
+    def last_move(self) -> datetime | None:
+        return max((*self.offsets.values(), *self.commits.values()), default=None)
+
+    def durations(self) -> tuple[timedelta, ...]:
+        """How long the batches that both logs still list took, oldest first."""
+        both = sorted(self.offsets.keys() & self.commits.keys())
+        return tuple(self.commits[batch] - self.offsets[batch] for batch in both)

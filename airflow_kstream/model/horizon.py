@@ -1,0 +1,41 @@
+"""The moment at which a generation's credentials stop serving it, and the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class HorizonReason(StrEnum):
+    TOKEN_MAX_LIFETIME = "the delegation token reaches its max-lifetime and nobody makes another"
+    YARN_LIFETIME = "YARN ends the application at its lifetime limit"
+    POLICY_MAX_AGE = "the restart policy's max_age"
+    NONE = "the job makes its own tokens from its keytab"
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """`hard` is when the credentials end (None: never by themselves), `plan` and `force` when we act before it.
+
+    Between `plan` and `force` a restart waits for a good preflight, after `force` it doesn't.
+    `am_retry_unsafe_from` is when a second application attempt would start on dead launch tokens.
+    """
+
+    reason: HorizonReason
+    hard: datetime | None = None
+    plan: datetime | None = None
+    force: datetime | None = None
+    am_retry_unsafe_from: datetime | None = None
+
+    def due(self, now: datetime) -> bool:
+        return self.plan is not None and now >= self.plan
+
+    def forced(self, now: datetime) -> bool:
+        return self.force is not None and now >= self.force
+
+    def passed(self, now: datetime) -> bool:
+        return self.hard is not None and now >= self.hard
+
+    def remaining(self, now: datetime) -> timedelta | None:
+        return None if self.hard is None else self.hard - now

@@ -1,0 +1,39 @@
+"""Who speaks to a server."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from airflow_kstream.model.errors import InvalidInput
+
+_PRINCIPAL = re.compile(r"(?P<primary>[^/@\s]+)(?:/(?P<instance>[^/@\s]+))?@(?P<realm>[^/@\s]+)")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A principal with the file that proves it: a keytab or, where there is none, a ticket cache.
+
+    `do_as` is the user whom this principal impersonates on the servers (`hadoop.proxyuser.*`).
+    """
+
+    principal: str
+    keytab: str | None = None
+    ticket_cache: str | None = None
+    do_as: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.principal} for {self.do_as}" if self.do_as else self.principal
+
+    @property
+    def user(self) -> str:
+        """The first component; the cluster's own `auth_to_local` may map it to another short name."""
+        return self.do_as or split_principal(self.principal)[0]
+
+
+def split_principal(principal: str) -> tuple[str, str | None, str]:
+    """Primary, instance and realm; raise InvalidInput for anything else."""
+    match = _PRINCIPAL.fullmatch(principal)
+    if match is None:
+        raise InvalidInput(f"{principal!r} is not a principal; write primary[/instance]@REALM")
+    return match["primary"], match["instance"], match["realm"]

@@ -1,0 +1,46 @@
+"""What is there, at one moment: the only input of the decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.generation import Claim, Desired, StreamId
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look at a stream. `now` is the NameNode's clock. `claim` is the highest one.
+
+    `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
+    still lists, with their generations. `time_left` is what YARN's lifetime limit leaves the running one.
+    """
+
+    stream: StreamId
+    now: datetime
+    desired: Desired
+    claim: Claim | None
+    files: frozenset[str]
+    applications: tuple[tuple[int, Application], ...]
+    checkpoints: tuple[Checkpoint, ...]
+    time_left: timedelta | None = None
+
+    @property
+    def generation(self) -> int:
+        """The highest generation that anything speaks of; 0 before the first."""
+        claimed = self.claim.generation if self.claim else 0
+        return max([claimed, *(number for number, _ in self.applications)])
+
+    @property
+    def current(self) -> Application | None:
+        """The application of the highest generation: the one alive, or else the last to start."""
+        mine = [app for number, app in self.applications if number == self.generation]
+        return max(mine, key=lambda app: (app.alive, app.id), default=None)
+
+    @property
+    def last_move(self) -> datetime | None:
+        """When anything last moved in any checkpoint of the stream."""
+        moves = [point.last_move for point in self.checkpoints if point.last_move]
+        return max(moves, default=None)

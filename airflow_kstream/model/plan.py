@@ -1,0 +1,131 @@
+"""Verdict → plan → action → report: values that can be printed, tested and shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from airflow_kstream.model.heartbeat import Heartbeat
+from airflow_kstream.model.horizon import Horizon
+
+
+class Phase(StrEnum):
+    """How a stream stands when there is nothing to do for the moment."""
+
+    RUNNING = "running"
+    STARTING = "starting"
+    STOPPED = "stopped"
+    HELD = "held"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Nothing to do but to watch (RUNNING, STARTING, HELD) or to end (STOPPED, ENDED)."""
+
+    phase: Phase
+    why: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Look again; `until` is the latest moment at which the answer will differ."""
+
+    until: datetime
+    why: str
+
+
+@dataclass(frozen=True)
+class Kill:
+    """End an application that must not live: an older generation, or a second one of the same."""
+
+    application: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End a generation gracefully. `preflight` asks that its successor could start before anything is stopped."""
+
+    generation: int
+    application: str
+    why: str
+    preflight: bool
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """Take the fence of a claim that brought no application away, so that none can start late."""
+
+    generation: int
+    fence: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Claim the next generation and, having got it, submit it once."""
+
+    generation: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Nothing may be done, and a person has to look: somebody else moves the checkpoint."""
+
+    why: str
+
+
+Step = Settled | Wait | Kill | Stop | GiveUp | Submit | Refuse
+
+
+@dataclass(frozen=True)
+class Done:
+    """An action that was carried out; `at` by the NameNode's clock."""
+
+    at: datetime
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI."""
+
+    stream: str
+    phase: Phase
+    why: str
+    generation: int
+    application: str | None
+    application_url: str
+    logs_url: str
+    succeeded: bool
+    diagnostics: str
+    horizon: Horizon | None
+    heartbeat: Heartbeat | None
+    spec_differences: tuple[str, ...] = ()
+    done: tuple[Done, ...] = field(default=())
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to watch; a held stream is watched on, hands off."""
+        return self.phase in {Phase.STOPPED, Phase.ENDED}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: times in ISO 8601 UTC, durations in seconds."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if hasattr(value, "total_seconds"):
+        return value.total_seconds()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.value if isinstance(value, StrEnum) else value
