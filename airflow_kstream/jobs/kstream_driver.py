@@ -1,0 +1,277 @@
+"""Lets a PySpark stream stop at its supervisor's word, and refuse to run beside a newer generation of itself.
+
+Ship this one file with `--py-files` next to any Structured Streaming job and replace the job's last line:
+
+    from kstream_driver import Generation
+
+    query = table.writeStream. ... .start()
+    Generation.of(spark).await_termination(query)    # instead of query.awaitTermination()
+
+The contract between a driver and its supervisor is four Spark confs and four kinds of file in the stream's folder:
+
+    spark.kstream.contract     "1"
+    spark.kstream.stream       the stream's id
+    spark.kstream.generation   n, the number of this submission
+    spark.kstream.state        the stream's folder, an hdfs:// URI
+
+    gen-00000n      claim: whoever wrote it may submit generation n      written by the supervisor
+    started-00000n  the driver of n runs and will honour stop-00000n     written here
+    stop-00000n     the driver of n is asked to stop                     written by the supervisor
+    stopped-00000n  every query of n was stopped by its own driver       written here
+
+A session without these confs (plain spark-submit) gets what `awaitTermination` does and nothing else. What this does
+not do: it does not restart anything, it does not know Airflow, and it can't stop a driver that is cut off from HDFS;
+such a driver can finish the batch that it is in, which sinks that are idempotent by batch id absorb.
+
+Works with Spark 3 and 4 in the classic API (Spark Connect sessions have no JVM to reach HDFS through), Python 3.8+.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+CONTRACT = "1"
+CONTRACT_CONF = "spark.kstream.contract"
+STREAM_CONF = "spark.kstream.stream"
+GENERATION_CONF = "spark.kstream.generation"
+STATE_CONF = "spark.kstream.state"
+
+log = logging.getLogger("kstream_driver")
+
+
+def contract_conf(stream: str, generation: int, folder: str) -> dict[str, str]:
+    """The Spark confs that make a driver take part in the contract."""
+    return {
+        CONTRACT_CONF: CONTRACT,
+        STREAM_CONF: stream,
+        GENERATION_CONF: str(generation),
+        STATE_CONF: folder,
+    }
+
+
+def claim_file(generation: int) -> str:
+    return f"gen-{generation:06d}"
+
+
+def started_marker(generation: int) -> str:
+    return f"started-{generation:06d}"
+
+
+def stop_marker(generation: int) -> str:
+    return f"stop-{generation:06d}"
+
+
+def stopped_marker(generation: int) -> str:
+    return f"stopped-{generation:06d}"
+
+
+def newest_claim(names: set[str]) -> int:
+    """The highest generation that was claimed among these file names, 0 if none was."""
+    claims = (re.fullmatch(r"gen-(\d{6,})", name) for name in names)
+    return max((int(claim[1]) for claim in claims if claim), default=0)
+
+
+class ContractError(RuntimeError):
+    """The session's spark.kstream.* confs are incomplete or of a version that this file does not know."""
+
+
+class Superseded(RuntimeError):
+    """A newer generation of this stream was claimed; this driver must not write any more."""
+
+
+class Generation:
+    """One driver's part in the contract. Make it with `Generation.of(spark)`."""
+
+    def __init__(self, stream: str, number: int, folder: StateFolder | None, application: str = "") -> None:
+        self.stream = stream
+        self.number = number
+        self.poll_seconds = 1.0
+        self.quiescence_seconds = 60.0
+        self._application = application
+        self._folder = folder
+        self._blind = False
+
+    @classmethod
+    def of(cls, spark: Any) -> Generation:
+        """Read the session's confs, check that no newer generation was claimed, and write `started-n`.
+
+        Call it before the queries start. Raises Superseded, ContractError, or what Hadoop raised: a driver that
+        can't see its stream's folder at the start does not know whether it may run.
+        """
+        version = spark.conf.get(CONTRACT_CONF, None)
+        if version is None:
+            return cls("", 0, None)
+        if version != CONTRACT:
+            raise ContractError(f"{CONTRACT_CONF} is {version!r}; this kstream_driver.py knows {CONTRACT!r} only")
+        stream, number, uri = (_required(spark, name) for name in (STREAM_CONF, GENERATION_CONF, STATE_CONF))
+        folder = StateFolder(spark.sparkContext, uri)
+        generation = cls(stream, int(number), folder, spark.sparkContext.applicationId)
+        generation._refuse_to_follow(folder.names())
+        folder.put(started_marker(generation.number), generation._report())
+        return generation
+
+    def await_termination(self, *queries: Any) -> None:
+        """Return when all queries have ended, or once they were stopped at this generation's stop marker.
+
+        Raises what a failing query raises, and Superseded (all queries stopped, nothing more written) when a newer
+        generation was claimed. HDFS being away is logged and never ends a query.
+        """
+        while True:
+            alive = _alive(queries)
+            if not alive:
+                return
+            alive[0].awaitTermination(self.poll_seconds)
+            names = self._look()
+            if newest_claim(names) > self.number:
+                _stop_at_once(queries)
+                self._refuse_to_follow(names)
+            if stop_marker(self.number) in names:
+                self._stop(queries)
+                return
+
+    def _refuse_to_follow(self, names: set[str]) -> None:
+        newest = newest_claim(names)
+        if newest > self.number:
+            raise Superseded(f"stream {self.stream}: generation {newest} was claimed, this driver is of {self.number}")
+
+    def _look(self) -> set[str]:
+        """The names in the stream's folder; none when it can't be read now."""
+        if self._folder is None:
+            return set()
+        try:
+            names = self._folder.names()
+        except Exception as error:  # whatever HDFS, Kerberos or the JVM throws here, the stream itself may be well
+            if not self._blind:
+                log.warning("can't read %s, going on without its supervisor's word: %s", self._folder, _brief(error))
+            self._blind = True
+            return set()
+        if self._blind:
+            log.warning("can read %s again", self._folder)
+        self._blind = False
+        return names
+
+    def _stop(self, queries: Any) -> None:
+        log.warning("stream %s: generation %d stops at its marker", self.stream, self.number)
+        deadline = time.monotonic() + self.quiescence_seconds
+        for query in queries:
+            _await_quiescence(query, deadline)
+            query.stop()
+        report = self._report(queries=[_standing(query) for query in queries])
+        try:
+            self._folder.put(stopped_marker(self.number), report)  # type: ignore[union-attr]
+        except Exception as error:  # the queries did stop; the supervisor has other proofs of death
+            log.warning("can't write %s: %s", stopped_marker(self.number), _brief(error))
+
+    def _report(self, **more: Any) -> dict[str, Any]:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        whose = {"contract": CONTRACT, "stream": self.stream, "generation": self.number}
+        return {**whose, "application": self._application, "time": now, **more}
+
+
+class StateFolder:
+    """The stream's folder on HDFS, through the Hadoop client in the driver's JVM.
+
+    It keeps a FileSystem of its own: the one in Hadoop's cache can be closed by anybody in this JVM. Tokens that Spark
+    replaces reach it, since each new connection takes the newest from the user's credentials. After an error it starts
+    with a fresh one, which also serves Hadoop clients that copy tokens once for each FileSystem (HDFS-9276).
+    """
+
+    def __init__(self, context: Any, uri: str) -> None:
+        self._hadoop = context._jvm.org.apache.hadoop.fs
+        self._conf = context._jsc.hadoopConfiguration()
+        self._uri = uri.rstrip("/")
+        self._filesystem: Any = None
+
+    def __str__(self) -> str:
+        return self._uri
+
+    def names(self) -> set[str]:
+        statuses = self._with_filesystem(lambda filesystem: filesystem.listStatus(self._path("")))
+        return {str(status.getPath().getName()) for status in statuses}
+
+    def put(self, name: str, content: dict[str, Any]) -> None:
+        """Write or replace a file; nobody ever sees a part of it."""
+        self._with_filesystem(lambda filesystem: self._put(filesystem, name, content))
+
+    def _put(self, filesystem: Any, name: str, content: dict[str, Any]) -> None:
+        unfinished, final = self._path(f".{name}.{uuid.uuid4().hex}.tmp"), self._path(name)
+        stream = filesystem.create(unfinished, True)
+        try:
+            stream.write(bytearray(json.dumps(content, indent=1).encode()))
+        finally:
+            stream.close()
+        filesystem.delete(final, False)
+        if not filesystem.rename(unfinished, final):
+            raise OSError(f"HDFS refused to rename {unfinished} to {name}")
+
+    def _with_filesystem(self, act: Callable[[Any], Any]) -> Any:
+        if self._filesystem is None:
+            self._filesystem = self._hadoop.FileSystem.newInstance(self._path("").toUri(), self._conf)
+        try:
+            return act(self._filesystem)
+        except Exception:
+            broken, self._filesystem = self._filesystem, None
+            _close(broken)
+            raise
+
+    def _path(self, name: str) -> Any:
+        return self._hadoop.Path(f"{self._uri}/{name}" if name else self._uri)
+
+
+def _required(spark: Any, name: str) -> str:
+    value = spark.conf.get(name, None)
+    if not value:
+        raise ContractError(f"{CONTRACT_CONF} is set but {name} is not")
+    return str(value)
+
+
+def _alive(queries: Any) -> list[Any]:
+    ended = [query for query in queries if not query.isActive]
+    for query in ended:
+        query.awaitTermination()  # returns at once, or raises what ended the query
+    return [query for query in queries if query not in ended]
+
+
+def _await_quiescence(query: Any, deadline: float) -> None:
+    """Wait until no batch is being worked on, or one has just been committed: stopping then repeats no work."""
+    batch = _last_batch(query)
+    while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
+        if time.monotonic() > deadline:
+            log.warning("query %s found no quiescent point; its batch in flight will be repeated", query.id)
+            return
+        time.sleep(0.05)
+
+
+def _stop_at_once(queries: Any) -> None:
+    for query in queries:
+        try:
+            query.stop()
+        except Exception as error:  # the next query must be stopped too
+            log.warning("stopping query %s: %s", query.id, _brief(error))
+
+
+def _standing(query: Any) -> dict[str, Any]:
+    return {"id": str(query.id), "name": query.name, "last_batch": _last_batch(query)}
+
+
+def _last_batch(query: Any) -> int:
+    progress = query.lastProgress
+    return -1 if progress is None else int(progress["batchId"])
+
+
+def _close(filesystem: Any) -> None:
+    try:
+        filesystem.close()
+    except Exception as error:  # it is being thrown away because it failed already
+        log.info("closing a FileSystem: %s", _brief(error))
+
+
+def _brief(error: Exception) -> str:
+    """The first line: a Java error's text holds its whole stack."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,71 @@
+"""Whether a query makes progress, from its checkpoint alone (Algorithm B)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.generation import Claim, Position
+from airflow_kstream.model.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import RestartPolicy
+
+# Worst first: a job with several queries is as healthy as the worst of them.
+_BY_WEIGHT = (Pulse.STALLED, Pulse.START_STALLED, Pulse.UNKNOWN, Pulse.STARTING, Pulse.IDLE, Pulse.HEALTHY)
+
+
+def heartbeat(policy: RestartPolicy, seen: Observation) -> Heartbeat:
+    """The worst pulse among the stream's checkpoints; UNKNOWN when it declares none."""
+    if seen.claim is None or not seen.checkpoints:
+        return Heartbeat(Pulse.UNKNOWN, None, "no checkpoint is declared, or nothing was claimed yet")
+    beats = [_pulse(policy, point, seen.claim, seen.now) for point in seen.checkpoints]
+    return min(beats, key=lambda beat: _BY_WEIGHT.index(beat.pulse))
+
+
+def verified(seen: Observation) -> bool:
+    """Whether every checkpoint has a commit that is newer than the generation's claim."""
+    if seen.claim is None or not seen.checkpoints:
+        return False
+    return all(_advanced(point, seen.claim) for point in seen.checkpoints)
+
+
+def stall_threshold(policy: RestartPolicy, point: Checkpoint) -> timedelta:
+    """How long a batch may take: the floor, or a multiple of the 99th percentile of the query's own history."""
+    durations = sorted(point.durations()[1:])
+    if not durations:
+        return policy.stall_floor
+    p99 = durations[min(len(durations) - 1, int(len(durations) * 0.99))]
+    return max(policy.stall_floor, p99 * policy.stall_factor)
+
+
+def _pulse(policy: RestartPolicy, point: Checkpoint, claim: Claim, now: datetime) -> Heartbeat:
+    age = now - point.last_commit if point.last_commit else None
+    if not _advanced(point, claim):
+        return _starting(policy, claim, now, age)
+    if point.quiescent:
+        return _between_batches(policy, point, age)
+    in_flight = now - point.offsets[point.position.offset]
+    limit = stall_threshold(policy, point)
+    batch = f"batch {point.position.offset} is in flight for {format_duration(in_flight)}"
+    if in_flight > limit:
+        return Heartbeat(Pulse.STALLED, age, f"{batch}, longer than {format_duration(limit)}")
+    return Heartbeat(Pulse.HEALTHY, age, batch)
+
+
+def _starting(policy: RestartPolicy, claim: Claim, now: datetime, age: timedelta | None) -> Heartbeat:
+    waited = now - claim.claimed_at
+    why = f"no new commit in the {format_duration(waited)} since generation {claim.generation} was claimed"
+    return Heartbeat(Pulse.START_STALLED if waited > policy.start_timeout else Pulse.STARTING, age, why)
+
+
+def _between_batches(policy: RestartPolicy, point: Checkpoint, age: timedelta | None) -> Heartbeat:
+    committed = f"batch {point.position.commit} is committed"
+    if age is not None and age <= stall_threshold(policy, point):
+        return Heartbeat(Pulse.HEALTHY, age, committed)
+    return Heartbeat(Pulse.IDLE, age, f"{committed} and none is planned since: no input, or blocked before planning")
+
+
+def _advanced(point: Checkpoint, claim: Claim) -> bool:
+    before = claim.positions.get(point.path, Position(None, -1, -1))
+    return point.position.commit > before.commit
