@@ -1,0 +1,1 @@
+"""Talking to the outside: the only network and subprocess code. No decisions, no Airflow."""

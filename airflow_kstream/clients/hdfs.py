@@ -1,0 +1,225 @@
+"""WebHDFS: checkpoints, claims, markers and delegation tokens, behind the active NameNode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from threading import Lock
+from typing import Any
+
+import requests
+from hdfs.client import Client, _Request
+from hdfs.util import HdfsError
+
+from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """`modified` is the NameNode's time of the last close; a rename keeps it."""
+
+    name: str
+    length: int
+    modified: datetime
+    is_folder: bool
+
+
+class _WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
+    """The operations that `hdfs.Client` has no method for; its metaclass makes methods of these declarations."""
+
+    _get_delegation_token = _Request("GET")
+    _renew_delegation_token = _Request("PUT")
+    _cancel_delegation_token = _Request("PUT")
+
+    def rename_onto_nothing(self, source: str, target: str) -> None:
+        """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
+        self._rename(source, destination=target, renameoptions="NONE")
+
+    def rename_over(self, source: str, target: str) -> None:
+        self._rename(source, destination=target, renameoptions="OVERWRITE")
+
+    def new_token(self, renewer: str) -> str:
+        return str(self._get_delegation_token("/", renewer=renewer).json()["Token"]["urlString"])
+
+    def renew_token(self, token: str) -> int:
+        return int(self._renew_delegation_token("/", token=token).json()["long"])
+
+    def cancel_token(self, token: str) -> None:
+        self._cancel_delegation_token("/", token=token)
+
+
+class Hdfs:
+    """The filesystem of one cluster as one identity, whichever NameNode is active.
+
+    Paths are absolute or hdfs:// URIs of this filesystem. Raises Unavailable when no NameNode answers as active,
+    Denied without permission, NotFound, and Conflict where the target exists.
+    """
+
+    def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
+        self._clock = _ServerClock()
+        self._session = kerberos_session(identity, tls)
+        self._session.hooks["response"].append(self._clock.listen)
+        self._identity = identity
+        self._servers = ", ".join(addresses)
+        self._client = _WebHdfs(
+            ";".join(addresses), session=self._session, timeout=CONNECT_AND_READ_SECONDS, proxy=identity.do_as
+        )
+
+    def now(self) -> datetime:
+        """The NameNode's clock, by the Date header of its newest answer; asks it when there was none yet."""
+        if self._clock.never:
+            self.status("/")
+        return self._clock.now()
+
+    def status(self, path: str) -> FileStatus:
+        return _file_status(self._ask(f"look at {path}", lambda: self._client.status(_plain(path))), path)
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.status(path)
+        except NotFound:
+            return False
+        return True
+
+    def list(self, path: str) -> tuple[FileStatus, ...]:
+        """The folder's children; empty when it does not exist."""
+        try:
+            found = self._ask(f"list {path}", lambda: self._client.list(_plain(path), status=True))
+        except NotFound:
+            return ()
+        return tuple(_file_status(status, name) for name, status in found)
+
+    def read(self, path: str) -> str:
+        def read() -> str:
+            with self._client.read(_plain(path), encoding="utf-8") as reader:
+                return str(reader.read())
+
+        return str(self._ask(f"read {path}", read))
+
+    def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
+        """Create a file with this content; Conflict when it exists and `overwrite` is off."""
+
+        def write() -> None:
+            self._client.write(_plain(path), data=text.encode(), overwrite=overwrite, permission=permission)
+
+        self._ask(f"write {path}", write)
+
+    def make_folder(self, path: str, permission: str = "750") -> None:
+        self._ask(f"make {path}", lambda: self._client.makedirs(_plain(path), permission=permission))
+
+    def rename_onto_nothing(self, source: str, target: str) -> None:
+        """Move into place without overwriting; Conflict when `target` exists.
+
+        A lost reply is resent to the next NameNode, so that our own success can come back as Conflict or NotFound:
+        read the target before believing either.
+        """
+        self._ask(
+            f"rename {source} to {target}", lambda: self._client.rename_onto_nothing(_plain(source), _plain(target))
+        )
+
+    def rename_over(self, source: str, target: str) -> None:
+        self._ask(f"rename {source} over {target}", lambda: self._client.rename_over(_plain(source), _plain(target)))
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Whether there was something to delete."""
+        return bool(
+            self._ask(f"delete {path}", lambda: self._client.delete(_plain(path), recursive=recursive, skip_trash=True))
+        )
+
+    def checkpoint(self, path: str) -> Checkpoint:
+        """A Structured Streaming checkpoint; only whole batch files count, not the `.N.<uuid>.tmp` of a dead writer."""
+        return Checkpoint(
+            path, self._query_id(path), self._batches(f"{path}/offsets"), self._batches(f"{path}/commits")
+        )
+
+    def new_token(self, renewer: str) -> str:
+        """A delegation token in its URL form: a secret."""
+        return str(self._ask("get a delegation token", lambda: self._client.new_token(renewer)))
+
+    def renew_token(self, token: str) -> datetime:
+        """Until when the token is renewed now."""
+        millis = self._ask("renew a delegation token", lambda: self._client.renew_token(token))
+        return datetime.fromtimestamp(millis / 1000, UTC)
+
+    def cancel_token(self, token: str) -> None:
+        self._ask("cancel a delegation token", lambda: self._client.cancel_token(token))
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _batches(self, folder: str) -> dict[int, datetime]:
+        return {int(file.name): file.modified for file in self.list(folder) if file.name.isdigit()}
+
+    def _query_id(self, path: str) -> str | None:
+        try:
+            text = self.read(f"{path}/metadata")
+        except NotFound:
+            return None
+        return text.partition('"id":"')[2].partition('"')[0] or None
+
+    def _ask(self, tried: str, call: Callable[[], Any]) -> Any:
+        with http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):
+            return call()
+
+    @contextmanager
+    def _hdfs_errors(self, tried: str) -> Iterator[None]:
+        try:
+            yield
+        except HdfsError as error:
+            kind = _ERRORS.get(error.exception or "", Unavailable if not error.exception else Denied)
+            message = f"{error.exception}: {str(error).splitlines()[0]}" if error.exception else str(error)[:200]
+            raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
+
+
+_ERRORS: dict[str, type[KstreamError]] = {
+    "FileNotFoundException": NotFound,
+    "AccessControlException": Denied,
+    "AuthorizationException": Denied,
+    "InvalidToken": Denied,
+    "FileAlreadyExistsException": Conflict,
+    "AlreadyBeingCreatedException": Conflict,
+    "RecoveryInProgressException": Conflict,
+    "StandbyException": Unavailable,
+    "RetriableException": Unavailable,
+    "SafeModeException": Unavailable,
+    "IOException": Unavailable,
+    "ConnectException": Unavailable,
+}
+
+
+class _ServerClock:
+    """The server's Date header plus the time since it came; whole seconds, which every policy here can bear."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._offset: float | None = None
+
+    @property
+    def never(self) -> bool:
+        return self._offset is None
+
+    def listen(self, answer: requests.Response, **_: Any) -> None:
+        date = answer.headers.get("Date")
+        if date:
+            with self._lock:
+                self._offset = parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)
+
+
+def _plain(path: str) -> str:
+    """The path part of an hdfs:// URI."""
+    return "/" + path.split("/", 3)[3] if path.startswith("hdfs://") else path
+
+
+def _file_status(status: dict[str, Any], name: str) -> FileStatus:
+    modified = datetime.fromtimestamp(status["modificationTime"] / 1000, UTC)
+    return FileStatus(name, int(status["length"]), modified, status["type"] == "DIRECTORY")

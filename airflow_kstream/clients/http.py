@@ -1,0 +1,67 @@
+"""One HTTP session per server and identity, authenticated by SPNEGO without any ambient ticket cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import requests
+import spnego
+from requests_kerberos import OPTIONAL, HTTPKerberosAuth
+from requests_kerberos.exceptions import KerberosExchangeError, MutualAuthenticationError
+from spnego.exceptions import SpnegoError
+
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
+from airflow_kstream.model.identity import Identity
+
+CONNECT_AND_READ_SECONDS = (5.0, 30.0)
+
+
+def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
+    """A session that proves `identity` from its own keytab or ticket cache.
+
+    Give each server a session of its own: Hadoop's `hadoop.auth` cookie is signed per server, but cookies ignore
+    ports, so two servers on one host would overwrite each other's.
+    """
+    session = requests.Session()
+    # A proxy or .netrc of the environment must not see or replace what is sent to the cluster.
+    session.trust_env = False
+    session.verify = tls.verify
+    session.auth = HTTPKerberosAuth(principal=_credential(identity), mutual_authentication=OPTIONAL)
+    return session
+
+
+def _credential(identity: Identity) -> spnego.KerberosKeytab | spnego.KerberosCCache:
+    if identity.keytab:
+        return spnego.KerberosKeytab(keytab=identity.keytab, principal=identity.principal)
+    if identity.ticket_cache:
+        return spnego.KerberosCCache(ccache=identity.ticket_cache, principal=identity.principal)
+    raise InvalidInput(f"{identity.principal} has neither a keytab nor a ticket cache")
+
+
+@contextmanager
+def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
+    """Map what requests, SPNEGO and the socket raise to our errors."""
+    context = {"tried": tried, "server": server, "principal": str(identity)}
+    try:
+        yield
+    except (KerberosExchangeError, MutualAuthenticationError, SpnegoError) as error:
+        raise CredentialError(f"SPNEGO failed: {_first_line(error)}", **context) from error
+    except requests.exceptions.SSLError as error:
+        raise Denied(f"TLS verification failed: {_first_line(error)}", **context) from error
+    except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema) as error:
+        raise InvalidInput(f"not a usable address: {_first_line(error)}", **context) from error
+    except (requests.exceptions.RequestException, ConnectionError, TimeoutError) as error:
+        raise Unavailable(_reason(error), **context) from error
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause: `[Errno 111] Connection refused` says more than urllib3's wrapping."""
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
+    return _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

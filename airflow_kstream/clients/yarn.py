@@ -1,0 +1,182 @@
+"""The ResourceManager over REST: SPNEGO, client-side HA, and kills that are verified."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import requests
+
+from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+
+_HEADERS = {"Accept": "application/json", "X-XSRF-Header": "kstream"}
+_LEAVE_OUT = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+_counter = itertools.count()
+
+
+@dataclass(frozen=True)
+class ClusterInfo:
+    """`started` tells incarnations of a ResourceManager apart; application ids carry it as cluster timestamp."""
+
+    address: str
+    ha_state: str
+    version: str
+    started: datetime
+
+
+class ResourceManager:
+    """All ResourceManagers of one cluster as one, as one identity.
+
+    Not safe for several threads at once. An answer that is not JSON from the ACTIVE one raises Unavailable, which
+    proves nothing about any application.
+    """
+
+    def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
+        self._sessions = {address.rstrip("/"): kerberos_session(identity, tls) for address in addresses}
+        self._identity = identity
+        self._active: str | None = None
+
+    def info(self, address: str) -> ClusterInfo:
+        """What one ResourceManager says of itself; a standby answers this too."""
+        body = self._json("ask the ResourceManager who it is", address, "GET", "/ws/v1/cluster/info")
+        info = body["clusterInfo"]
+        started = datetime.fromtimestamp(info["startedOn"] / 1000, UTC)
+        return ClusterInfo(address, info["haState"], info["hadoopVersion"], started)
+
+    def active(self) -> str:
+        """The address of the ACTIVE one; Unavailable when none of them says so."""
+        if self._active is None:
+            self._active = self._find_active()
+        return self._active
+
+    def applications(self, tag: str) -> tuple[Application, ...]:
+        """All applications with this tag that the ResourceManager still lists, alive and ended.
+
+        One that is missing is not proven to have ended: only the last thousand are kept in memory.
+        """
+        # Hadoop 3.4's optional cache of this call keeps an answer for 30 s; a varying limit passes it by.
+        params = {"applicationTags": tag, "deSelects": _LEAVE_OUT, "limit": 100_000 + next(_counter)}
+        body = self._call(f"list applications tagged {tag}", "GET", "/ws/v1/cluster/apps", params=params)
+        return tuple(Application.from_json(app) for app in (body.get("apps") or {}).get("app", []))
+
+    def application(self, application_id: str) -> Application:
+        body = self._call(f"read {application_id}", "GET", f"/ws/v1/cluster/apps/{application_id}")
+        return Application.from_json(body["app"])
+
+    def time_left(self, application_id: str) -> timedelta | None:
+        """What YARN's lifetime limit leaves the application; None when there is no limit."""
+        path = f"/ws/v1/cluster/apps/{application_id}/timeouts/LIFETIME"
+        timeout = self._call(f"read the lifetime limit of {application_id}", "GET", path).get("timeout", {})
+        seconds = int(timeout.get("remainingTimeInSeconds", -1))
+        return None if seconds < 0 else timedelta(seconds=seconds)
+
+    def am_container(self, application_id: str) -> str | None:
+        """The container of the newest application attempt, so the driver's in cluster mode."""
+        path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
+        body = self._call(f"read the attempts of {application_id}", "GET", path)
+        attempts = (body.get("appAttempts") or {}).get("appAttempt", [])
+        newest = max(attempts, key=lambda attempt: int(attempt["id"]), default=None)
+        return str(newest["containerId"]) if newest and newest.get("containerId") else None
+
+    def signal_driver(self, application_id: str, command: str = "GRACEFUL_SHUTDOWN") -> bool:
+        """Send SIGTERM (or `OUTPUT_THREAD_DUMP`, `FORCEFUL_SHUTDOWN`) to the driver's container; False without one."""
+        container = self.am_container(application_id)
+        if container is None:
+            return False
+        path = f"/ws/v1/cluster/containers/{container}/signal/{command}"
+        self._call(f"send {command} to the driver of {application_id}", "POST", path)
+        return True
+
+    def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
+        """Kill, and return the application once the ResourceManager calls it ended.
+
+        Idempotent. Raise Denied when this identity may not, Unavailable when it isn't ended after `wait`.
+        """
+        deadline = time.monotonic() + wait.total_seconds()
+        body = {"state": "KILLED", "diagnostics": diagnostics}
+        while True:
+            self._call(f"kill {application_id}", "PUT", f"/ws/v1/cluster/apps/{application_id}/state", json=body)
+            app = self.application(application_id)
+            if not app.alive:
+                return app
+            if time.monotonic() > deadline:
+                raise self._unavailable(f"kill {application_id}", f"it is still {app.state}", self.active())
+            time.sleep(0.5)
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    def _find_active(self) -> str:
+        said = []
+        for address in self._sessions:
+            try:
+                state = self.info(address).ha_state
+            except Unavailable as error:
+                said.append(f"{address}: {error.message}")
+                continue
+            if state == "ACTIVE":
+                return address
+            said.append(f"{address}: {state}")
+        raise self._unavailable("find the active ResourceManager", "none is active: " + "; ".join(said), "")
+
+    def _call(self, tried: str, method: str, path: str, **kwargs: Any) -> Mapping[str, Any]:
+        """Ask the active one; where that fails, look once more who is active."""
+        if self._identity.do_as:
+            kwargs["params"] = {**kwargs.get("params", {}), "doAs": self._identity.do_as}
+        known = self._active
+        try:
+            return self._json(tried, self.active(), method, path, **kwargs)
+        except Unavailable:
+            self._active = None
+            if known is None or len(self._sessions) == 1:
+                raise
+            return self._json(tried, self.active(), method, path, **kwargs)
+
+    def _json(self, tried: str, address: str, method: str, path: str, **kwargs: Any) -> Mapping[str, Any]:
+        with http_errors(tried, address, self._identity):
+            # A standby redirects, and without any active one the redirect leads nowhere: we choose the server.
+            answer = self._sessions[address].request(
+                method,
+                address + path,
+                headers=_HEADERS,
+                timeout=CONNECT_AND_READ_SECONDS,
+                allow_redirects=False,
+                **kwargs,
+            )
+        return self._understood(tried, address, answer)
+
+    def _understood(self, tried: str, address: str, answer: requests.Response) -> Mapping[str, Any]:
+        context = {"tried": tried, "server": address, "principal": str(self._identity)}
+        if answer.status_code in _REFUSALS:
+            raise _REFUSALS[answer.status_code](_message(answer), **context)
+        if answer.status_code not in {200, 202}:
+            raise Unavailable(f"it answered {answer.status_code}: {_message(answer)}", **context)
+        if not answer.content:
+            return {}
+        if "json" not in answer.headers.get("Content-Type", ""):
+            raise Unavailable(f"it answered {answer.headers.get('Content-Type')}, not JSON", **context)
+        body: Mapping[str, Any] = answer.json()
+        return body
+
+    def _unavailable(self, tried: str, message: str, server: str) -> Unavailable:
+        return Unavailable(message, tried=tried, server=server, principal=str(self._identity))
+
+
+_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
+
+
+def _message(answer: requests.Response) -> str:
+    """The RemoteException's own words, or the start of whatever came."""
+    try:
+        return str(answer.json()["RemoteException"]["message"]).splitlines()[0]
+    except (ValueError, KeyError, TypeError, IndexError):
+        return answer.reason or "no reason given"
