@@ -1,0 +1,68 @@
+"""One look at a stream."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.jobs.kstream_driver import newest_claim
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.supervise.access import Access
+from airflow_kstream.supervise.folder import StreamFolder
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the caller knows already: the newest claim it read (claims never change), and one listing of all streams."""
+
+    claim: Claim | None = None
+    listed: tuple[Application, ...] | None = None
+
+
+def observe(access: Access, stream: StreamId, spec: StreamSpec, known: Known | None = None) -> Observation:
+    """Ask the ResourceManager and HDFS; any of them being away raises Unavailable and proves nothing.
+
+    The folder is read before the applications: an application that we see has its claim among what we saw, or is of
+    a claim that came after, and then its generation is the newest anyway.
+    """
+    known = known or Known()
+    folder = StreamFolder(access.hdfs, stream)
+    names = folder.names()
+    claim = known.claim if known.claim and newest_claim(set(names)) == known.claim.generation else folder.claim(names)
+    applications = _applications(access.yarn, stream, claim, known.listed)
+    running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
+    return Observation(
+        stream=stream,
+        now=access.hdfs.now(),
+        desired=folder.desired(names),
+        claim=claim,
+        files=names,
+        applications=applications,
+        checkpoints=tuple(access.hdfs.checkpoint(path) for path in spec.checkpoints),
+        time_left=access.yarn.time_left(running[-1].id) if running else None,
+    )
+
+
+def _applications(
+    yarn: ResourceManager, stream: StreamId, claim: Claim | None, listed: tuple[Application, ...] | None
+) -> tuple[tuple[int, Application], ...]:
+    found = _numbered(stream, listed or ())
+    newest = claim.generation if claim else 0
+    if all(number != newest for number, _ in found):
+        # What one listing lacks is asked for by itself before anything is concluded from its absence.
+        found = _numbered(stream, yarn.applications(stream.tag))
+    if claim and claim.adopted:
+        # A job that somebody else submitted carries no tags of ours.
+        with suppress(NotFound):
+            found.append((claim.generation, yarn.application(claim.adopted)))
+    return tuple(sorted(found, key=lambda pair: (pair[0], pair[1].id)))
+
+
+def _numbered(stream: StreamId, applications: tuple[Application, ...]) -> list[tuple[int, Application]]:
+    numbers = ((stream.generation_of(app.tags), app) for app in applications)
+    return [(number, app) for number, app in numbers if number is not None]
