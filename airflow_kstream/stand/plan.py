@@ -1,0 +1,63 @@
+"""What a stand is made of and how long its credentials live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream.model.errors import InvalidInput
+
+
+class Feature(StrEnum):
+    """What a stand can have beyond a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager."""
+
+    HA = "ha"
+    KAFKA = "kafka"
+    PROXY_USER_PRIVILEGES = "proxy-user-privileges"
+
+
+DEFAULT_FEATURES = frozenset({Feature.HA, Feature.KAFKA})
+
+
+@dataclass(frozen=True)
+class StandPlan:
+    """The folder, the features and the lifetimes of a stand; a value that can be written down and read back.
+
+    `renew_interval` and `max_lifetime` are those of delegation tokens, of HDFS and of the ResourceManager alike;
+    `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets. Raises InvalidInput when a token's renew
+    interval is longer than its life.
+    """
+
+    root: Path
+    features: frozenset[Feature] = DEFAULT_FEATURES
+    renew_interval: timedelta = timedelta(days=1)
+    max_lifetime: timedelta = timedelta(days=7)
+    ticket_lifetime: timedelta = timedelta(minutes=10)
+    ticket_renew: timedelta = timedelta(hours=1)
+    realm: str = "KSTREAM.TEST"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", Path(self.root).absolute())
+        if not timedelta() < self.renew_interval <= self.max_lifetime:
+            raise InvalidInput(
+                f"renew_interval is {self.renew_interval} and max_lifetime {self.max_lifetime}; a renew interval is "
+                "longer than nothing and at most as long as the maximum lifetime"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "features": sorted(self.features),
+            "realm": self.realm,
+            **{name: getattr(self, name).total_seconds() for name in _DURATIONS},
+        }
+
+    @classmethod
+    def from_json(cls, root: Path, data: dict[str, Any]) -> StandPlan:
+        durations = {name: timedelta(seconds=data[name]) for name in _DURATIONS}
+        return cls(root, frozenset(map(Feature, data["features"])), realm=data["realm"], **durations)
+
+
+_DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew")

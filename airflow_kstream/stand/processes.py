@@ -1,0 +1,120 @@
+"""Daemons as processes: detached from whoever started them, known by pid and start time, ended by pid."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+# The start time that psutil computes moves by a fraction of a second when the clock is adjusted.
+_SAME_START_SECONDS = 2.0
+_GRACE_SECONDS = 4.0
+_KILL_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process that can be told from a later one with the same pid."""
+
+    pid: int
+    started: float
+
+    @classmethod
+    def of(cls, pid: int) -> Identity:
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def process(self) -> psutil.Process | None:
+        """The living process, or None; a zombie is dead once its last thread has let go of files and ports."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started) < _SAME_START_SECONDS
+            dead = process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
+            return process if same and not dead else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def state(self) -> str:
+        """`running`, `paused` or `dead`."""
+        process = self.process()
+        if not process:
+            return "dead"
+        return "paused" if process.status() == psutil.STATUS_STOPPED else "running"
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is dead within so many seconds; one that its parent has not reaped yet is."""
+        deadline = time.monotonic() + seconds
+        while self.process():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process := self.process():
+                process.send_signal(number)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a daemon is started."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    output: Path
+
+
+def spawn(launch: Launch) -> Identity:
+    """Start a daemon in a session of its own, so that neither a signal nor the end of its starter reaches it."""
+    launch.folder.mkdir(parents=True, exist_ok=True)
+    with launch.output.open("ab") as output:
+        child = subprocess.Popen(
+            launch.command,
+            env=dict(launch.environment),
+            cwd=launch.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    identity = Identity.of(child.pid)
+    # Nobody waits for it: it outlives its starter, and a dead one is recognised as a zombie until it is reaped.
+    child.returncode = 0
+    return identity
+
+
+def below(*folders: Path) -> list[Identity]:
+    """Every living process that works in or below one of these folders, existing or deleted; never the caller."""
+    return [identity for process in psutil.process_iter() if (identity := _if_inside(process, folders))]
+
+
+def _if_inside(process: psutil.Process, folders: tuple[Path, ...]) -> Identity | None:
+    try:
+        place = Path(process.cwd().removesuffix(" (deleted)"))
+        inside = process.pid != os.getpid() and any(place.is_relative_to(folder) for folder in folders)
+        return Identity.of(process.pid) if inside else None
+    except psutil.Error:
+        return None
+
+
+def end(identities: Iterable[Identity], grace: float = _GRACE_SECONDS) -> None:
+    """SIGTERM to all, SIGKILL to those that are left after `grace` seconds."""
+    identities = list(identities)
+    for identity in identities:
+        identity.send(signal.SIGTERM)
+        # A paused process takes note of SIGTERM only when it goes on.
+        identity.send(signal.SIGCONT)
+    deadline = time.monotonic() + grace
+    for identity in identities:
+        if not identity.wait(deadline - time.monotonic()):
+            identity.send(signal.SIGKILL)
+            identity.wait(_KILL_SECONDS)

@@ -1,0 +1,56 @@
+"""Doing steps as soon as what they need is done, and as many at once as there are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Step:
+    """`run` gets an event that is set when another step failed: a long wait looks at it and gives up."""
+
+    name: str
+    run: Callable[[threading.Event], object]
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a caller is told: a step began (`seconds` is None) or is done after so many seconds."""
+
+    step: str
+    seconds: float | None = None
+
+
+Listener = Callable[[Progress], None]
+
+
+def run_steps(steps: Sequence[Step], listener: Listener) -> None:
+    """Raise what the first failing step raised, after every running step came to its end."""
+    abandoned = threading.Event()
+    waiting, done = list(steps), set[str]()
+    running: dict[Future[object], str] = {}
+    with ThreadPoolExecutor(len(steps)) as pool:
+        try:
+            while waiting or running:
+                for step in [step for step in waiting if step.needs <= done]:
+                    waiting.remove(step)
+                    running[pool.submit(_timed, step, abandoned, listener)] = step.name
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    future.result()
+                    done.add(running.pop(future))
+        except BaseException:
+            abandoned.set()
+            raise
+
+
+def _timed(step: Step, abandoned: threading.Event, listener: Listener) -> None:
+    listener(Progress(step.name))
+    begin = time.monotonic()
+    step.run(abandoned)
+    listener(Progress(step.name, time.monotonic() - begin))
