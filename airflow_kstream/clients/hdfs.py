@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
+
+# It logs every call at INFO, a dozen for each look at a stream: a task's log is for what was decided and done.
+logging.getLogger("hdfs.client").setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,13 @@ from contextlib import contextmanager
 
 import requests
 import spnego
+from gssapi.raw.misc import GSSError
+from krb5 import Krb5Error
 from requests_kerberos import OPTIONAL, HTTPKerberosAuth
 from requests_kerberos.exceptions import KerberosExchangeError, MutualAuthenticationError
 from spnego.exceptions import SpnegoError
 
+from airflow_kstream.clients.tickets import kerberos_error
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
@@ -48,6 +51,8 @@ def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
         yield
     except (KerberosExchangeError, MutualAuthenticationError, SpnegoError) as error:
         raise CredentialError(f"SPNEGO failed: {_first_line(error)}", **context) from error
+    except (Krb5Error, GSSError) as error:
+        raise kerberos_error(error, **context) from error
     except requests.exceptions.SSLError as error:
         raise Denied(f"TLS verification failed: {_first_line(error)}", **context) from error
     except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema) as error:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import gssapi
 from gssapi.raw.misc import GSSError
+from krb5 import Krb5Error
 
 from airflow_kstream.clients.private import write_private
-from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 
 
@@ -38,7 +39,7 @@ def lifetime(cache: Path, principal: str) -> timedelta:
         # An expired cache is acquired without complaint; only its lifetime tells.
         seconds = _credentials(principal, {"ccache": f"FILE:{cache}"}).lifetime
     except GSSError as error:
-        raise CredentialError(_words(error), tried=f"read the ticket in {cache}", principal=principal) from error
+        raise kerberos_error(error, tried=f"read the ticket in {cache}", principal=principal) from error
     return timedelta(seconds=seconds)
 
 
@@ -63,7 +64,7 @@ def _login(principal: str, keytab: Path, cache: Path) -> None:
         # Asking for the lifetime is what makes the library go to the KDC.
         _ = _credentials(principal, {"client_keytab": f"FILE:{keytab}", "ccache": f"FILE:{cache}"}).lifetime
     except GSSError as error:
-        raise CredentialError(_words(error), tried=tried, principal=principal) from error
+        raise kerberos_error(error, tried=tried, principal=principal) from error
 
 
 def _credentials(principal: str, store: dict[bytes | str, bytes | str]) -> gssapi.Credentials:
@@ -71,7 +72,18 @@ def _credentials(principal: str, store: dict[bytes | str, bytes | str]) -> gssap
     return gssapi.Credentials(name=name, usage="initiate", store=store)
 
 
-def _words(error: GSSError) -> str:
-    """The mechanism's own text; the major status only says that something failed."""
-    minor = error.get_all_statuses(error.min_code, False)
-    return "; ".join(minor) or str(error)
+def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
+    """Ours for what the Kerberos libraries raise: a KDC that is away can come back, a refusal stays one."""
+    if isinstance(error, Krb5Error):
+        code, words = error.err_code, str(error).rpartition(" ")[0]
+    else:
+        # The mechanism's own text; the major status only says that something failed.
+        code = error.min_code
+        words = "; ".join(error.get_all_statuses(code, False)) or str(error)
+    kind = Unavailable if code & _ERROR_CODE in _KDC_AWAY else CredentialError
+    return kind(words, **context)
+
+
+_ERROR_CODE = 0xFFFFFFFF
+# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
+_KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}

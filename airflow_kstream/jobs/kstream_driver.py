@@ -7,7 +7,7 @@ Ship this one file with `--py-files` next to any Structured Streaming job and re
     query = table.writeStream. ... .start()
     Generation.of(spark).await_termination(query)    # instead of query.awaitTermination()
 
-The contract between a driver and its supervisor is four Spark confs and four kinds of file in the stream's folder:
+The contract between a driver and its supervisor is four Spark confs and five kinds of file in the stream's folder:
 
     spark.kstream.contract     "1"
     spark.kstream.stream       the stream's id
@@ -18,6 +18,8 @@ The contract between a driver and its supervisor is four Spark confs and four ki
     started-00000n  the driver of n runs and will honour stop-00000n     written here
     stop-00000n     the driver of n is asked to stop                     written by the supervisor
     stopped-00000n  every query of n was stopped by its own driver       written here
+    failed-00000n   what a query of n died of; YARN's diagnostics of a
+                    Python driver tell its exit code alone               written here, if HDFS can still be reached
 
 A session without these confs (plain spark-submit) gets what `awaitTermination` does and nothing else. What this does
 not do: it does not restart anything, it does not know Airflow, and it can't stop a driver that is cut off from HDFS;
@@ -41,6 +43,7 @@ CONTRACT_CONF = "spark.kstream.contract"
 STREAM_CONF = "spark.kstream.stream"
 GENERATION_CONF = "spark.kstream.generation"
 STATE_CONF = "spark.kstream.state"
+_LONGEST_ERROR = 4000
 
 log = logging.getLogger("kstream_driver")
 
@@ -69,6 +72,10 @@ def stop_marker(generation: int) -> str:
 
 def stopped_marker(generation: int) -> str:
     return f"stopped-{generation:06d}"
+
+
+def failed_marker(generation: int) -> str:
+    return f"failed-{generation:06d}"
 
 
 def newest_claim(names: set[str]) -> int:
@@ -122,11 +129,7 @@ class Generation:
         Raises what a failing query raises, and Superseded (all queries stopped, nothing more written) when a newer
         generation was claimed. HDFS being away is logged and never ends a query.
         """
-        while True:
-            alive = _alive(queries)
-            if not alive:
-                return
-            alive[0].awaitTermination(self.poll_seconds)
+        while alive := self._alive(queries):
             names = self._look()
             if newest_claim(names) > self.number:
                 _stop_at_once(queries)
@@ -134,6 +137,20 @@ class Generation:
             if stop_marker(self.number) in names:
                 self._stop(queries)
                 return
+            self._wait(alive[0])
+
+    def _alive(self, queries: Any) -> list[Any]:
+        ended = [query for query in queries if not query.isActive]
+        for query in ended:
+            self._wait(query)  # returns at once, or raises what ended the query
+        return [query for query in queries if query not in ended]
+
+    def _wait(self, query: Any) -> None:
+        try:
+            query.awaitTermination(self.poll_seconds)
+        except Exception as error:
+            self._tell(failed_marker(self.number), query=_standing(query), error=str(error)[:_LONGEST_ERROR])
+            raise
 
     def _refuse_to_follow(self, names: set[str]) -> None:
         newest = newest_claim(names)
@@ -162,11 +179,15 @@ class Generation:
         for query in queries:
             _await_quiescence(query, deadline)
             query.stop()
-        report = self._report(queries=[_standing(query) for query in queries])
+        self._tell(stopped_marker(self.number), queries=[_standing(query) for query in queries])
+
+    def _tell(self, name: str, **what: Any) -> None:
+        if self._folder is None:
+            return
         try:
-            self._folder.put(stopped_marker(self.number), report)  # type: ignore[union-attr]
-        except Exception as error:  # the queries did stop; the supervisor has other proofs of death
-            log.warning("can't write %s: %s", stopped_marker(self.number), _brief(error))
+            self._folder.put(name, self._report(**what))
+        except Exception as error:  # a word to the supervisor, who has other ways to learn it
+            log.warning("can't write %s: %s", name, _brief(error))
 
     def _report(self, **more: Any) -> dict[str, Any]:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -231,13 +252,6 @@ def _required(spark: Any, name: str) -> str:
     return str(value)
 
 
-def _alive(queries: Any) -> list[Any]:
-    ended = [query for query in queries if not query.isActive]
-    for query in ended:
-        query.awaitTermination()  # returns at once, or raises what ended the query
-    return [query for query in queries if query not in ended]
-
-
 def _await_quiescence(query: Any, deadline: float) -> None:
     """Wait until no batch is being worked on, or one has just been committed: stopping then repeats no work."""
     batch = _last_batch(query)
@@ -261,8 +275,11 @@ def _standing(query: Any) -> dict[str, Any]:
 
 
 def _last_batch(query: Any) -> int:
+    """The last batch that was committed, -1 before the first. A progress without `addBatch` is of the one to come."""
     progress = query.lastProgress
-    return -1 if progress is None else int(progress["batchId"])
+    if progress is None:
+        return -1
+    return int(progress["batchId"]) - ("addBatch" not in progress["durationMs"])
 
 
 def _close(filesystem: Any) -> None:

@@ -1,0 +1,112 @@
+"""Kafka as a principal with a keytab: no ambient ticket cache, several principals in one process."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gssapi
+from gssapi.raw import GSSError
+from kafka import KafkaConsumer, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.net.sasl import register_sasl_mechanism
+from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
+
+from airflow_kstream.model.errors import Conflict, CredentialError, Denied, KstreamError, Unavailable
+
+SERVICE = "kafka"
+
+# The first that fits; every other error of the client means that the brokers proved nothing.
+_MEANINGS: tuple[tuple[type[Exception], type[KstreamError], str], ...] = (
+    (kafka_errors.ProducerFencedError, Conflict, "another producer took over this transactional id"),
+    (kafka_errors.AuthorizationError, Denied, "the brokers' rules don't allow it"),
+    (kafka_errors.SaslAuthenticationFailedError, Denied, "the brokers refused the login"),
+    (kafka_errors.KafkaError, Unavailable, "the brokers gave no answer that proves anything"),
+)
+
+
+@dataclass(frozen=True)
+class KafkaLogin:
+    """Which brokers (`host:port,...`), and as whom. Each connection logs in from the keytab afresh."""
+
+    bootstrap_servers: str
+    principal: str
+    keytab: Path
+    security_protocol: str = "SASL_PLAINTEXT"
+
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments for kafka-python's producer, consumer and admin client."""
+        return {
+            "bootstrap_servers": self.bootstrap_servers.split(","),
+            "security_protocol": self.security_protocol,
+            "sasl_mechanism": "GSSAPI",
+            "sasl_kerberos_service_name": SERVICE,
+            # The one option that kafka-python hands to a mechanism as it is; KeytabGssapi takes it out there.
+            "sasl_kerberos_name": self,
+        }
+
+    def credentials(self) -> gssapi.Credentials:
+        """Not yet a ticket: the KDC is asked on first use. A cache of its own, so that no ticket grows old in it."""
+        store: dict[bytes | str, bytes | str] = {
+            "client_keytab": f"FILE:{self.keytab}",
+            "ccache": f"MEMORY:{uuid.uuid4().hex}",
+        }
+        name = gssapi.Name(self.principal, gssapi.NameType.kerberos_principal)
+        return gssapi.Credentials(name=name, usage="initiate", store=store)
+
+    def check(self) -> None:
+        """Get a ticket; raise CredentialError. kafka-python itself would try again until its timeout, and hide why."""
+        with kafka_trouble("log in from the keytab", self):
+            _ = self.credentials().lifetime
+
+
+class KeytabGssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
+    """kafka-python's GSSAPI with explicit credentials. Clients without a KafkaLogin keep the ambient ones."""
+
+    def __init__(self, **config: Any) -> None:
+        login = config.get("sasl_kerberos_name")
+        if not isinstance(login, KafkaLogin):
+            super().__init__(**config)
+            return
+        self._is_done = False
+        self._is_authenticated = False
+        self.auth_id = f"{SERVICE}@{config['host']}"
+        broker = gssapi.Name(self.auth_id, gssapi.NameType.hostbased_service)
+        self.gssapi_name = broker.canonicalize(gssapi.MechType.kerberos)
+        self._client_ctx = gssapi.SecurityContext(name=self.gssapi_name, usage="initiate", creds=login.credentials())
+        self._next_token = self._client_ctx.step(None)
+
+
+register_sasl_mechanism("GSSAPI", KeytabGssapi, overwrite=True)
+
+
+@contextmanager
+def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
+    """Map what kafka-python and GSSAPI raise to our errors."""
+    try:
+        yield
+    except GSSError as error:
+        reason = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
+        raise CredentialError(reason, tried=f"{tried} {login.keytab}", principal=login.principal) from error
+    except kafka_errors.KafkaError as error:
+        meaning, words = next((ours, words) for theirs, ours, words in _MEANINGS if isinstance(error, theirs))
+        context = {"tried": tried, "server": login.bootstrap_servers, "principal": login.principal}
+        raise meaning(f"{words} ({str(error) or type(error).__name__})", **context) from error
+
+
+def stable_ends(login: KafkaLogin, topic: str) -> dict[int, int]:
+    """For each partition, the offset after the last record that a reader of committed records can see now.
+
+    A stream has drained the topic when the offsets of its last commit have reached these.
+    """
+    with kafka_trouble(f"read the ends of {topic}", login):
+        consumer = KafkaConsumer(isolation_level="read_committed", enable_auto_commit=False, **login.options())
+        try:
+            partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            return {partition.partition: end for partition, end in consumer.end_offsets(partitions).items()}
+        finally:
+            consumer.close()
