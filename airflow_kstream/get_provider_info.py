@@ -1,0 +1,120 @@
+"""What Airflow reads about this provider. Every Airflow process imports this module: it imports nothing itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_INTEGRATION = "Kerberized Hadoop"
+_OPTIONAL_TEXT = ["string", "null"]
+
+# The form of the connection. Everything here is stored in the connection's `extra` under the field's name.
+# The base64 keytab is no field of `extra` but the connection's password: Airflow masks `extra` by the names of its
+# keys, and "keytab" is none of those names, so its API would show the keytab to whoever may read connections.
+_CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
+    "resourcemanagers": {
+        "label": "ResourceManager web addresses",
+        "description": "Base URLs, separated by commas, every member of an HA pair: https://rm1:8090,https://rm2:8090. "
+        "Leave it empty to take them from the Hadoop configuration folder.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
+    "namenodes": {
+        "label": "NameNode web addresses",
+        "description": "Base URLs, separated by commas, every member of an HA pair: https://nn1:9871,https://nn2:9871. "
+        "Leave it empty to take them from the Hadoop configuration folder.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
+    "hadoop_conf_dir": {
+        "label": "Hadoop configuration folder",
+        "description": "A folder on the workers with core-site.xml, hdfs-site.xml and yarn-site.xml. "
+        "spark-submit needs it; the addresses above may come from it.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
+    "principal": {
+        "label": "Kerberos principal",
+        "description": "Who watches the cluster: primary@REALM or primary/instance@REALM. The right to view "
+        "applications and to write in the state folder is enough; each stream is submitted as its own principal.",
+        "schema": {"type": "string", "pattern": "^[^/@\\s]+(/[^/@\\s]+)?@[^/@\\s]+$", "minLength": 3},
+    },
+    "keytab_path": {
+        "label": "Keytab file",
+        "description": "Absolute path of the principal's keytab on workers and triggerers, readable by Airflow's user "
+        "only. Use either this or the base64 keytab.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
+    "krb5_conf": {
+        "label": "krb5.conf",
+        "description": "Absolute path of the Kerberos configuration, if it is not the system's /etc/krb5.conf.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
+    "tls_ca": {
+        "label": "TLS certificate authority",
+        "description": "Absolute path of a PEM file with the authority that signed the servers' certificates, if it "
+        "is not one of the system's. Certificates are always verified.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
+    "state_dir": {
+        "label": "State folder on HDFS",
+        "description": "An HDFS folder outside every checkpoint, for claims, desired states and reports. "
+        "It outlives Airflow's database.",
+        "schema": {"type": "string", "default": "/kstream", "pattern": "^/.+"},
+    },
+    "spark_conf": {
+        "label": "Default Spark configuration",
+        "description": "A JSON object of spark.* settings for every stream of this cluster; a stream's own win.",
+        "schema": {"type": ["object", "null"]},
+    },
+}
+
+_CONNECTION_TYPE: dict[str, Any] = {
+    "connection-type": "kstream",
+    "hook-class-name": "airflow_kstream.hooks.cluster.KstreamClusterHook",
+    "hook-name": "Kerberized Hadoop cluster (kstream)",
+    "ui-field-behaviour": {
+        "hidden-fields": ["host", "port", "schema", "login", "extra"],
+        "relabeling": {"password": "Keytab (base64)"},
+        "placeholders": {
+            "password": "base64 -w0 watcher.keytab",
+            "resourcemanagers": "https://rm1.example.com:8090,https://rm2.example.com:8090",
+            "namenodes": "https://nn1.example.com:9871,https://nn2.example.com:9871",
+            "hadoop_conf_dir": "/etc/hadoop/conf",
+            "principal": "watcher/airflow.example.com@EXAMPLE.COM",
+            "keytab_path": "/etc/security/keytabs/watcher.keytab",
+            "krb5_conf": "/etc/krb5.conf",
+            "tls_ca": "/etc/ssl/certs/hadoop-ca.pem",
+            "state_dir": "/kstream",
+            "spark_conf": '{"spark.yarn.queue": "streams"}',
+        },
+    },
+    "conn-fields": _CONNECTION_FIELDS,
+}
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Return the provider's entry point data, as airflow's provider_info.schema.json describes it."""
+    return {
+        # Discovery raises when this is not the distribution's own name.
+        "package-name": "airflow-kstream",
+        "name": "Kerberized streams",
+        "description": "Keeps streaming jobs alive on kerberized Hadoop.",
+        "integrations": [
+            {
+                "integration-name": _INTEGRATION,
+                "external-doc-url": "https://hadoop.apache.org/",
+                "tags": ["apache"],
+            }
+        ],
+        "operators": [
+            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.operators.stream"]},
+        ],
+        "triggers": [
+            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.triggers.stream"]},
+        ],
+        "hooks": [
+            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.hooks.cluster"]},
+        ],
+        "connection-types": [_CONNECTION_TYPE],
+        "extra-links": [
+            "airflow_kstream.links.yarn.YarnApplicationLink",
+            "airflow_kstream.links.yarn.YarnLogsLink",
+        ],
+    }

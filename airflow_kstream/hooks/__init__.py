@@ -1,0 +1,1 @@
+"""Airflow hooks: a connection turned into what the rest of the package works with."""

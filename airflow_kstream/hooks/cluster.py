@@ -1,0 +1,73 @@
+"""The `kstream` connection: a kerberized cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.supervise.check import check_connection
+from airflow_kstream.supervise.connect import ConnectionFields, cluster_of, connection_fields
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+
+class KstreamClusterHook(BaseHook):
+    """Reads a `kstream` connection. Nothing is asked of the cluster before somebody uses what it returns.
+
+    There is no default connection: whatever can kill or delete is told by name where to do it.
+    """
+
+    conn_name_attr = "cluster_conn_id"
+    conn_type = "kstream"
+    hook_name = "Kerberized Hadoop cluster (kstream)"
+
+    def __init__(self, cluster_conn_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+
+    @contextmanager
+    def cluster(self) -> Iterator[Cluster]:
+        """The cluster; a keytab that is kept in the connection lies in a private folder until the end."""
+        fields = fields_of(self.get_connection(self.cluster_conn_id))
+        with cluster_of(self.cluster_conn_id, fields) as cluster:
+            yield cluster
+
+    def test_connection(self) -> tuple[bool, str]:
+        """What `kstream connection check` prints, on one line a step."""
+        try:
+            with self.cluster() as cluster:
+                steps = list(check_connection(cluster))
+        except KstreamError as error:
+            return False, str(error)
+        said = "; ".join(f"{step.name}: {'ok' if step.passed else 'FAILED'}, {step.said}" for step in steps)
+        return all(step.passed for step in steps), said
+
+
+def fields_of(connection: Connection) -> ConnectionFields:
+    """The connection's extra, and its password as the base64 keytab.
+
+    Raise InvalidInput for a keytab in the extra: Airflow would show it in clear to whoever may read connections.
+    """
+    extra = connection.extra_dejson
+    if "keytab" in extra:
+        raise InvalidInput(
+            f"connection {connection.conn_id}: the keytab belongs into its password field, not into extra"
+        )
+    return connection_fields(connection.conn_id, {**extra, "keytab": connection.password})
+
+
+def spark_defaults_of(connection: Connection, binary_default: str = "spark-submit") -> SparkDefaults:
+    """What the official `spark` connection contributes: the queue and the binary."""
+    extra: Mapping[str, Any] = connection.extra_dejson
+    return SparkDefaults(
+        source=f"connection {connection.conn_id}",
+        binary=extra.get("spark-binary") or binary_default,
+        queue=extra.get("queue"),
+    )
