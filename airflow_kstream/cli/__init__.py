@@ -1,0 +1,34 @@
+"""`kstream`: the supervise functions for a person at a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from airflow_kstream.cli import connection, stream
+from airflow_kstream.demo.cli import demo
+from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.stand.cli import app as stand
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    help="Keeps streaming jobs alive on kerberized Hadoop.",
+)
+app.add_typer(stream.app, name="stream")
+app.add_typer(connection.app, name="connection")
+app.add_typer(stand, name="stand")
+app.command(name="demo")(demo)
+
+_WRONG_INPUT, _FAILED = 2, 1
+
+
+def main() -> None:
+    """Exit 2 for input that is wrong, 1 for everything else that is ours, with one clear sentence on stderr."""
+    try:
+        app()
+    except KstreamError as error:
+        Console(stderr=True, soft_wrap=True).print(f"kstream: {error}", style="red", markup=False, highlight=False)
+        sys.exit(_WRONG_INPUT if isinstance(error, InvalidInput) else _FAILED)

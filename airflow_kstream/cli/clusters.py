@@ -1,0 +1,51 @@
+"""Which cluster a command speaks to: a file, or an Airflow connection. Never a default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.supervise.connect import ConnectionFields, cluster_of, connection_fields
+
+ClusterOption = Annotated[
+    str,
+    typer.Option(
+        "--cluster",
+        "-c",
+        envvar="KSTREAM_CLUSTER",
+        help="A YAML file with the fields of a kstream connection, or the id of an Airflow connection.",
+    ),
+]
+
+
+@contextmanager
+def opened(cluster: str) -> Iterator[Cluster]:
+    with cluster_of(cluster, _fields(cluster)) as found:
+        yield found
+
+
+def _fields(cluster: str) -> ConnectionFields:
+    path = Path(cluster)
+    if path.suffix in {".yaml", ".yml"}:
+        return _from_file(path)
+    # Importing Airflow takes seconds; a command with a file does without.
+    from airflow_kstream.hooks.cluster import KstreamClusterHook, fields_of
+
+    return fields_of(KstreamClusterHook.get_connection(cluster))
+
+
+def _from_file(path: Path) -> ConnectionFields:
+    try:
+        given = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise InvalidInput(f"{path} can't be read: {error}") from error
+    if not isinstance(given, dict):
+        raise InvalidInput(f"{path} is not a mapping of connection fields")
+    return connection_fields(str(path), given)

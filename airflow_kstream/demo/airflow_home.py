@@ -1,0 +1,184 @@
+"""A real Airflow on loopback, prepared from nothing in a folder of its own, for the keeper to run.
+
+The configuration is a file, `airflow.cfg` (0600), and not the environment: a person only sets AIRFLOW_HOME to use the
+`airflow` command on it, and no key is inherited by what the tasks start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenacity import Future, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
+
+from airflow_kstream.demo.airflow_api import AirflowApi, Login
+from airflow_kstream.demo.airflow_settings import (
+    CrashSettings,
+    Ports,
+    Settings,
+    as_cfg,
+    generated_secrets,
+    local_url,
+    merged,
+    small_machine,
+)
+from airflow_kstream.demo.keeper import Keeper
+from airflow_kstream.demo.process_tree import Child, log_tail
+from airflow_kstream.model.errors import StandError, Unavailable
+
+_USER = "admin"
+_HEALTHY = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor", "execution_api"), "healthy")
+# The caller's own Airflow, Kerberos tickets and Hadoop tokens must not leak into this one.
+_AMBIENT = ("AIRFLOW", "KRB5CCNAME", "KRB5_CLIENT_KTNAME", "HADOOP_TOKEN_FILE_LOCATION")
+# The triggerer, told to stop, may wait 10 s for a child that waits for it; nothing is lost when it is cut short.
+_GRACE = 4.0
+# Logs are read from the file system by the API server: the log servers would listen on every interface.
+_COMPONENTS: Mapping[str, tuple[str, ...]] = {
+    "api-server": ("api-server", "--apps", "core"),
+    "execution-api": ("api-server", "--apps", "execution", "--port", "{ports.tasks}"),
+    "dag-processor": ("dag-processor",),
+    "scheduler": ("scheduler", "--skip-serve-logs"),
+    "triggerer": ("triggerer", "--skip-serve-logs"),
+}
+
+
+def free_ports() -> Ports:
+    """Return ports of 127.0.0.1 that nobody listens on at this moment."""
+    with socket.socket() as people, socket.socket() as tasks:
+        for probe in (people, tasks):
+            probe.bind(("127.0.0.1", 0))
+        return Ports(people.getsockname()[1], tasks.getsockname()[1])
+
+
+def _write_private(path: Path, content: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(content)
+
+
+@dataclass(frozen=True)
+class AirflowHome:
+    """Where it lives, which DAGs it serves, and what its processes find in their environment.
+
+    `env` is added to the caller's environment, without what is ambient there. `overrides` are sections and options
+    that win over the ones chosen here. Preparing the same `root` again keeps its database, keys and password.
+    """
+
+    root: Path
+    dags_folder: Path
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    crash: CrashSettings = field(default_factory=CrashSettings)
+    overrides: Settings = field(default_factory=dict, repr=False)
+    ports: Ports = field(default_factory=free_ports)
+
+    @property
+    def url(self) -> str:
+        """What a person opens in a browser."""
+        return local_url(self.ports.people)
+
+    @property
+    def login(self) -> Login:
+        """The one admin user; known after `prepare`."""
+        return Login(_USER, json.loads(self._passwords.read_text())[_USER])
+
+    def api(self) -> AirflowApi:
+        return AirflowApi(self.url, self.login)
+
+    def prepare(self) -> None:
+        """Write configuration, keys and password, and create the database. Raise StandError if that fails."""
+        for folder in (self.root, self._logs, self.root / "plugins"):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._keys.exists():
+            _write_private(self._keys, json.dumps(generated_secrets()))
+        if not self._passwords.exists():
+            _write_private(self._passwords, json.dumps({_USER: secrets.token_urlsafe(12)}))
+        _write_private(self.root / "airflow.cfg", as_cfg(self._settings()))
+        self._migrate()
+
+    def components(self) -> tuple[Child, ...]:
+        """Return what the keeper has to run, the slowest starter first."""
+        return tuple(
+            Child(
+                name=name,
+                argv=(sys.executable, "-m", "airflow", *(word.format(ports=self.ports) for word in command)),
+                log_file=self._logs / f"{name}.log",
+                env=self.environment(),
+                cwd=self.root,
+                grace=_GRACE,
+            )
+            for name, command in _COMPONENTS.items()
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of every process, `spark-submit` of this interpreter's own packages first on PATH."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_AMBIENT)}
+        path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
+        return {**inherited, "PATH": path, **self.env, "AIRFLOW_HOME": str(self.root), "PYTHONUNBUFFERED": "1"}
+
+    def wait_until_healthy(self, keeper: Keeper, timeout: float = 120) -> None:
+        """Ask until every component is healthy. Raise StandError after `timeout` seconds or when the keeper gave up."""
+        with closing(self.api()) as people, closing(AirflowApi(local_url(self.ports.tasks), self.login)) as tasks:
+
+            def health() -> Mapping[str, str | None]:
+                for name, why in keeper.given_up.items():
+                    raise StandError(why, tried=f"start Airflow's {name}")
+                return people.health() | tasks.execution_health()
+
+            Retrying(
+                retry=retry_if_exception_type(Unavailable) | retry_if_result(lambda seen: seen != _HEALTHY),
+                stop=stop_after_delay(timeout),
+                wait=wait_fixed(0.25),
+                retry_error_callback=lambda state: self._not_healthy(timeout, state.outcome),
+            )(health)
+
+    def _not_healthy(self, timeout: float, last: Future | None) -> None:
+        """Say what was seen last: an error of the server, or which component is missing."""
+        seen = last and (last.exception() or {name: last.result().get(name) or "never seen" for name in _HEALTHY})
+        raise StandError(
+            f"not every component is healthy after {timeout:g} s: {seen}; the logs are in {self._logs}",
+            tried="start Airflow",
+            server=self.url,
+        )
+
+    def _settings(self) -> Settings:
+        keys: Settings = json.loads(self._keys.read_text())
+        chosen = small_machine(self.root, self.dags_folder, self.ports)
+        return merged(chosen, self.crash.settings(), keys, self.overrides)
+
+    def _migrate(self) -> None:
+        log_file = self._logs / "migrate.log"
+        with log_file.open("w") as output:
+            done = subprocess.run(
+                [sys.executable, "-m", "airflow", "db", "migrate"],
+                env=self.environment(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        if done.returncode != 0:
+            raise StandError(log_tail(log_file), tried="airflow db migrate")
+        # Readers and the writer of one SQLite file don't block each other with a write-ahead log.
+        with sqlite3.connect(self.root / "airflow.db") as database:
+            database.execute("PRAGMA journal_mode=WAL")
+        database.close()
+
+    @property
+    def _keys(self) -> Path:
+        return self.root / "keys.json"
+
+    @property
+    def _passwords(self) -> Path:
+        return self.root / "passwords.json"
+
+    @property
+    def _logs(self) -> Path:
+        return self.root / "logs"

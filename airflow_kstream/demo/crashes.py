@@ -1,0 +1,49 @@
+"""Two crashes at the worst moments: shortly before a planned restart, and between claim and adoption."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from airflow_kstream.demo.history import History, Life
+from airflow_kstream.demo.keeper import Keeper
+from airflow_kstream.demo.narrator import Narrator
+from airflow_kstream.demo.verdict import Promise
+
+_BEFORE_PLAN = timedelta(seconds=20)
+_VICTIMS = ("triggerer", "scheduler")
+
+
+@dataclass
+class Crashes:
+    """SIGKILLs the triggerer and the scheduler, with all that they started; the keeper respawns both."""
+
+    keeper: Keeper
+    narrator: Narrator
+    struck: dict[str, int] = field(default_factory=dict)
+
+    def strike(self, history: History, now: datetime) -> None:
+        """Strike when a moment has come; each once, and not in the same restart."""
+        newest = history.newest
+        if newest is None:
+            return
+        if "before the plan" not in self.struck:
+            if newest.plan and newest.first_commit and now > newest.plan - _BEFORE_PLAN:
+                self._kill("before the plan", newest.generation, "20 s before the planned restart")
+        elif self._claimed_anew(newest):
+            self._kill("after the claim", newest.generation, "between claim and adoption")
+
+    def _claimed_anew(self, life: Life) -> bool:
+        """Whether a later restart than the first one hit is between its claim and its application."""
+        later = life.generation > self.struck["before the plan"] + 1
+        return "after the claim" not in self.struck and later and life.application is None
+
+    def promise(self) -> Promise:
+        seen = ", ".join(f"{moment} of generation {number}" for moment, number in self.struck.items())
+        return Promise("Airflow was crashed twice at the worst moments", len(self.struck) == 2, seen or "not struck")
+
+    def _kill(self, moment: str, generation: int, words: str) -> None:
+        self.struck[moment] = generation
+        self.narrator.say(f"SIGKILL to {' and '.join(_VICTIMS)}, {words} of generation {generation}", "crash")
+        for victim in _VICTIMS:
+            self.keeper.kill(victim)

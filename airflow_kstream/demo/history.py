@@ -1,0 +1,87 @@
+"""What happened to each generation of a stream, gathered from looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.heartbeat import verified
+from airflow_kstream.policy.reconcile import horizon_of
+
+
+@dataclass
+class Life:
+    """One generation. `issued` bounds the issue of its first tokens; `hard` is its horizon, None without one."""
+
+    generation: int
+    issued: datetime
+    hard: datetime | None
+    plan: datetime | None
+    application: str | None = None
+    running: bool = False
+    first_commit: datetime | None = None
+    died: datetime | None = None
+
+    @property
+    def margin(self) -> timedelta | None:
+        """How long before its horizon it was dead; None while it lives, or without a horizon."""
+        return self.hard - self.died if self.hard and self.died else None
+
+
+@dataclass
+class History:
+    """The lives of one stream, and what is worth telling of each look."""
+
+    spec: StreamSpec
+    lives: dict[int, Life] = field(default_factory=dict)
+
+    def take(self, seen: Observation) -> Iterator[str]:
+        """Note what the look shows, and yield a line for each thing that is seen for the first time."""
+        if seen.claim and seen.claim.generation not in self.lives:
+            yield self._claimed(seen)
+        for number, app in seen.applications:
+            life = self.lives.get(number)
+            if life is None:
+                continue
+            if life.application is None:
+                life.application = app.id
+                yield f"generation {number} is {app.id}"
+            if app.state is ApplicationState.RUNNING and not life.running:
+                life.running = True
+                yield f"generation {number} is RUNNING"
+            if not app.alive and life.died is None:
+                life.died = app.finished or seen.now
+                yield self._died(life, app.final_status)
+        yield from self._verified(seen)
+
+    @property
+    def newest(self) -> Life | None:
+        return self.lives[max(self.lives)] if self.lives else None
+
+    def _claimed(self, seen: Observation) -> str:
+        claim = seen.claim
+        assert claim is not None
+        ends = horizon_of(self.spec, seen)
+        hard = ends.hard if ends else None
+        self.lives[claim.generation] = Life(claim.generation, claim.claimed_at, hard, ends.plan if ends else None)
+        until = (
+            f"tokens end at {hard:%H:%M:%S}, restart planned for {ends.plan:%H:%M:%S}"
+            if ends and ends.plan
+            else ("makes its own tokens, no horizon")
+        )
+        return f"generation {claim.generation} was claimed ({claim.reason}); {until}"
+
+    def _died(self, life: Life, final_status: str) -> str:
+        margin = f", {life.margin.total_seconds():.0f} s before its horizon" if life.margin else ""
+        return f"generation {life.generation} is dead ({final_status}){margin}"
+
+    def _verified(self, seen: Observation) -> Iterator[str]:
+        life = self.lives.get(seen.generation)
+        if life and life.first_commit is None and verified(seen):
+            life.first_commit = seen.checkpoints[0].last_commit or seen.now
+            took = life.first_commit - life.issued
+            yield f"generation {life.generation} has its first new commit, {took.total_seconds():.0f} s after its claim"

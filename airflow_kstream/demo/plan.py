@@ -1,0 +1,100 @@
+"""What the demonstration runs, and with which durations."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from airflow_kstream import jobs
+from airflow_kstream.model.stream import Deploy, Keytab, RestartPolicy, StreamSpec, Ticket
+from airflow_kstream.stand import Stand
+from airflow_kstream.stand.jars import kafka_connector_jars
+
+CONNECTION = "kstream_demo"
+TOPIC = "cluster-events"
+STATE_DIR = "/kstream"
+WITH_KEYTAB, WITHOUT_KEYTAB, NAIVE = "events-keytab", "events-ticket", "events-naive"
+
+# A restart has to fit between plan and horizon on two busy cores; on a cluster with 7-day tokens the defaults do.
+BRISK = RestartPolicy(
+    plan_ratio=0.55,
+    jitter_ratio=0.0,
+    marker_grace=timedelta(seconds=40),
+    quiescent_wait=timedelta(seconds=15),
+    signal_grace=timedelta(seconds=15),
+    kill_wait=timedelta(seconds=30),
+    silence=timedelta(seconds=10),
+    submit_timeout=timedelta(seconds=90),
+    submit_ttl=timedelta(seconds=60),
+    start_timeout=timedelta(minutes=3),
+    look_every=timedelta(seconds=1),
+    watch_every=timedelta(seconds=3),
+)
+
+
+@dataclass(frozen=True)
+class DemoPlan:
+    """`lives` max-lifetimes are watched; `with_crashes` kills Airflow's parts at the two worst moments."""
+
+    root: Path
+    renew_interval: timedelta = timedelta(seconds=90)
+    max_lifetime: timedelta = timedelta(minutes=3)
+    lives: int = 3
+    with_crashes: bool = False
+    once: bool = False
+
+
+def streams(stand: Stand, kafka_keytab: Path) -> tuple[StreamSpec, StreamSpec]:
+    """The same job twice: one that logs in by itself, one that lives on the tokens of its submission."""
+    principal, keytab = stand.principal("streamer"), str(stand.keytab("streamer"))
+    return (
+        _spec(stand, WITH_KEYTAB, Keytab(principal, keytab), kafka_keytab),
+        _spec(stand, WITHOUT_KEYTAB, Ticket(principal, keytab), kafka_keytab),
+    )
+
+
+def naive(stand: Stand, kafka_keytab: Path) -> StreamSpec:
+    """The control: declared alike, but submitted with plain spark-submit and left to itself."""
+    return _spec(stand, NAIVE, Ticket(stand.principal("streamer"), str(stand.keytab("streamer"))), kafka_keytab)
+
+
+def table(name: str) -> str:
+    return f"{_home()}/{name}/table"
+
+
+def checkpoint(name: str) -> str:
+    return f"{_home()}/{name}/checkpoint"
+
+
+def _home() -> str:
+    """The stand maps its streaming principal to whoever runs it, so that YARN may aggregate the logs."""
+    return f"/user/{getpass.getuser()}"
+
+
+def _spec(stand: Stand, name: str, credentials: Keytab | Ticket, kafka_keytab: Path) -> StreamSpec:
+    arguments = {
+        "--bootstrap-servers": stand.bootstrap_servers,
+        "--topic": TOPIC,
+        "--table": stand.default_fs + table(name),
+        "--checkpoint": stand.default_fs + checkpoint(name),
+        "--kafka-principal": stand.principal("streamer"),
+        "--kafka-keytab": kafka_keytab.name,
+        "--trigger-seconds": "5",
+    }
+    return StreamSpec(
+        name=name,
+        credentials=credentials,
+        application=str(Path(jobs.__file__).with_name("cluster_events.py")),
+        arguments=tuple(word for pair in arguments.items() for word in pair),
+        checkpoints=(checkpoint(name),),
+        # The job reads Kafka with a keytab of its own; Spark's Kafka delegation tokens are not used.
+        conf={"spark.security.credentials.kafka.enabled": "false", "spark.security.credentials.retryWait": "5s"},
+        deploy=Deploy(
+            files=(str(kafka_keytab),),
+            jars=tuple(str(jar) for jar in kafka_connector_jars()),
+            executors=1,
+        ),
+        restart=BRISK,
+    )

@@ -1,0 +1,236 @@
+"""The demonstration: two streams, one without a keytab, outlive their delegation tokens; a control doesn't."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream import jobs
+from airflow_kstream.demo import verdict
+from airflow_kstream.demo.crashes import Crashes
+from airflow_kstream.demo.ground import Ground, Shipper, lay_ground
+from airflow_kstream.demo.history import History
+from airflow_kstream.demo.narrator import Narrator
+from airflow_kstream.demo.plan import DemoPlan, table
+from airflow_kstream.demo.verdict import Promise
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.errors import StandError, Unavailable
+from airflow_kstream.model.generation import StreamId, Wish
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.policy.submission import identity_of
+from airflow_kstream.supervise.access import Access, open_access
+from airflow_kstream.supervise.connect import cluster_of, connection_fields
+from airflow_kstream.supervise.desired import want
+from airflow_kstream.supervise.observe import observe
+
+_CONTROL_TAG = "demo-control"
+_LOOK_EVERY = 1.0
+# The control's first token is a few seconds older than its application.
+_AFTER_DEATH = timedelta(seconds=5)
+
+
+@dataclass
+class Demo:
+    """One run. `promises` is the outcome."""
+
+    plan: DemoPlan
+    narrator: Narrator
+    promises: list[Promise] = field(default_factory=list)
+
+    def run(self) -> bool:
+        """Run it to the end; whether every promise was kept. Everything that was started is ended."""
+        with ExitStack() as stack:
+            ground = lay_ground(self.plan, self.narrator, stack)
+            self._histories = [History(spec) for spec in ground.streams]
+            shipper = Shipper(ground, stack)
+            access = _access(ground, stack)
+            control = Control(ground, self.narrator)
+            control.submit()
+            self._unpause(ground)
+            self._watch(ground, access, control)
+            self._finish(ground, access, shipper)
+            self.promises.append(verdict.died_of_its_token(control.seen(access)))
+            self.narrator.conclude(self.promises)
+            if not self.plan.once:
+                self._stay(ground)
+        return all(promise.kept for promise in self.promises)
+
+    def _unpause(self, ground: Ground) -> None:
+        for spec in ground.streams:
+            ground.home.api().unpause_dag(f"stream-{spec.name}")
+            self.narrator.say(f"its DAG stream-{spec.name} is unpaused", spec.name)
+
+    def _watch(self, ground: Ground, access: Access, control: Control) -> None:
+        """Until the keytab stream has outlived its tokens so many times, and the other one is not mid-restart."""
+        crashes = Crashes(ground.keeper, self.narrator) if self.plan.with_crashes else None
+        with_keytab, without = self._histories
+        failed_over = False
+        while True:
+            now = self._look(access)
+            if crashes:
+                crashes.strike(without, now)
+            if not failed_over and control.token_is_dead(access, now, self.plan.max_lifetime):
+                failed_over = self._fail_over(ground)
+            if failed_over and self._lived_enough(with_keytab, now) and _settled(without):
+                break
+            time.sleep(_LOOK_EVERY)
+        self.promises.append(verdict.lived_through(with_keytab, now, self.plan.lives, self.plan.max_lifetime))
+        self.promises.append(verdict.restarted_in_time(without, self.plan.lives))
+        if crashes:
+            self.promises.append(crashes.promise())
+
+    def _look(self, access: Access) -> datetime:
+        for history in self._histories:
+            try:
+                seen = _observe(access, history)
+            except Unavailable:
+                # The failover is part of the show; the next look is a second away.
+                continue
+            for line in history.take(seen):
+                self.narrator.say(line, history.spec.name)
+        return access.hdfs.now()
+
+    def _fail_over(self, ground: Ground) -> bool:
+        active = ground.stand.failover()
+        self.narrator.say(
+            f"the first tokens are dead; NameNode failover, {active} is active now: every client reconnects"
+        )
+        return True
+
+    def _lived_enough(self, history: History, now: datetime) -> bool:
+        first = history.lives.get(1)
+        return first is not None and now - first.issued > self.plan.lives * self.plan.max_lifetime + _AFTER_DEATH
+
+    def _finish(self, ground: Ground, access: Access, shipper: Shipper) -> None:
+        """Stop the input, drain, stop the streams through Airflow, and compare tables with files."""
+        ends = shipper.finish()
+        self.narrator.say(f"the shipper stopped after {sum(ends.values())} bytes; the streams drain")
+        self._await(lambda: all(_drained(_observe(access, history)) for history in self._histories), "drain")
+        for history in self._histories:
+            want(access, _stream(access, history), Wish.STOPPED, "the demonstration is over")
+        self._await(lambda: self._dags_succeeded(ground), "stop through Airflow")
+        self._look(access)
+        self.narrator.say("both streams stopped, both DAG runs succeeded; reading the tables through Spark")
+        for history in self._histories:
+            findings = _audit(ground, history.spec.name, ends)
+            self.promises.append(verdict.table_is_exact(history.spec.name, findings))
+
+    def _dags_succeeded(self, ground: Ground) -> bool:
+        api = ground.home.api()
+        return all("success" in api.dag_run_states(f"stream-{spec.name}").values() for spec in ground.streams)
+
+    def _await(self, condition: Any, what: str, seconds: float = 180) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise StandError(f"the streams did not {what} within {seconds:.0f} s")
+            time.sleep(_LOOK_EVERY)
+
+    def _stay(self, ground: Ground) -> None:
+        self.narrator.say(
+            f"Airflow stays up at {ground.home.url} (admin, {ground.home.login.password}); Ctrl-C ends all"
+        )
+        while True:
+            time.sleep(3600)
+
+
+@dataclass
+class Control:
+    """The same job without a keytab, by plain spark-submit, watched by nobody.
+
+    It has YARN's default of two attempts: a PySpark driver's death tells YARN only its exit code, it is the second
+    attempt, which can't be localised with a dead token, that brings InvalidToken into the diagnostics.
+    """
+
+    ground: Ground
+    narrator: Narrator
+    failed: bool = False
+
+    def submit(self) -> None:
+        spec = self.ground.control
+        conf = {**self.ground.stand.spark_conf(), **spec.conf, "spark.yarn.tags": _CONTROL_TAG}
+        conf["spark.yarn.submit.waitAppCompletion"] = "false"
+        argv = ["spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", spec.name]
+        argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+        argv += ["--jars", ",".join(spec.deploy.jars), "--files", ",".join(spec.deploy.files)]
+        argv += ["--py-files", str(Path(jobs.__file__).with_name("kstream_driver.py"))]
+        log = self.ground.root / "control.log"
+        with log.open("wb") as output:
+            done = subprocess.run(
+                [*argv, spec.application, *spec.arguments],
+                env=self.ground.stand.client_env("streamer"),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        if done.returncode:
+            raise StandError(f"it ended with {done.returncode}; its output is in {log}", tried="submit the control")
+        self.narrator.say("submitted with plain spark-submit, and left to itself", spec.name)
+
+    def seen(self, access: Access) -> Application:
+        return max(access.yarn.applications(_CONTROL_TAG), key=lambda app: app.id)
+
+    def token_is_dead(self, access: Access, now: datetime, max_lifetime: timedelta) -> bool:
+        try:
+            app = self.seen(access)
+        except Unavailable:
+            return False
+        return app.started is not None and now > app.started + max_lifetime + _AFTER_DEATH
+
+
+def _access(ground: Ground, stack: ExitStack) -> Access:
+    cluster = stack.enter_context(cluster_of("demo", connection_fields("demo", ground.connection())))
+    return stack.enter_context(open_access(cluster, identity_of(ground.streams[0], cluster)))
+
+
+def _stream(access: Access, history: History) -> StreamId:
+    return StreamId(history.spec.name, access.cluster.state_dir)
+
+
+def _observe(access: Access, history: History) -> Observation:
+    return observe(access, _stream(access, history), history.spec)
+
+
+def _settled(history: History) -> bool:
+    """Whether the newest generation works and its restart is not near."""
+    return history.newest is not None and history.newest.first_commit is not None and history.newest.died is None
+
+
+def _drained(seen: Observation) -> bool:
+    """Whether all is committed and nothing new was planned for several triggers."""
+    quiet = seen.last_move is not None and seen.now - seen.last_move > timedelta(seconds=20)
+    return quiet and all(point.quiescent for point in seen.checkpoints)
+
+
+def _audit(ground: Ground, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
+    """What `jobs/audit_events.py` finds, run by spark-submit on this machine."""
+    stand = ground.stand
+    ends_file = ground.root / "ends.json"
+    ends_file.write_text(json.dumps(dict(ends)))
+    files = [word for key, path in stand.event_logs().items() for word in ("--file", f"{key}={path}")]
+    script = str(Path(jobs.__file__).with_name("audit_events.py"))
+    argv = ["spark-submit", "--master", "local[2]", script, "--table", stand.default_fs + table(name), *files]
+    done = subprocess.run(
+        [*argv, "--ends", str(ends_file)], env=stand.client_env("streamer"), capture_output=True, text=True, check=False
+    )
+    try:
+        found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    except ValueError as error:
+        raise StandError(done.stderr[-2000:], tried=f"read the table of {name} through Spark") from error
+    return found
+
+
+def exit_code(kept: bool) -> int:
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit("use `kstream demo`")

@@ -1,0 +1,59 @@
+"""Whether the demonstration kept its word: each promise by itself, kept or broken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.demo.history import History, Life
+from airflow_kstream.model.application import Application
+
+
+@dataclass(frozen=True)
+class Promise:
+    name: str
+    kept: bool
+    seen: str
+
+
+def lived_through(history: History, now: datetime, lives: int, max_lifetime: timedelta) -> Promise:
+    """A stream with a keytab: one generation, alive for longer than so many max-lifetimes."""
+    first = history.lives.get(1)
+    age = now - first.issued if first and not first.died else timedelta()
+    kept = list(history.lives) == [1] and age > lives * max_lifetime
+    seen = f"{len(history.lives)} generation(s), {age / max_lifetime:.1f} max-lifetimes without a restart"
+    return Promise(f"{history.spec.name}: never restarted, outlived {lives} max-lifetimes", kept, seen)
+
+
+def restarted_in_time(history: History, at_least: int) -> Promise:
+    """A stream without a keytab: each generation but the last was dead before its horizon, and the next committed."""
+    gone = [life for life in history.lives.values() if life.died and life.generation < max(history.lives)]
+    margins = [life.margin.total_seconds() if life.margin else float("-inf") for life in gone]
+    followed = [life for life in history.lives.values() if life.first_commit]
+    kept = len(gone) >= at_least and min(margins, default=-1.0) > 0 and _last(history) in followed
+    spread = f", dead {min(margins):.0f} to {max(margins):.0f} s before their horizons" if margins else ""
+    return Promise(f"{history.spec.name}: restarted before each horizon", kept, f"{len(gone)} restarts{spread}")
+
+
+def died_of_its_token(control: Application) -> Promise:
+    """The unsupervised control ended, and its diagnostics name the dead token."""
+    kept = not control.alive and control.lost_its_token
+    seen = f"{control.state}/{control.final_status}"
+    evidence = next((line.strip() for line in control.diagnostics.splitlines() if "oken" in line), "no diagnostics")
+    return Promise("unsupervised control: died of its token", kept, f"{seen}: {evidence[:160]}")
+
+
+def table_is_exact(name: str, findings: Mapping[str, Any]) -> Promise:
+    """Every line of the daemons' logs is in the table once, and nothing else is."""
+    wrong = {key: findings[key] for key in ("missing", "duplicated", "altered", "unexpected")}
+    kept = findings["expected"] == findings["found"] > 0 and not any(wrong.values())
+    numbers = ", ".join(f"{count} {key}" for key, count in wrong.items())
+    return Promise(
+        f"{name}: one row per log line", kept, f"{findings['expected']} lines, {findings['found']} rows, {numbers}"
+    )
+
+
+def _last(history: History) -> Life | None:
+    return history.newest

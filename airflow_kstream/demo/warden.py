@@ -1,0 +1,145 @@
+"""Runs one command and leaves nothing of it behind: the program that the keeper puts between itself and a child.
+
+    python warden.py KEEPER_FD GRACE_SECONDS COMMAND [ARGUMENT ...]
+
+KEEPER_FD is the read end of a pipe whose write end the keeper alone holds. When it closes, because the keeper asked
+for a stop or was itself killed by whatever signal, the command gets SIGTERM, and after the grace period everything
+that descends from it gets SIGKILL. The same happens to what the command leaves behind when it ends by itself.
+A descendant can't escape by forking twice or by a session of its own: as "child subreaper" (prctl(2)) the warden
+becomes the parent of every orphan below it.
+
+It does not survive its own SIGKILL: then the command dies too (PR_SET_PDEATHSIG), but the command's children don't.
+Linux only. Exit status: the command's, or 128 + the number of the signal that ended it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import NoReturn
+
+import psutil
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_WAKING = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SWEEP_SECONDS = 0.02
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value}) failed")
+
+
+def _spawn(command: Sequence[str]) -> int:
+    """A bare fork: the warden has one thread, and only `waitpid(-1)` reaps adopted orphans as well."""
+    # Until it is another program, the child has the warden's handlers: a SIGTERM in that moment would be lost.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+    pid = os.fork()
+    if pid == 0:
+        _become(command)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAKING)
+    return pid
+
+
+def _become(command: Sequence[str]) -> NoReturn:
+    try:
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in _WAKING:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAKING)
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        os.write(2, f"{command[0]} can't be started: {error}\n".encode())
+    os._exit(127)
+
+
+class _Watch:
+    """Waits for any of: a signal, the keeper letting go, a deadline."""
+
+    def __init__(self, keeper_fd: int) -> None:
+        self._wake_fd, write_fd = os.pipe()
+        os.set_blocking(self._wake_fd, False)
+        os.set_blocking(write_fd, False)
+        signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
+        self.asked_to_stop = False
+        for number in _WAKING:
+            signal.signal(number, self._on_signal)
+        self._keeper_fd = keeper_fd
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_fd, selectors.EVENT_READ)
+        self._selector.register(keeper_fd, selectors.EVENT_READ)
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        self.asked_to_stop |= number != signal.SIGCHLD
+
+    def wait(self, timeout: float | None = None) -> None:
+        for key, _ in self._selector.select(timeout):
+            if key.fd == self._wake_fd:
+                os.read(self._wake_fd, 4096)
+            elif not os.read(self._keeper_fd, 1):
+                self._selector.unregister(self._keeper_fd)
+                self.asked_to_stop = True
+
+
+class _Command:
+    """The command as a process, and every process that descends from it."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.pid = _spawn(command)
+        self.exit_code: int | None = None
+
+    def reap(self) -> None:
+        try:
+            while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
+                if reaped[0] == self.pid:
+                    self.exit_code = os.waitstatus_to_exitcode(reaped[1])
+        except ChildProcessError:
+            pass
+
+    def ended(self, watch: _Watch, deadline: float | None = None) -> bool:
+        """Whether it ended before the deadline (monotonic seconds), or, without one, before somebody asks to stop."""
+        while self.exit_code is None:
+            left = None if deadline is None else deadline - time.monotonic()
+            if (left is not None and left <= 0) or (left is None and watch.asked_to_stop):
+                return False
+            watch.wait(left)
+            self.reap()
+        return True
+
+    def sweep(self) -> None:
+        """Kill what is left, until a look around finds nothing."""
+        while descendants := psutil.Process().children(recursive=True):
+            for process in descendants:
+                try:
+                    process.kill()
+                except psutil.NoSuchProcess:
+                    continue
+            self.reap()
+            time.sleep(_SWEEP_SECONDS)
+        self.reap()
+
+
+def guard(keeper_fd: int, grace: float, command: Sequence[str]) -> int:
+    """Run the command until it ends or somebody asks to stop; return its exit code, negative for a signal."""
+    os.set_inheritable(keeper_fd, False)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    watch = _Watch(keeper_fd)
+    running = _Command(command)
+    if not running.ended(watch):
+        os.kill(running.pid, signal.SIGTERM)
+        running.ended(watch, time.monotonic() + grace)
+    running.sweep()
+    return running.exit_code if running.exit_code is not None else -signal.SIGKILL
+
+
+if __name__ == "__main__":
+    code = guard(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:])
+    sys.exit(code if code >= 0 else 128 - code)
