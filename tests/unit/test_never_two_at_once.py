@@ -27,7 +27,7 @@ class TwoSupervisors(RuleBasedStateMachine):
 
     @rule(target=looks, urge=st.sampled_from(Urge))
     def look(self, urge: Urge) -> Step:
-        return next_step(TICKET_SPEC, self.world.look(), self.first_look, urge)
+        return self._next(urge)
 
     @rule(step=looks)
     def act_on_what_was_seen(self, step: Step) -> None:
@@ -35,7 +35,7 @@ class TwoSupervisors(RuleBasedStateMachine):
 
     @rule(urge=st.sampled_from(Urge))
     def look_and_act_at_once(self, urge: Urge) -> None:
-        self.world.carry_out(self.look(urge))
+        self.world.carry_out(self._next(urge))
 
     @precondition(lambda self: self.world.on_their_way)
     @rule()
@@ -64,6 +64,9 @@ class TwoSupervisors(RuleBasedStateMachine):
     @invariant()
     def at_most_one_generation_runs(self) -> None:
         assert len(self.world.running) <= 1, [app.id for app in self.world.running]
+
+    def _next(self, urge: Urge) -> Step:
+        return next_step(TICKET_SPEC, self.world.look(), self.first_look, urge)
 
 
 TwoSupervisors.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)

@@ -42,7 +42,10 @@ def test_a_declaration_in_yaml_is_the_same_as_its_plain_data() -> None:
         ("restart: {plan_ratio: 2}\n", r"plan_ratio is 2.0; allowed is a number between 0 and 1"),
         ("credentials: {mode: password}\n", r"'password' found using 'mode' .*'keytab', 'ticket', 'proxy-user'"),
         ("credentials: {mode: keytab, principal: me, keytab: /k}\n", r"'me' is not a principal"),
-        ("credentials: {mode: ticket, user: me}\n", r"credentials.user is not a field .* cache, keytab, mode, principal"),
+        (
+            "credentials: {mode: ticket, user: me}\n",
+            r"credentials.user is not a field .* cache, keytab, mode, principal",
+        ),
         ("name: Orders\n", r"name is 'Orders'; allowed are 1 to 50 of a-z"),
         ("checkpoints: [relative/path]\n", r"checkpoints has 'relative/path'"),
         ("on_change: panic\n", r"on_change: .*'report' or 'restart'"),

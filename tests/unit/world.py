@@ -19,7 +19,11 @@ STREAM = StreamId("orders", "/kstream")
 CHECKPOINT = "/data/orders/checkpoint"
 WEEK = TokenLifetimes(timedelta(days=1), timedelta(days=7))
 TICKET_SPEC = StreamSpec(
-    name="orders", credentials=Ticket(), application="/jobs/orders.py", checkpoints=(CHECKPOINT,), restart=RestartPolicy()
+    name="orders",
+    credentials=Ticket(),
+    application="/jobs/orders.py",
+    checkpoints=(CHECKPOINT,),
+    restart=RestartPolicy(),
 )
 
 
@@ -37,7 +41,12 @@ def claim_of(spec: StreamSpec, generation: int, at: datetime, positions: dict[st
 
 
 def application(
-    generation: int, state: ApplicationState, *, number: int = 1, finished: datetime | None = None, diagnostics: str = ""
+    generation: int,
+    state: ApplicationState,
+    *,
+    number: int = 1,
+    finished: datetime | None = None,
+    diagnostics: str = "",
 ) -> Application:
     return Application(
         id=f"application_1_{number:04d}",
@@ -60,7 +69,7 @@ class World:
     """
 
     now: datetime = START
-    desired: Desired = Desired()
+    desired: Desired = field(default_factory=Desired)
     claims: dict[int, Claim] = field(default_factory=dict)
     files: set[str] = field(default_factory=set)
     applications: list[tuple[int, Application]] = field(default_factory=list)
@@ -95,7 +104,9 @@ class World:
         state = ApplicationState.RUNNING if fits else ApplicationState.FAILED
         number = len(self.applications) + 1
         finished = None if fits else self.now
-        self.applications.append((claim.generation, application(claim.generation, state, number=number, finished=finished)))
+        self.applications.append(
+            (claim.generation, application(claim.generation, state, number=number, finished=finished))
+        )
 
     def end(self, app_id: str, state: ApplicationState) -> None:
         self.applications = [

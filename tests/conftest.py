@@ -1,0 +1,39 @@
+"""What every test stands on: one real cluster for all, no ambient credentials, and a header that says what is real."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+
+import pytest
+
+# Before anything imports airflow: it writes its folders at import, and must not do so in the user's home.
+os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="kstream-airflow-")
+for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN_FILE_LOCATION", "HADOOP_CONF_DIR"):
+    os.environ.pop(ambient, None)
+
+from airflow_kstream.stand import Stand, StandPlan  # noqa: E402  after the environment is clean
+
+
+def pytest_report_header() -> list[str]:
+    """The real parts that the tests run on; that one is missing is a failure of its tests, never a skip."""
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    packages = ("apache-airflow", "pyspark", "hdfs", "requests-kerberos", "gssapi")
+    return [
+        f"python {sys.version.split()[0]}, {java[0] if java else 'no java'}",
+        ", ".join(f"{package} {version(package)}" for package in packages),
+    ]
+
+
+@pytest.fixture(scope="session")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for the whole run."""
+    up = Stand.up(StandPlan(tmp_path_factory.mktemp("stand")))
+    # libkrb5 in this process knows the realm by its environment only.
+    os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
+    yield up
+    up.down()

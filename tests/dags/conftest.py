@@ -1,0 +1,88 @@
+"""A whole Airflow on loopback, on top of the shared stand."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from airflow_kstream.demo.airflow_api import AirflowApi, Connection, TaskRef
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.airflow_settings import CrashSettings
+from airflow_kstream.demo.ground import DAGS
+from airflow_kstream.demo.keeper import Keeper
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.stand import Stand
+from tests.stand.streams import await_that, fields
+
+CONNECTION = "kstream_stand"
+
+
+class Metrics:
+    """A StatsD server's ear: the lines that Airflow sends, newest last."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.setblocking(False)
+        self._lines: list[str] = []
+
+    @property
+    def settings(self) -> dict[str, dict[str, str]]:
+        port = str(self._socket.getsockname()[1])
+        return {"metrics": {"statsd_on": "True", "statsd_host": "127.0.0.1", "statsd_port": port}}
+
+    def value(self, name: str) -> float | None:
+        """The newest value of a metric."""
+        with suppress(BlockingIOError):
+            while True:
+                self._lines += self._socket.recv(65536).decode().splitlines()
+        found = [line.split(":")[1].split("|")[0] for line in self._lines if line.startswith(f"{name}:")]
+        return float(found[-1]) if found else None
+
+
+@dataclass(frozen=True)
+class LiveAirflow:
+    """`declare` puts a stream where the shipped DAG file finds it and starts its DAG."""
+
+    home: AirflowHome
+    api: AirflowApi
+    streams: Path
+    metrics: Metrics
+
+    def declare(self, spec: StreamSpec) -> TaskRef:
+        (self.streams / f"{spec.name}.yaml").write_text(yaml.safe_dump(spec.to_mapping()))
+        dag_id = f"stream-{spec.name}"
+        await_that(lambda: dag_id in self.api.dag_ids(), f"{dag_id} is parsed")
+        self.api.unpause_dag(dag_id)
+        await_that(lambda: bool(self.api.dag_run_states(dag_id)), f"{dag_id} has a run")
+        return TaskRef(dag_id, next(iter(self.api.dag_run_states(dag_id))), "keep")
+
+    def await_state(self, task: TaskRef, state: str) -> None:
+        await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}", 180)
+
+
+@pytest.fixture(scope="session")
+def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    root = tmp_path_factory.mktemp("airflow")
+    streams = root / "streams" / CONNECTION
+    streams.mkdir(parents=True)
+    env = {"KRB5_CONFIG": str(stand.krb5_conf), "KSTREAM_STREAMS": str(streams.parent), "KSTREAM_RETRY_DELAY": "2s"}
+    # One run only: a second one would take the stream over from a run whose task a test marks failed.
+    env["KSTREAM_ENSURE_EVERY"] = "1d"
+    listener = Metrics()
+    home = AirflowHome(root / "home", DAGS, env, crash=CrashSettings.brisk(), overrides=listener.settings)
+    home.prepare()
+    with Keeper() as keeper:
+        for component in home.components():
+            keeper.start(component)
+        home.wait_until_healthy(keeper)
+        extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
+        home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
+        yield LiveAirflow(home, home.api(), streams, listener)

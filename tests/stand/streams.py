@@ -1,0 +1,90 @@
+"""Streams on the stand, and how to wait for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream.clients.spark import find_spark_submit
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import Keytab, ProxyUser, RestartPolicy, StreamSpec, Ticket
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.policy.submission import identity_of
+from airflow_kstream.stand import Stand
+from airflow_kstream.supervise.access import Access, open_access
+from airflow_kstream.supervise.connect import ConnectionFields, cluster_of, connection_fields
+from airflow_kstream.supervise.observe import observe
+from airflow_kstream.supervise.reconcile import Reconciler
+
+DEFAULTS = SparkDefaults(binary=find_spark_submit())
+BRISK = RestartPolicy(
+    jitter_ratio=0.0,
+    marker_grace=timedelta(seconds=60),
+    quiescent_wait=timedelta(seconds=10),
+    signal_grace=timedelta(seconds=10),
+    silence=timedelta(seconds=5),
+    submit_ttl=timedelta(seconds=60),
+    look_every=timedelta(seconds=0.5),
+    watch_every=timedelta(seconds=1),
+)
+
+
+def fields(stand: Stand, who: str = "streamer", **more: Any) -> ConnectionFields:
+    """The fields of a connection to the stand as one of its principals."""
+    given = {
+        "principal": stand.principal(who),
+        "keytab_path": str(stand.keytab(who)),
+        "hadoop_conf_dir": str(stand.conf_dir),
+        "krb5_conf": str(stand.krb5_conf),
+        "state_dir": "/kstream",
+        "spark_conf": stand.spark_conf(),
+    }
+    return connection_fields("stand", given | more)
+
+
+@contextmanager
+def cluster(stand: Stand, who: str = "streamer") -> Iterator[Cluster]:
+    with cluster_of("stand", fields(stand, who)) as found:
+        yield found
+
+
+def rate_stream(name: str, credentials: Keytab | Ticket | ProxyUser, **more: Any) -> StreamSpec:
+    folder = f"/user/{getuser()}/{name}"
+    return replace(
+        StreamSpec(
+            name=name,
+            credentials=credentials,
+            application=str(Path(__file__).with_name("jobs") / "rate.py"),
+            arguments=(folder,),
+            checkpoints=(f"{folder}/checkpoint",),
+            restart=BRISK,
+        ),
+        **more,
+    )
+
+
+@contextmanager
+def reconciler(stand: Stand, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
+    """A reconciler that keeps what it told in `told`."""
+    with cluster(stand, who) as found, open_access(found, identity_of(spec, found)) as access:
+        yield Reconciler(access, spec, DEFAULTS, tell=lambda line: None)
+
+
+def look(access: Access, spec: StreamSpec) -> Observation:
+    return observe(access, StreamId(spec.name, access.cluster.state_dir), spec)
+
+
+def await_that(condition: Callable[[], bool], what: str, seconds: float = 120) -> None:
+    """Ask until it holds; fail by name when it doesn't in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}"
+        time.sleep(0.5)

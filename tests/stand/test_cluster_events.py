@@ -1,0 +1,131 @@
+"""The main job on the real cluster: its own daemons' logs through Kafka into a table, each line once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+import pytest
+
+from airflow_kstream.clients.kafka import stable_ends
+from airflow_kstream.clients.shipper import ShipperSettings
+from airflow_kstream.jobs import kstream_driver
+from airflow_kstream.model.generation import Wish
+from airflow_kstream.model.stream import Deploy, Keytab, StreamSpec
+from airflow_kstream.policy.heartbeat import verified
+from airflow_kstream.stand import Stand
+from airflow_kstream.stand.jars import kafka_connector_jars
+from airflow_kstream.supervise.desired import want
+from airflow_kstream.supervise.reconcile import Reconciler
+from tests.stand.shipping import settings_of, shipping
+from tests.stand.streams import BRISK, await_that, look, reconciler
+
+JOBS = Path(kstream_driver.__file__).parent
+
+
+@pytest.fixture
+def settings(stand: Stand) -> ShipperSettings:
+    return settings_of(stand, "cluster-events", stand.event_logs())
+
+
+@pytest.fixture
+def spec(stand: Stand, settings: ShipperSettings, tmp_path: Path) -> StreamSpec:
+    folder = f"/user/{getuser()}/cluster-events"
+    # Spark refuses to ship one keytab both for itself and as a file for Kafka.
+    keytab = Path(shutil.copy(stand.keytab("streamer"), tmp_path / "streamer-kafka.keytab"))
+    arguments = {
+        "--bootstrap-servers": settings.bootstrap_servers,
+        "--topic": settings.topic,
+        "--table": f"{stand.default_fs}{folder}/table",
+        "--checkpoint": f"{stand.default_fs}{folder}/checkpoint",
+        "--kafka-principal": settings.principal,
+        "--kafka-keytab": f"./{keytab.name}",
+        "--trigger-seconds": "2",
+    }
+    return StreamSpec(
+        name="cluster-events",
+        credentials=Keytab(settings.principal, str(settings.keytab)),
+        application=str(JOBS / "cluster_events.py"),
+        arguments=tuple(word for pair in arguments.items() for word in pair),
+        checkpoints=(f"{folder}/checkpoint",),
+        conf={"spark.security.credentials.kafka.enabled": "false"},
+        deploy=Deploy(jars=tuple(map(str, kafka_connector_jars())), files=(str(keytab),)),
+        restart=BRISK,
+    )
+
+
+@contextmanager
+def running(stand: Stand, spec: StreamSpec) -> Iterator[Reconciler]:
+    """Submitted and past its first commit; stopped by its marker at the end."""
+    with reconciler(stand, spec) as supervisor:
+        supervisor.run()
+        try:
+            await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits", 240)
+            yield supervisor
+        finally:
+            want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+            report = supervisor.run()
+    assert report.succeeded
+
+
+def drained(supervisor: Reconciler, spec: StreamSpec, settings: ShipperSettings) -> bool:
+    """Whether the last commit covers everything that is in the topic."""
+    checkpoint, hdfs = spec.checkpoints[0], supervisor.access.hdfs
+    batch = hdfs.checkpoint(checkpoint).position.commit
+    sources = hdfs.read(f"{checkpoint}/offsets/{batch}").splitlines()
+    reached = json.loads(sources[-1])[settings.topic]
+    return {int(number): offset for number, offset in reached.items()} == stable_ends(settings.login, settings.topic)
+
+
+def audited(stand: Stand, spec: StreamSpec, settings: ShipperSettings, ends: Path) -> dict[str, Any]:
+    """What the checker prints, as the person who runs it sees it."""
+    table = spec.arguments[spec.arguments.index("--table") + 1]
+    files = [word for name, path in settings.files.items() for word in ("--file", f"{name}={path}")]
+    done = subprocess.run(
+        [sys.executable, str(JOBS / "audit_events.py"), "--table", table, "--ends", str(ends), *files],
+        env=stand.client_env("streamer"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    findings: dict[str, Any] = json.loads(done.stdout)
+    return findings
+
+
+def rows_of(stand: Stand, spec: StreamSpec, folder: Path, **where: str) -> list[dict[str, Any]]:
+    table = spec.arguments[spec.arguments.index("--table") + 1]
+    stand.hdfs("dfs", "-get", table, str(folder / "table"), as_="streamer")
+    rows = parquet.read_table(
+        sorted(folder.glob("table/*.parquet")), filters=[(name, "=", value) for name, value in where.items()]
+    )
+    return list(rows.to_pylist())
+
+
+def test_each_line_of_the_clusters_own_logs_becomes_one_row(
+    stand: Stand, spec: StreamSpec, settings: ShipperSettings, tmp_path: Path
+) -> None:
+    """The shipper is killed twice; the stream reads meanwhile. The table then knows the stream's own token."""
+    with shipping(settings, tmp_path) as first, running(stand, spec) as supervisor:
+        first.kill()
+        with shipping(settings, tmp_path):
+            await_that(lambda: drained(supervisor, spec, settings), "the stream follows")
+        with shipping(settings, tmp_path) as last:
+            ends = tmp_path / "ends.json"
+            ends.write_text(json.dumps(last.stop()))
+        await_that(lambda: drained(supervisor, spec, settings), "the stream has read everything")
+        application = look(supervisor.access, spec).current
+    findings = audited(stand, spec, settings, ends)
+    assert findings["expected"] == findings["found"] > 1000
+    assert application is not None
+    (token,) = rows_of(stand, spec, tmp_path, kind="TOKEN_SUBMITTED", application=application.id)
+    assert token["owner"] == stand.principal("streamer")
+    assert token["max_time"] - token["issue_time"] == stand.plan.max_lifetime

@@ -1,0 +1,184 @@
+"""A stream's life on the real cluster: submitted once, adopted, restarted, stopped; never two at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
+from airflow_kstream.model.generation import Wish
+from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.stream import Keytab, ProxyUser, StreamSpec, Ticket
+from airflow_kstream.policy.heartbeat import heartbeat, verified
+from airflow_kstream.policy.reconcile import Urge
+from airflow_kstream.stand import Stand
+from airflow_kstream.supervise.adopt import adopt
+from airflow_kstream.supervise.desired import want, want_restart
+from airflow_kstream.supervise.reconcile import Reconciler
+from airflow_kstream.supervise.watch import Watch
+from tests.stand.streams import await_that, look, rate_stream, reconciler
+
+
+@contextmanager
+def running(stand: Stand, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
+    """The stream, submitted and past its first commit; stopped at the end."""
+    with reconciler(stand, spec, who) as supervisor:
+        supervisor.run()
+        await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits")
+        try:
+            yield supervisor
+        finally:
+            stop(supervisor)
+
+
+def stop(supervisor: Reconciler) -> Report:
+    want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+    return supervisor.run()
+
+
+def test_a_stream_with_an_instance_principal_runs_is_adopted_and_stops_at_its_marker(stand: Stand) -> None:
+    """Submit, look healthy, be found again by another supervisor, stop by marker, leave no keytab behind."""
+    principal = "streamer/edge.kstream.test"
+    spec = rate_stream("instance", Keytab(stand.principal(principal), str(stand.keytab(principal))))
+    with running(stand, spec) as first:
+        with reconciler(stand, spec) as second:
+            report = second.run()
+        assert (report.phase, report.generation, report.done) == (Phase.RUNNING, 1, ())
+        assert report.horizon is not None
+        assert report.horizon.hard is None
+        seen = look(first.access, spec)
+        assert heartbeat(spec.restart, seen).pulse is Pulse.HEALTHY
+        staging = f"/user/{getuser()}/.sparkStaging/{report.application}"
+        assert any("keytab" in file.name for file in first.access.hdfs.list(staging))
+        ended = stop(first)
+        assert first.access.hdfs.list(staging) == ()
+    assert (ended.phase, ended.succeeded) == (Phase.STOPPED, True)
+    assert "its driver stopped at the marker" in " ".join(done.what for done in ended.done)
+
+
+def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(stand: Stand) -> None:
+    """No keytab: the horizon is real, a planned restart is verified by a new commit of the next generation."""
+    spec = rate_stream("proxied", ProxyUser(getuser()))
+    due_at_once = replace(spec, restart=replace(spec.restart, max_age=timedelta(seconds=30)))
+    with running(stand, spec, who="gateway") as supervisor:
+        before = look(supervisor.access, spec)
+        assert before.current is not None
+        assert before.current.user == getuser()
+        hasty = Reconciler(supervisor.access, due_at_once, supervisor.defaults, tell=lambda line: None)
+        await_that(lambda: "Stop" in str(hasty.plan(Urge.WATCH)[1]), "its planned restart is due")
+        report = hasty.run(Urge.WATCH)
+        assert report.generation == 2
+        await_that(lambda: verified(look(supervisor.access, spec)), "generation 2 commits")
+        after = look(supervisor.access, spec)
+    assert after.claim is not None
+    first = next(app for number, app in after.applications if number == 1)
+    assert first.finished is not None
+    assert first.finished <= after.claim.claimed_at
+    query = before.checkpoints[0].query
+    assert after.checkpoints[0].query == query
+
+
+def test_two_supervisors_at_once_submit_one_generation(stand: Stand) -> None:
+    spec = rate_stream("raced", Ticket())
+    reports: list[Report] = []
+
+    def supervise() -> None:
+        with reconciler(stand, spec) as supervisor:
+            reports.append(supervisor.run())
+
+    rivals = [threading.Thread(target=supervise) for _ in range(3)]
+    for rival in rivals:
+        rival.start()
+    for rival in rivals:
+        rival.join()
+    with reconciler(stand, spec) as supervisor:
+        try:
+            assert {report.application for report in reports} == {reports[0].application}
+            assert len(look(supervisor.access, spec).applications) == 1
+            assert sum("claimed" in done.what for report in reports for done in report.done) == 1
+        finally:
+            stop(supervisor)
+
+
+def test_a_restart_that_a_person_asked_for_happens_once(stand: Stand) -> None:
+    spec = rate_stream("asked", Ticket())
+    with running(stand, spec) as supervisor:
+        assert want_restart(supervisor.access, supervisor.stream, "a new jar") == 1
+        assert want_restart(supervisor.access, supervisor.stream, "a new jar") == 1
+        assert supervisor.run(Urge.WATCH).generation == 2
+        assert supervisor.run(Urge.WATCH).generation == 2
+
+
+def test_a_successor_that_could_not_start_leaves_the_old_generation_alone(stand: Stand, tmp_path: Path) -> None:
+    job = tmp_path / "rate.py"
+    job.write_text((Path(__file__).with_name("jobs") / "rate.py").read_text())
+    spec = rate_stream("abort", Ticket(), application=str(job))
+    with running(stand, spec) as supervisor:
+        job.unlink()
+        want_restart(supervisor.access, supervisor.stream, "try")
+        with pytest.raises(RestartAborted, match="does not exist on this host"):
+            supervisor.run(Urge.WATCH)
+        seen = look(supervisor.access, spec)
+        assert seen.current is not None
+        assert seen.current.alive
+        assert seen.generation == 1
+
+
+def test_a_job_that_ends_by_itself_is_reported_to_its_watcher_and_started_by_the_next_ensure(stand: Stand) -> None:
+    spec = rate_stream("killed", Ticket())
+    with running(stand, spec) as supervisor:
+        app = look(supervisor.access, spec).current
+        assert app is not None
+        ended = supervisor.access.yarn.kill(app.id, "somebody else's kill", timedelta(seconds=30))
+        assert not ended.alive
+        report = supervisor.run(Urge.WATCH)
+        assert (report.phase, report.succeeded) == (Phase.ENDED, False)
+        assert "somebody else's kill" in report.diagnostics
+        assert supervisor.run(Urge.ENSURE).generation == 2
+
+
+def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_defended(stand: Stand) -> None:
+    """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
+    original = rate_stream("original", Ticket())
+    taken = replace(original, name="taken")
+    with running(stand, original) as owner, reconciler(stand, taken) as supervisor:
+        with pytest.raises(Conflict, match="somebody else writes it"):
+            supervisor.run()
+        app = look(owner.access, original).current
+        assert app is not None
+        claim = adopt(supervisor.access, taken, app.id)
+        report = supervisor.run()
+        assert (report.phase, report.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
+
+
+def test_a_resourcemanager_that_is_away_is_no_dead_stream(stand: Stand) -> None:
+    spec = rate_stream("outage", Ticket())
+    with running(stand, spec) as supervisor:
+        watch = Watch(supervisor.access)
+        assert not watch.round([spec.name])[spec.name].calls_for_action
+        stand.kill("resourcemanager")
+        verdict = watch.round([spec.name])[spec.name]
+        stand.start("resourcemanager")
+        assert verdict.step is None
+        assert "A retry can help" in verdict.why
+        report = supervisor.run(Urge.WATCH)
+        assert (report.phase, report.generation) == (Phase.RUNNING, 1)
+
+
+def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(stand: Stand) -> None:
+    spec = rate_stream("refused", Ticket(), conf={"spark.executor.memory": "plenty"})
+    with reconciler(stand, spec) as supervisor:
+        with pytest.raises(SubmissionFailed, match="Executor memory must be a positive number"):
+            supervisor.run()
+        seen = look(supervisor.access, spec)
+        assert seen.claim is not None
+        assert seen.claim.fence not in seen.files
+        assert seen.applications == ()
