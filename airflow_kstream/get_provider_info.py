@@ -29,6 +29,12 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "spark-submit needs it; the addresses above may come from it.",
         "schema": {"type": _OPTIONAL_TEXT},
     },
+    "default_fs": {
+        "label": "Default file system",
+        "description": "fs.defaultFS, for instance hdfs://nameservice1. "
+        "Leave it empty to take it from the Hadoop configuration folder.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
     "principal": {
         "label": "Kerberos principal",
         "description": "Who watches the cluster: primary@REALM or primary/instance@REALM. The right to view "
@@ -38,7 +44,12 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     "keytab_path": {
         "label": "Keytab file",
         "description": "Absolute path of the principal's keytab on workers and triggerers, readable by Airflow's user "
-        "only. Use either this or the base64 keytab.",
+        "only. One of keytab file, base64 keytab and ticket cache is needed.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
+    "ticket_cache": {
+        "label": "Ticket cache",
+        "description": "Absolute path of a cache that somebody else keeps fresh, where the principal has no keytab.",
         "schema": {"type": _OPTIONAL_TEXT},
     },
     "krb5_conf": {
@@ -77,8 +88,10 @@ _CONNECTION_TYPE: dict[str, Any] = {
             "resourcemanagers": "https://rm1.example.com:8090,https://rm2.example.com:8090",
             "namenodes": "https://nn1.example.com:9871,https://nn2.example.com:9871",
             "hadoop_conf_dir": "/etc/hadoop/conf",
+            "default_fs": "hdfs://nameservice1",
             "principal": "watcher/airflow.example.com@EXAMPLE.COM",
             "keytab_path": "/etc/security/keytabs/watcher.keytab",
+            "ticket_cache": "/var/lib/airflow/watcher.ccache",
             "krb5_conf": "/etc/krb5.conf",
             "tls_ca": "/etc/ssl/certs/hadoop-ca.pem",
             "state_dir": "/kstream",

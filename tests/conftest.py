@@ -33,7 +33,9 @@ def pytest_report_header() -> list[str]:
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for the whole run."""
     up = Stand.up(StandPlan(tmp_path_factory.mktemp("stand")))
-    # libkrb5 in this process knows the realm by its environment only.
-    os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
-    yield up
-    up.down()
+    try:
+        # libkrb5 in this process knows the realm by its environment only.
+        os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
+        yield up
+    finally:
+        up.down()

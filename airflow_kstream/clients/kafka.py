@@ -11,7 +11,7 @@ from typing import Any
 
 import gssapi
 from gssapi.raw import GSSError
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
@@ -84,6 +84,29 @@ class KeytabGssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
 register_sasl_mechanism("GSSAPI", KeytabGssapi, overwrite=True)
 
 
+class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
+    """kafka-python's producer, made to give up: it can lose a request when a connection breaks (seen in 3.0.12), and
+    then `commit_transaction` waits for ever and `close` for what can't be sent. After any error, abandon it.
+    """
+
+    def __init__(self, transactional_id: str, login: KafkaLogin) -> None:
+        milliseconds = {"request_timeout_ms": 10_000, "delivery_timeout_ms": 20_000, "max_block_ms": 30_000}
+        super().__init__(transactional_id=transactional_id, linger_ms=5, **milliseconds, **login.options())
+
+    def commit_within(self, seconds: float) -> None:
+        """Raise KafkaTimeoutError when the outcome is not known by then; only a successor can find it out."""
+        result = self._transaction_manager.begin_commit()
+        self._sender.wakeup()
+        if not result.wait(timeout_ms=seconds * 1000):
+            raise kafka_errors.KafkaTimeoutError(f"no answer to the commit within {seconds:.0f} s")
+
+    def abandon(self) -> None:
+        """Send nothing more, wait for nothing. An open transaction is left to a successor or the brokers' timeout."""
+        self._closed = True
+        self._unregister_cleanup()
+        self._sender.force_close()
+
+
 @contextmanager
 def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
     """Map what kafka-python and GSSAPI raise to our errors."""
@@ -98,15 +121,22 @@ def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
         raise meaning(f"{words} ({str(error) or type(error).__name__})", **context) from error
 
 
+@contextmanager
+def committed_reader(login: KafkaLogin) -> Iterator[KafkaConsumer]:
+    """A consumer of committed records alone, without a group; a topic that it asks for is not created by that."""
+    safely = {"isolation_level": "read_committed", "enable_auto_commit": False, "allow_auto_create_topics": False}
+    consumer = KafkaConsumer(**safely, **login.options())
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
 def stable_ends(login: KafkaLogin, topic: str) -> dict[int, int]:
     """For each partition, the offset after the last record that a reader of committed records can see now.
 
-    A stream has drained the topic when the offsets of its last commit have reached these.
+    A stream has drained the topic when the offsets of its last commit have reached these. Without a topic, empty.
     """
-    with kafka_trouble(f"read the ends of {topic}", login):
-        consumer = KafkaConsumer(isolation_level="read_committed", enable_auto_commit=False, **login.options())
-        try:
-            partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-            return {partition.partition: end for partition, end in consumer.end_offsets(partitions).items()}
-        finally:
-            consumer.close()
+    with kafka_trouble(f"read the ends of {topic}", login), committed_reader(login) as consumer:
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        return {partition.partition: end for partition, end in consumer.end_offsets(partitions).items()}

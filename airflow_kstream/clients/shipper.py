@@ -31,16 +31,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.errors import TopicAlreadyExistsError
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
 
-from airflow_kstream.clients.kafka import KafkaLogin, kafka_trouble
+from airflow_kstream.clients.kafka import KafkaLogin, TransactionalProducer, committed_reader, kafka_trouble
 from airflow_kstream.clients.log_lines import Block, Position, next_block
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 
 # Small segments, so that the compaction keeps a topic that is read whole at each start short.
 _POSITIONS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)}
+_PATIENCE_SECONDS = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class LogShipper:
 
     def __init__(self, settings: ShipperSettings) -> None:
         self._settings = settings
-        self._producer: Any = None
+        self._producer: TransactionalProducer | None = None
         self._positions: dict[str, Position] = {}
 
     def __enter__(self) -> Self:
@@ -125,9 +126,9 @@ class LogShipper:
         After an error it is unknown whether the last transaction was committed; the next call finds out.
         """
         total = Shipped()
-        with self._connected("ship lines"):
+        with self._connected("ship lines") as producer:
             while blocks := self._next_blocks():
-                self._commit(blocks)
+                self._commit(producer, blocks)
                 total = sum(map(_shipped, blocks), total)
         return total
 
@@ -137,32 +138,30 @@ class LogShipper:
             return {name: self._position(name).end for name in self._settings.files}
 
     def close(self) -> None:
-        """An open transaction is left to the next shipper, or to the brokers' timeout of a minute."""
+        """Whatever was not committed is left to the next shipper."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            producer.close(timeout=0)
+            producer.abandon()
 
     @contextmanager
-    def _connected(self, tried: str) -> Iterator[None]:
+    def _connected(self, tried: str) -> Iterator[TransactionalProducer]:
         try:
             with kafka_trouble(tried, self._settings.login):
-                if self._producer is None:
-                    self._connect()
-                yield
+                yield self._producer or self._connect()
         except BaseException:
             self.close()
             raise
 
-    def _connect(self) -> None:
+    def _connect(self) -> TransactionalProducer:
         settings, login = self._settings, self._settings.login
         login.check()
         _create_topics(settings)
-        self._producer = KafkaProducer(transactional_id=settings.transactional_id, linger_ms=5, **login.options())
+        self._producer = TransactionalProducer(settings.transactional_id, login)
         self._producer.init_transactions()
         self._positions = _read_positions(settings)
-        log.info(
-            "shipping into %s; already there: %s", settings.topic, {n: self._position(n).end for n in settings.files}
-        )
+        there = {name: self._position(name).end for name in settings.files}
+        log.info("shipping into %s, which holds this many bytes: %s", settings.topic, there)
+        return self._producer
 
     def _position(self, name: str) -> Position:
         return self._positions.get(name, Position())
@@ -172,23 +171,23 @@ class LogShipper:
         blocks = (next_block(name, path, self._position(name)) for name, path in files)
         return [block for block in blocks if block is not None]
 
-    def _commit(self, blocks: Sequence[Block]) -> None:
-        self._producer.begin_transaction()
-        sent = [future for block in blocks for future in self._send(block)]
-        self._producer.flush()
+    def _commit(self, producer: TransactionalProducer, blocks: Sequence[Block]) -> None:
+        producer.begin_transaction()
+        sent = [future for block in blocks for future in self._send(producer, block)]
+        producer.flush(timeout=_PATIENCE_SECONDS)
         for future in sent:
             # The commit itself would not look back at a record that failed.
             future.get(timeout=0)
-        self._producer.commit_transaction()
+        producer.commit_within(_PATIENCE_SECONDS)
         self._positions.update({block.name: block.position for block in blocks})
 
-    def _send(self, block: Block) -> Iterator[Any]:
+    def _send(self, producer: TransactionalProducer, block: Block) -> Iterator[Any]:
         settings, name = self._settings, block.name.encode()
         for line in block.lines:
             headers = [("file", name), ("byte_offset", b"%d" % line.offset)]
-            yield self._producer.send(settings.topic, line.content, name, headers)
+            yield producer.send(settings.topic, line.content, name, headers)
         position = json.dumps(asdict(block.position)).encode()
-        yield self._producer.send(settings.positions_topic, position, name, partition=0)
+        yield producer.send(settings.positions_topic, position, name, partition=0)
 
 
 def _shipped(block: Block) -> Shipped:
@@ -212,18 +211,15 @@ def _create_topics(settings: ShipperSettings) -> None:
 
 def _read_positions(settings: ShipperSettings) -> dict[str, Position]:
     partition = TopicPartition(settings.positions_topic, 0)
-    consumer = KafkaConsumer(isolation_level="read_committed", enable_auto_commit=False, **settings.login.options())
-    try:
+    found: dict[str, Position] = {}
+    with committed_reader(settings.login) as consumer:
         consumer.assign([partition])
         consumer.seek_to_beginning(partition)
         end = consumer.end_offsets([partition])[partition]
-        found: dict[str, Position] = {}
         while consumer.position(partition) < end:
             records = consumer.poll(timeout_ms=1000).get(partition, [])
             found |= {record.key.decode(): Position(**json.loads(record.value)) for record in records}
-        return found
-    finally:
-        consumer.close()
+    return found
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Checks a table of `cluster_events` against the files whose lines it should hold: each once, and nothing else.
 
-    spark-submit --master 'local[2]' audit_events.py --table hdfs://ns/table --file nn1=/logs/nn1.log --ends ends.json
+    python audit_events.py --table hdfs://ns/table --file nn1=/logs/nn1.log --ends ends.json
 
 Prints one JSON object and exits 0 only if table and files are equal. `--ends` is what the shipper prints at its end:
 file → the byte up to which it was shipped; without it the whole files count. The table is read through Spark and so

@@ -40,7 +40,8 @@ class StandPlan:
     realm: str = "KSTREAM.TEST"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", Path(self.root).absolute())
+        # Processes are found by their working folder, which the system names without symbolic links.
+        object.__setattr__(self, "root", Path(self.root).resolve())
         if not timedelta() < self.renew_interval <= self.max_lifetime:
             raise InvalidInput(
                 f"renew_interval is {self.renew_interval} and max_lifetime {self.max_lifetime}; a renew interval is "

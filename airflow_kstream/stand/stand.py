@@ -74,7 +74,7 @@ class Stand:
     @classmethod
     def at(cls, root: Path) -> Stand:
         """The stand that was brought up in this folder, running or not."""
-        return cls(record.read_site(Path(root).absolute()))
+        return cls(record.read_site(Path(root).resolve()))
 
     def down(self) -> None:
         """End every daemon, every YARN container and whatever they started. Logs and data stay. Idempotent."""

@@ -67,8 +67,21 @@ def working():
     work()
 
 
+@dag(schedule=None)
+def failing():
+    @task
+    def fail():
+        try:
+            raise OSError("the cable is cut")
+        except OSError as error:
+            raise RuntimeError("no cluster") from error
+
+    fail()
+
+
 deferred()
 working()
+failing()
 """
 
 

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 
 from airflow_kstream.get_provider_info import get_provider_info
+from airflow_kstream.supervise.connect import ConnectionFields
 
 CONNECTION_SECRETS = ("keytab", "password", "token", "secret")
 
@@ -96,6 +97,12 @@ def test_every_field_of_the_form_is_explained(connection_type: dict[str, Any]) -
     for name, field in connection_type["conn-fields"].items():
         assert field["label"], name
         assert field["description"].endswith("."), name
+
+
+def test_the_form_has_every_field_that_a_connection_may_hold(connection_type: dict[str, Any]) -> None:
+    in_the_form = {*connection_type["conn-fields"], "keytab"}  # the keytab is the password field
+
+    assert in_the_form == set(ConnectionFields.__dataclass_fields__)
 
 
 def test_only_what_every_cluster_needs_is_required(connection_type: dict[str, Any]) -> None:

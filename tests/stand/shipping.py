@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
-from airflow_kstream.clients.kafka import stable_ends
+from airflow_kstream.clients.kafka import committed_reader, stable_ends
 from airflow_kstream.clients.shipper import ShipperSettings
 from airflow_kstream.stand import Stand
 from tests.stand.streams import await_that
@@ -75,9 +75,8 @@ def committed(settings: ShipperSettings) -> list[Line]:
     ends = {TopicPartition(settings.topic, n): end for n, end in stable_ends(settings.login, settings.topic).items()}
     if not ends:
         return []
-    consumer = KafkaConsumer(isolation_level="read_committed", enable_auto_commit=False, **settings.login.options())
     found: list[Line] = []
-    try:
+    with committed_reader(settings.login) as consumer:
         consumer.assign(list(ends))
         consumer.seek_to_beginning()
         while any(consumer.position(partition) < end for partition, end in ends.items()):
@@ -85,8 +84,6 @@ def committed(settings: ShipperSettings) -> list[Line]:
                 for record in records:
                     headers = dict(record.headers)
                     found.append((headers["file"].decode(), int(headers["byte_offset"]), record.value))
-    finally:
-        consumer.close()
     return found
 
 

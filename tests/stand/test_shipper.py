@@ -103,30 +103,27 @@ def test_a_rotated_file_is_refused_before_any_line_of_it_is_shipped(settings: Sh
     assert committed(settings) == [("nn1", 0, b"first")]
 
 
-def test_brokers_that_are_away_are_waited_for(stand: Stand, settings: ShipperSettings) -> None:
+def test_brokers_that_are_away_are_waited_for(stand: Stand, settings: ShipperSettings, tmp_path: Path) -> None:
     """The reconnect logs in again, from the keytab alone."""
-    path, stop = settings.files["nn1"], threading.Event()
+    path = settings.files["nn1"]
     path.write_bytes(b"first\n")
-    with LogShipper(settings) as shipper:
-        running = threading.Thread(target=shipper.run, args=[stop])
-        running.start()
-        try:
-            await_that(lambda: len(committed(settings)) == 1, "the first line is there")
-            stand.kill("kafka")
-            with path.open("ab") as stream:
-                stream.write(b"second\n")
-            stand.start("kafka")
-            await_that(lambda: len(committed(settings)) == 2, "the second line is there")
-        finally:
-            stop.set()
-            running.join()
+    with shipping(settings, tmp_path) as shipper:
+        await_that(lambda: len(committed(settings)) == 1, "the first line is there")
+        stand.kill("kafka")
+        with path.open("ab") as stream:
+            stream.write(b"second\n")
+        stand.start("kafka")
+        await_that(lambda: len(committed(settings)) == 2, "the second line is there")
+        assert shipper.stop()["nn1"] == path.stat().st_size
     assert committed(settings) == lines_of("nn1", path)
 
 
 def test_a_keytab_without_the_principal_is_told_at_once(stand: Stand, settings: ShipperSettings) -> None:
     wrong = settings.model_copy(update={"keytab": stand.keytab("watcher")})
-    with LogShipper(wrong) as shipper, pytest.raises(CredentialError, match="streamer"):
+    with LogShipper(wrong) as shipper, pytest.raises(CredentialError) as refusal:
         shipper.ship_available()
+    assert refusal.value.principal == stand.principal("streamer")
+    assert str(stand.keytab("watcher")) in str(refusal.value)
 
 
 def test_settings_with_a_wrong_field_are_refused_by_name(tmp_path: Path) -> None:

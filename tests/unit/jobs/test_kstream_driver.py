@@ -99,7 +99,9 @@ def test_the_newest_claim_is_found_among_everything_else() -> None:
 
 
 def test_without_the_contract_it_waits_as_spark_does(spark: SparkSession, tmp_path: Path) -> None:
-    quick(Generation.of(spark)).await_termination(finite(spark, tmp_path))
+    query = finite(spark, tmp_path)
+    quick(Generation.of(spark)).await_termination(query)
+    assert not query.isActive
 
 
 def test_what_a_query_dies_of_is_raised_and_told(supervised: SparkSession, folder: Path, tmp_path: Path) -> None:
