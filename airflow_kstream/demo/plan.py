@@ -28,6 +28,7 @@ BRISK = RestartPolicy(
     silence=timedelta(seconds=10),
     submit_timeout=timedelta(seconds=90),
     submit_ttl=timedelta(seconds=60),
+    recovery_wait=timedelta(seconds=20),
     start_timeout=timedelta(minutes=3),
     look_every=timedelta(seconds=1),
     watch_every=timedelta(seconds=3),

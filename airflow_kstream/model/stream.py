@@ -123,6 +123,7 @@ class RestartPolicy:
     submit_timeout: Duration = timedelta(minutes=5)
     submit_ttl: Duration = timedelta(minutes=10)
     start_timeout: Duration = timedelta(minutes=10)
+    recovery_wait: Duration = timedelta(minutes=2)
     adopt_margin: Duration = timedelta(minutes=2)
     stall_floor: Duration = timedelta(minutes=10)
     stall_factor: float = 4.0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -46,6 +48,10 @@ class ConnectionFields:
             raise InvalidInput(f"state_dir is {self.state_dir!r}; allowed is an absolute HDFS path")
         if not (self.keytab or self.keytab_path or self.ticket_cache):
             raise InvalidInput(f"{self.principal} needs one of keytab_path, keytab or ticket_cache")
+
+    def fingerprint(self) -> str:
+        """Tells two states of a connection apart, and nothing of what is in them."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
 _FIELDS: TypeAdapter[ConnectionFields] = TypeAdapter(ConnectionFields)

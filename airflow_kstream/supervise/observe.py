@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.jobs.kstream_driver import newest_claim
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
@@ -35,6 +36,8 @@ def observe(access: Access, stream: StreamId, spec: StreamSpec, known: Known | N
     names = folder.names()
     claim = known.claim if known.claim and newest_claim(set(names)) == known.claim.generation else folder.claim(names)
     applications = _applications(access.yarn, stream, claim, known.listed)
+    if claim and all(number != claim.generation for number, _ in applications):
+        _refuse_to_conclude_from_a_fresh_start(access, spec, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     return Observation(
         stream=stream,
@@ -46,6 +49,19 @@ def observe(access: Access, stream: StreamId, spec: StreamSpec, known: Known | N
         checkpoints=tuple(access.hdfs.checkpoint(path) for path in spec.checkpoints),
         time_left=access.yarn.time_left(running[-1].id) if running else None,
     )
+
+
+def _refuse_to_conclude_from_a_fresh_start(access: Access, spec: StreamSpec, claim: Claim) -> None:
+    """A ResourceManager that restarted answers before it has recovered its applications: then none proves nothing."""
+    info = access.yarn.info(access.yarn.active())
+    known_for = access.hdfs.now() - info.started
+    if info.started > claim.claimed_at and known_for < spec.restart.recovery_wait:
+        raise Unavailable(
+            f"it started {format_duration(known_for)} ago and may not have recovered its applications yet",
+            tried=f"look for generation {claim.generation} of {spec.name}",
+            server=info.address,
+            principal=str(access.identity),
+        )
 
 
 def _applications(

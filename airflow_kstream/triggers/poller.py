@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from contextvars import Context
@@ -14,6 +15,8 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.supervise.access import open_access
 from airflow_kstream.supervise.connect import ConnectionFields, cluster_of
 from airflow_kstream.supervise.watch import Verdict, Watch
+
+log = logging.getLogger(__name__)
 
 
 class ClusterPoller:
@@ -58,6 +61,10 @@ class ClusterPoller:
                     verdicts = await asyncio.to_thread(watch.round, tuple(waiting))
                 except KstreamError as error:
                     verdicts = {stream: Verdict(None, str(error)) for stream in waiting}
+                except Exception as error:
+                    # A defect of ours in one round must not leave every task of this cluster waiting for ever.
+                    log.exception("A round over %s failed", self._conn_id)
+                    verdicts = {stream: Verdict(None, f"this round failed: {error!r}") for stream in waiting}
                 _deliver(waiting, verdicts)
 
     def _open(self, opened: ExitStack) -> Watch:
@@ -72,19 +79,23 @@ def _deliver(waiting: dict[str, list[asyncio.Future[Verdict]]], verdicts: Mappin
                 future.set_result(verdicts[stream])
 
 
-_pollers: dict[str, ClusterPoller] = {}
+_pollers: dict[tuple[str, str], ClusterPoller] = {}
 
 
 @asynccontextmanager
 async def shared_poller(conn_id: str) -> AsyncIterator[ClusterPoller]:
-    """The process's poller for this connection; the last user closes it."""
+    """The process's poller for this connection as it is now; the last user closes it.
+
+    Whoever comes after an edit of the connection gets another poller, while those who wait keep theirs.
+    """
     fields = fields_of(await BaseHook.aget_connection(conn_id))
-    poller = _pollers.setdefault(conn_id, ClusterPoller(fields, conn_id))
+    key = conn_id, fields.fingerprint()
+    poller = _pollers.setdefault(key, ClusterPoller(fields, conn_id))
     poller.users += 1
     try:
         yield poller
     finally:
         poller.users -= 1
         if poller.users == 0:
-            _pollers.pop(conn_id, None)
+            _pollers.pop(key, None)
             await poller.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +30,10 @@ class Metrics:
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
-        self._socket.setblocking(False)
         self._lines: list[str] = []
+        # Read at once: what a full socket buffer drops is gone.
+        self._listener = threading.Thread(target=self._listen)
+        self._listener.start()
 
     @property
     def settings(self) -> dict[str, dict[str, str]]:
@@ -40,11 +42,18 @@ class Metrics:
 
     def value(self, name: str) -> float | None:
         """The newest value of a metric."""
-        with suppress(BlockingIOError):
-            while True:
-                self._lines += self._socket.recv(65536).decode().splitlines()
         found = [line.split(":")[1].split("|")[0] for line in self._lines if line.startswith(f"{name}:")]
         return float(found[-1]) if found else None
+
+    def close(self) -> None:
+        # An empty datagram ends the listening.
+        self._socket.sendto(b"", self._socket.getsockname())
+        self._listener.join()
+        self._socket.close()
+
+    def _listen(self) -> None:
+        while datagram := self._socket.recv(65536):
+            self._lines += datagram.decode().splitlines()
 
 
 @dataclass(frozen=True)
@@ -86,3 +95,4 @@ def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
         home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
         yield LiveAirflow(home, home.api(), streams, listener)
+    listener.close()

@@ -32,6 +32,7 @@ BRISK = RestartPolicy(
     signal_grace=timedelta(seconds=10),
     silence=timedelta(seconds=5),
     submit_ttl=timedelta(seconds=60),
+    recovery_wait=timedelta(seconds=20),
     look_every=timedelta(seconds=0.5),
     watch_every=timedelta(seconds=1),
 )

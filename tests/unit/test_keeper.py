@@ -30,7 +30,7 @@ FAMILY = (
     "-c",
     "sleep 601 & (setsid bash -c 'sleep 602 & sleep 603 & exit' &) ; echo awake; wait; sleep 604",
 )
-FAMILY_SIZE = 4
+GROWN_UP = ["bash", "sleep", "sleep", "sleep"]
 
 
 def eventually(is_true: Callable[[], object], seconds: float = 10) -> None:
@@ -38,6 +38,19 @@ def eventually(is_true: Callable[[], object], seconds: float = 10) -> None:
     while not is_true():
         assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(0.02)
+
+
+def our_children() -> list[psutil.Process]:
+    """What this process started, but for the JVM of another test's Spark session."""
+    return [process for process in psutil.Process().children() if "java" not in process.name()]
+
+
+def is_grown_up(family: list[psutil.Process]) -> bool:
+    """Whether all have come and those that only fork have gone."""
+    try:
+        return sorted(process.name() for process in family) == GROWN_UP
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Diary:
@@ -106,14 +119,14 @@ def test_a_crash_takes_the_whole_tree_and_the_child_comes_back(
     keeper: Keeper, diary: Diary, child: Callable[..., Child]
 ) -> None:
     keeper.start(child("family", FAMILY))
-    eventually(lambda: len(keeper.processes("family")) == FAMILY_SIZE)
+    eventually(lambda: is_grown_up(keeper.processes("family")))
     before = keeper.processes("family")
 
     killed = keeper.kill("family")
 
     assert sorted(process.pid for process in before) == killed
     assert not any(process.is_running() for process in before)
-    eventually(lambda: len(keeper.processes("family")) == FAMILY_SIZE)
+    eventually(lambda: is_grown_up(keeper.processes("family")))
     assert diary.of("family") == [Happening.STARTED, Happening.DIED, Happening.RESPAWNED]
 
 
@@ -152,13 +165,13 @@ def test_a_command_that_does_not_exist_says_so_in_its_log(keeper: Keeper, child:
 def test_stop_leaves_no_process_behind(keeper: Keeper, diary: Diary, child: Callable[..., Child]) -> None:
     keeper.start(child("family", FAMILY))
     keeper.start(child("sleeper", SLEEPER))
-    eventually(lambda: len(keeper.processes("family")) == FAMILY_SIZE and keeper.processes("sleeper"))
+    eventually(lambda: is_grown_up(keeper.processes("family")) and keeper.processes("sleeper"))
     everybody = [*keeper.processes("family"), *keeper.processes("sleeper")]
 
     keeper.stop()
 
     assert [process for process in everybody if process.is_running()] == []
-    assert psutil.Process().children() == []
+    assert our_children() == []
     assert diary.of("family")[-1] == diary.of("sleeper")[-1] == Happening.STOPPED
 
 
@@ -193,7 +206,7 @@ def test_stop_during_a_backoff_starts_nothing(diary: Diary, child: Callable[...,
     keeper.stop()
 
     assert diary.of("brief") == [Happening.STARTED, Happening.DIED]
-    assert psutil.Process().children() == []
+    assert our_children() == []
 
 
 def test_names_are_unique_and_unknown_ones_are_refused(keeper: Keeper, child: Callable[..., Child]) -> None:
@@ -235,7 +248,7 @@ def test_many_threads_may_crash_and_stop_at_once(child: Callable[..., Child]) ->
     for thread in crashers:
         thread.join()
 
-    assert psutil.Process().children() == []
+    assert our_children() == []
 
 
 KEEPER_PROGRAM = """
@@ -263,5 +276,5 @@ def test_the_trees_die_with_the_keeper(number: signal.Signals, tmp_path: Path) -
         tree = [psutil.Process(int(pid)) for pid in program.stdout.readline().split()]
         program.send_signal(number)
 
-    assert len(tree) == FAMILY_SIZE
+    assert len(tree) == len(GROWN_UP)
     eventually(lambda: not any(process.is_running() for process in tree))
