@@ -35,6 +35,8 @@ _CONTROL_TAG = "demo-control"
 _LOOK_EVERY = 1.0
 # The control's first token is a few seconds older than its application.
 _AFTER_DEATH = timedelta(seconds=5)
+# Quiet for this long is drained; a restart meanwhile would do no harm, but spoil the picture.
+_DRAIN = timedelta(seconds=20)
 
 
 @dataclass
@@ -79,7 +81,7 @@ class Demo:
                 crashes.strike(without, now)
             if not failed_over and control.token_is_dead(access, now, self.plan.max_lifetime):
                 failed_over = self._fail_over(ground)
-            if failed_over and self._lived_enough(with_keytab, now) and _settled(without):
+            if failed_over and self._lived_enough(with_keytab, now, self.plan.lives) and self._may_end(without, now):
                 break
             time.sleep(_LOOK_EVERY)
         self.promises.append(verdict.lived_through(with_keytab, now, self.plan.lives, self.plan.max_lifetime))
@@ -105,9 +107,13 @@ class Demo:
         )
         return True
 
-    def _lived_enough(self, history: History, now: datetime) -> bool:
+    def _lived_enough(self, history: History, now: datetime, lives: int) -> bool:
         first = history.lives.get(1)
-        return first is not None and now - first.issued > self.plan.lives * self.plan.max_lifetime + _AFTER_DEATH
+        return first is not None and now - first.issued > lives * self.plan.max_lifetime + _AFTER_DEATH
+
+    def _may_end(self, without: History, now: datetime) -> bool:
+        """Not in the middle of a restart; on a machine where that is all there is, one max-lifetime later."""
+        return _settled(without, now) or self._lived_enough(without, now, self.plan.lives + 1)
 
     def _finish(self, ground: Ground, access: Access, shipper: Shipper) -> None:
         """Stop the input, drain, stop the streams through Airflow, and compare tables with files."""
@@ -199,14 +205,17 @@ def _observe(access: Access, history: History) -> Observation:
     return observe(access, _stream(access, history), history.spec)
 
 
-def _settled(history: History) -> bool:
+def _settled(history: History, now: datetime) -> bool:
     """Whether the newest generation works and its restart is not near."""
-    return history.newest is not None and history.newest.first_commit is not None and history.newest.died is None
+    newest = history.newest
+    if newest is None or newest.first_commit is None or newest.died is not None:
+        return False
+    return newest.plan is None or newest.plan - now > _DRAIN
 
 
 def _drained(seen: Observation) -> bool:
     """Whether all is committed and nothing new was planned for several triggers."""
-    quiet = seen.last_move is not None and seen.now - seen.last_move > timedelta(seconds=20)
+    quiet = seen.last_move is not None and seen.now - seen.last_move > _DRAIN
     return quiet and all(point.quiescent for point in seen.checkpoints)
 
 
