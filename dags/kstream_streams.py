@@ -1,7 +1,8 @@
 """One DAG for each declared stream: `$KSTREAM_STREAMS/<cluster connection id>/<stream>.yaml`.
 
 Each DAG makes sure, every few minutes while no run is under way, that its stream runs, and then watches it in one
-deferred task for as long as it lives. Pausing or deleting the DAG detaches; it stops no stream.
+deferred task for as long as it lives. Pausing or deleting the DAG detaches; it stops no stream. A declaration that is
+wrong gets a DAG that fails and says why, and harms no other.
 
 Environment of the DAG processor and the workers:
   KSTREAM_STREAMS              the folder (required; no DAG without it)
@@ -15,17 +16,27 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
 from airflow_kstream.model.durations import parse_duration
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.stream import SparkStreamOperator
 
 
-def stream_dag(declaration: Path) -> DAG:
+def declared(declaration: Path, taken: set[str]) -> StreamSpec:
+    spec = StreamSpec.from_yaml(declaration.read_text())
+    if spec.name != declaration.stem:
+        raise InvalidInput(f"{declaration} declares {spec.name!r}; the file's name is the stream's name")
+    if spec.name in taken:
+        raise InvalidInput(f"{declaration}: another cluster's folder declares {spec.name!r}; its DAG would be the same")
+    return spec
+
+
+def stream_dag(spec: StreamSpec, cluster_conn_id: str) -> DAG:
     with DAG(
-        dag_id=f"stream-{declaration.stem}",
-        description=f"Keeps the stream {declaration.stem} running",
+        dag_id=f"stream-{spec.name}",
+        description=f"Keeps the stream {spec.name} running",
         schedule=parse_duration(os.environ.get("KSTREAM_ENSURE_EVERY", "5m")),
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
@@ -34,14 +45,37 @@ def stream_dag(declaration: Path) -> DAG:
     ) as dag:
         SparkStreamOperator(
             task_id="keep",
-            stream=StreamSpec.from_yaml(declaration.read_text()),
-            cluster_conn_id=declaration.parent.name,
+            stream=spec,
+            cluster_conn_id=cluster_conn_id,
             retries=int(os.environ.get("KSTREAM_RETRIES", "20")),
             retry_delay=parse_duration(os.environ.get("KSTREAM_RETRY_DELAY", "1m")),
         )
     return dag
 
 
+def refused_dag(declaration: Path, why: str) -> DAG:
+    with DAG(
+        dag_id=f"refused-{declaration.parent.name}-{declaration.stem}",
+        description=why,
+        schedule=None,
+        tags=["kstream", "refused"],
+    ) as dag:
+
+        @task
+        def say_why() -> None:
+            raise InvalidInput(why)
+
+        say_why()
+    return dag
+
+
 folder = os.environ.get("KSTREAM_STREAMS")
+names: set[str] = set()
 for found in sorted(Path(folder).glob("*/*.yaml")) if folder else ():
-    globals()[f"stream_{found.stem}"] = stream_dag(found)
+    try:
+        stream = declared(found, names)
+    except InvalidInput as error:
+        globals()[f"refused_{found.parent.name}_{found.stem}"] = refused_dag(found, str(error))
+        continue
+    names.add(stream.name)
+    globals()[f"stream_{stream.name}"] = stream_dag(stream, found.parent.name)

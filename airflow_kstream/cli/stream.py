@@ -81,7 +81,7 @@ def stop(cluster: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Want it stopped, and see that it is: by marker, SIGTERM or kill."""
     with _as_stream(cluster, name) as (access, spec):
         desired.want(access, StreamId(name, access.cluster.state_dir), Wish.STOPPED, reason)
-        report = Reconciler(access, spec, SparkDefaults(), tell=typer.echo).run()
+        report = Reconciler(access, spec, SparkDefaults(), tell=typer.echo, may_submit=False).run()
     typer.echo(f"{name} is {report.phase}: {report.why}")
 
 

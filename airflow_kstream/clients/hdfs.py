@@ -18,7 +18,7 @@ from hdfs.util import HdfsError
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 
 # It logs every call at INFO, a dozen for each look at a stream: a task's log is for what was decided and done.
@@ -85,13 +85,6 @@ class Hdfs:
     def status(self, path: str) -> FileStatus:
         return _file_status(self._ask(f"look at {path}", lambda: self._client.status(_plain(path))), path)
 
-    def exists(self, path: str) -> bool:
-        try:
-            self.status(path)
-        except NotFound:
-            return False
-        return True
-
     def list(self, path: str) -> tuple[FileStatus, ...]:
         """The folder's children; empty when it does not exist."""
         try:
@@ -102,8 +95,9 @@ class Hdfs:
 
     def read(self, path: str) -> str:
         def read() -> str:
-            with self._client.read(_plain(path), encoding="utf-8") as reader:
-                return str(reader.read())
+            with self._client.read(_plain(path)) as reader:
+                content: bytes = reader.read()
+            return content.decode()
 
         return str(self._ask(f"read {path}", read))
 
@@ -177,7 +171,9 @@ class Hdfs:
         try:
             yield
         except HdfsError as error:
-            kind = _ERRORS.get(error.exception or "", Unavailable if not error.exception else Denied)
+            # Without a Java exception it is the web server's own refusal, or a proxy's page.
+            refused = not error.exception and "Authentication required" in str(error)
+            kind = Denied if refused else _ERRORS.get(error.exception or "", Unavailable)
             message = f"{error.exception}: {str(error).splitlines()[0]}" if error.exception else str(error)[:200]
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
 
@@ -187,14 +183,14 @@ _ERRORS: dict[str, type[KstreamError]] = {
     "AccessControlException": Denied,
     "AuthorizationException": Denied,
     "InvalidToken": Denied,
+    "NSQuotaExceededException": Denied,
+    "DSQuotaExceededException": Denied,
+    "IllegalArgumentException": InvalidInput,
+    "HadoopIllegalArgumentException": InvalidInput,
+    "UnsupportedOperationException": InvalidInput,
     "FileAlreadyExistsException": Conflict,
     "AlreadyBeingCreatedException": Conflict,
     "RecoveryInProgressException": Conflict,
-    "StandbyException": Unavailable,
-    "RetriableException": Unavailable,
-    "SafeModeException": Unavailable,
-    "IOException": Unavailable,
-    "ConnectException": Unavailable,
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import requests
 import spnego
+import urllib3
 from gssapi.raw.misc import GSSError
 from krb5 import Krb5Error
 from requests_kerberos import OPTIONAL, HTTPKerberosAuth
@@ -17,6 +19,9 @@ from airflow_kstream.clients.tickets import kerberos_error
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
+
+# At DEBUG it logs addresses, and those of WebHDFS carry delegation tokens.
+logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
 
 CONNECT_AND_READ_SECONDS = (5.0, 30.0)
 
@@ -31,8 +36,21 @@ def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
     # A proxy or .netrc of the environment must not see or replace what is sent to the cluster.
     session.trust_env = False
     session.verify = tls.verify
-    session.auth = HTTPKerberosAuth(principal=_credential(identity), mutual_authentication=OPTIONAL)
+    session.auth = _Spnego(principal=_credential(identity), mutual_authentication=OPTIONAL)
     return session
+
+
+class _Spnego(HTTPKerberosAuth):  # type: ignore[misc]  # requests_kerberos ships no types
+    """Tells why there is no ticket for the server, where the library would pass a bare 401 on."""
+
+    def generate_request_header(self, response: requests.Response, host: str, is_preemptive: bool = False) -> str:
+        try:
+            return str(super().generate_request_header(response, host, is_preemptive))
+        except KerberosExchangeError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, Krb5Error | GSSError):
+                cause = cause.__cause__ or cause.__context__
+            raise cause or SpnegoError(context_msg=str(error)) from error
 
 
 def _credential(identity: Identity) -> spnego.KerberosKeytab | spnego.KerberosCCache:
@@ -55,10 +73,19 @@ def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
         raise kerberos_error(error, **context) from error
     except requests.exceptions.SSLError as error:
         raise Denied(f"TLS verification failed: {_first_line(error)}", **context) from error
-    except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema) as error:
+    except (
+        requests.exceptions.InvalidURL,
+        requests.exceptions.InvalidSchema,
+        requests.exceptions.MissingSchema,
+    ) as error:
         raise InvalidInput(f"not a usable address: {_first_line(error)}", **context) from error
     except (requests.exceptions.RequestException, ConnectionError, TimeoutError) as error:
-        raise Unavailable(_reason(error), **context) from error
+        # Not chained: a redirect's address, with a delegation token in it, is part of what requests says.
+        raise Unavailable(_reason(error), **context) from None
+    except (urllib3.exceptions.HTTPError, UnicodeDecodeError, KeyError) as error:
+        raise Unavailable(f"its answer broke off or makes no sense ({type(error).__name__})", **context) from None
+    except OSError as error:
+        raise InvalidInput(f"the CA file {error.strerror or error}", **context) from error
 
 
 def _reason(error: BaseException) -> str:

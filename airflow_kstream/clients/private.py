@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import tempfile
@@ -9,15 +10,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_PREFIX = "kstream-private-"
+
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder of mode 0700 that is gone afterwards, with all that was put into it."""
-    folder = Path(tempfile.mkdtemp(prefix="kstream-"))
+    """A folder of mode 0700 that is gone afterwards, with all that was put into it.
+
+    What a process that was killed left behind is swept by the next one on this host.
+    """
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep() -> None:
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
+        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if left.owner() == getpass.getuser() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def write_private(path: Path, content: bytes) -> Path:

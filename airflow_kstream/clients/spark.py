@@ -49,6 +49,14 @@ def hadoop_version(spark_submit: str) -> tuple[int, ...] | None:
     return None
 
 
+def check_conf_folder(cluster: Cluster) -> None:
+    """Without these files spark-submit would try Hadoop's default addresses: raise InvalidInput instead."""
+    folder = Path(cluster.hadoop_conf_dir or "")
+    missing = [name for name in ("core-site.xml", "yarn-site.xml") if not (folder / name).is_file()]
+    if not cluster.hadoop_conf_dir or missing:
+        raise InvalidInput(f"to submit, connection {cluster.name} needs a hadoop_conf_dir with core- and yarn-site.xml")
+
+
 def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
     """The child's whole environment."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}

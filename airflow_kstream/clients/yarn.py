@@ -152,7 +152,7 @@ class ResourceManager:
                 allow_redirects=False,
                 **kwargs,
             )
-        return self._understood(tried, address, answer)
+            return self._understood(tried, address, answer)
 
     def _understood(self, tried: str, address: str, answer: requests.Response) -> Mapping[str, Any]:
         context = {"tried": tried, "server": address, "principal": str(self._identity)}

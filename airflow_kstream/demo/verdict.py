@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -40,9 +41,10 @@ def restarted_in_time(history: History, at_least: int) -> Promise:
 def died_of_its_token(control: Application) -> Promise:
     """The unsupervised control ended, and its diagnostics name the dead token."""
     kept = not control.alive and control.lost_its_token
-    seen = f"{control.state}/{control.final_status}"
-    evidence = next((line.strip() for line in control.diagnostics.splitlines() if "oken" in line), "no diagnostics")
-    return Promise("unsupervised control: died of its token", kept, f"{seen}: {evidence[:160]}")
+    found = re.search(r"InvalidToken\W+[^\n]{0,80}", control.diagnostics)
+    evidence = found[0].strip() if found else "no token in its diagnostics"
+    seen = f"{control.state}/{control.final_status}, {evidence}"
+    return Promise("unsupervised control: died of its token", kept, seen)
 
 
 def table_is_exact(name: str, findings: Mapping[str, Any]) -> Promise:

@@ -63,11 +63,11 @@ def fields_of(connection: Connection) -> ConnectionFields:
     return connection_fields(connection.conn_id, {**extra, "keytab": connection.password})
 
 
-def spark_defaults_of(connection: Connection, binary_default: str = "spark-submit") -> SparkDefaults:
+def spark_defaults_of(connection: Connection) -> SparkDefaults:
     """What the official `spark` connection contributes: the queue and the binary."""
     extra: Mapping[str, Any] = connection.extra_dejson
     return SparkDefaults(
         source=f"connection {connection.conn_id}",
-        binary=extra.get("spark-binary") or binary_default,
+        binary=extra.get("spark-binary") or SparkDefaults().binary,
         queue=extra.get("queue"),
     )

@@ -4,8 +4,9 @@ Ship this one file with `--py-files` next to any Structured Streaming job and re
 
     from kstream_driver import Generation
 
+    generation = Generation.of(spark)                # before any query starts
     query = table.writeStream. ... .start()
-    Generation.of(spark).await_termination(query)    # instead of query.awaitTermination()
+    generation.await_termination(query)              # instead of query.awaitTermination()
 
 The contract between a driver and its supervisor is four Spark confs and five kinds of file in the stream's folder:
 

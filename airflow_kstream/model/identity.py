@@ -25,11 +25,6 @@ class Identity:
     def __str__(self) -> str:
         return f"{self.principal} for {self.do_as}" if self.do_as else self.principal
 
-    @property
-    def user(self) -> str:
-        """The first component; the cluster's own `auth_to_local` may map it to another short name."""
-        return self.do_as or split_principal(self.principal)[0]
-
 
 def split_principal(principal: str) -> tuple[str, str | None, str]:
     """Primary, instance and realm; raise InvalidInput for anything else."""

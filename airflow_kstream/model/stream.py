@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import split_principal
+from airflow_kstream.model.secrets import masked
 
 _STRICT = ConfigDict(extra="forbid")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
@@ -186,6 +187,13 @@ class StreamSpec:
         """Plain data that `from_mapping` takes back; durations as text."""
         return {key: _plain(value) for key, value in asdict(self).items()}
 
+    def to_masked_mapping(self) -> dict[str, Any]:
+        """As `to_mapping`, for everybody's eyes."""
+        plain = self.to_mapping()
+        plain["conf"] = masked(plain["conf"])
+        plain["deploy"]["environment"] = masked(plain["deploy"]["environment"])
+        return plain
+
     def fingerprint(self) -> str:
         """The same for specs that would submit the same job; restart policy and on_change don't count."""
         submitted = {k: v for k, v in self.to_mapping().items() if k not in {"restart", "on_change"}}
@@ -194,7 +202,7 @@ class StreamSpec:
 
 def differences(declared: StreamSpec, running: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields, dotted, in which a declared spec would submit another job than the one that runs."""
-    ours, theirs = _leaves(declared.to_mapping()), _leaves(running)
+    ours, theirs = _leaves(declared.to_masked_mapping()), _leaves(running)
     changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
     return tuple(key for key in changed if not key.startswith(("restart.", "on_change")))
 

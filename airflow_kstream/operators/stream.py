@@ -97,7 +97,8 @@ class SparkStreamOperator(BaseOperator):
 
     def _conclude(self, report: Report) -> dict[str, Any] | None:
         if not report.ended:
-            self._watch()
+            # Woken for nothing: the watcher and we disagree, or it can't see; that must not become a busy loop.
+            self._watch(pause=0.0 if report.done else 60.0)
         if report.phase is Phase.ENDED and not report.succeeded:
             tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
             raise StreamEnded(f"{report.why}. {report.diagnostics}", tried=tried)
@@ -139,7 +140,9 @@ class SparkStreamOperator(BaseOperator):
 
 def _mask_secrets(stream: Mapping[str, Any]) -> None:
     """Airflow knows some words for secrets; Spark and Hadoop have more."""
-    conf = stream.get("conf")
-    for key, value in conf.items() if isinstance(conf, Mapping) else ():
-        if is_secret(str(key)):
-            mask_secret(str(value))
+    deploy = stream.get("deploy")
+    environment = deploy.get("environment") if isinstance(deploy, Mapping) else None
+    for settings in (stream.get("conf"), environment):
+        for key, value in settings.items() if isinstance(settings, Mapping) else ():
+            if is_secret(str(key)):
+                mask_secret(str(value))

@@ -68,4 +68,5 @@ def _between_batches(policy: RestartPolicy, point: Checkpoint, age: timedelta | 
 
 def _advanced(point: Checkpoint, claim: Claim) -> bool:
     before = claim.positions.get(point.path, Position(None, -1, -1))
-    return point.position.commit > before.commit
+    anew = before.query is not None and point.query is not None and point.query != before.query
+    return point.position.commit > (-1 if anew else before.commit)

@@ -45,7 +45,8 @@ def issued_at(claim: Claim, policy: RestartPolicy) -> datetime:
 def _ends(
     spec: StreamSpec, claim: Claim, issue: datetime, now: datetime, time_left: timedelta | None
 ) -> Iterator[tuple[datetime, HorizonReason]]:
-    if not spec.credentials.renews_itself and claim.lifetimes:
+    # What was submitted counts, not what is declared by now.
+    if not claim.spec.credentials.renews_itself and claim.lifetimes:
         yield issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME
     if time_left is not None:
         yield now + time_left, HorizonReason.YARN_LIFETIME

@@ -33,6 +33,9 @@ def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, urge: U
     applications lives, is somebody else's."""
     if seen.desired.wish is Wish.HELD:
         return Settled(Phase.HELD, f"held by {_who(seen)}: {seen.desired.reason or 'no reason given'}")
+    if seen.claim and seen.claim.generation < seen.generation:
+        # Claimed and submitted between the two halves of this look; an old claim says nothing of the new application.
+        return Wait(seen.now, f"generation {seen.generation} appeared while we looked")
     for app in _intruders(seen):
         return Kill(app.id, f"only generation {seen.generation}'s newest application may write the checkpoint")
     current = seen.current
@@ -146,7 +149,10 @@ def _submit_when_silent(spec: StreamSpec, seen: Observation, first_look: datetim
     needed = silence_needed(spec, seen)
     if quiet_from is None or seen.now >= quiet_from + needed:
         return Submit(number + 1, why)
-    if _moved_by_others(seen, first_look) and seen.now - first_look > 2 * needed:
+    alone_since = max(
+        [first_look, *([seen.current.finished + needed] if seen.current and seen.current.finished else [])]
+    )
+    if seen.last_move and seen.last_move > alone_since and seen.now - alone_since > 2 * needed:
         return Refuse(
             f"the checkpoint moved at {quiet_from:%H:%M:%S} though no application of this stream lives: "
             "somebody else writes it; stop that job, or take it over with `kstream stream adopt`"
@@ -157,9 +163,3 @@ def _submit_when_silent(spec: StreamSpec, seen: Observation, first_look: datetim
 def _last_signs(seen: Observation) -> list[datetime]:
     signs = [seen.last_move, seen.current.finished if seen.current else None]
     return [sign for sign in signs if sign is not None]
-
-
-def _moved_by_others(seen: Observation, first_look: datetime) -> bool:
-    died = seen.current.finished if seen.current else None
-    alone_since = max(first_look, died) if died else first_look
-    return seen.last_move is not None and seen.last_move > alone_since

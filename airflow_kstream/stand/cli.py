@@ -42,7 +42,9 @@ def up(
     features = frozenset() if bare else frozenset(feature or DEFAULT_FEATURES)
     plan = StandPlan(root, features, parse_duration(token_renew), parse_duration(token_max_lifetime))
     # Ended like by Ctrl-C: what was started goes down again.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Both by name: a process in the background of a script is born with SIGINT ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     console = Console()
     with shown(console) as listener:
         stand = Stand.up(plan, listener)

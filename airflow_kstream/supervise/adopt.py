@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId, Wish
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import Candidate, StreamFolder, new_nonce
@@ -14,7 +14,8 @@ from airflow_kstream.supervise.observe import observe
 def adopt(access: Access, spec: StreamSpec, application_id: str) -> Claim:
     """Claim the next generation of the stream for a running application.
 
-    Raise Conflict when the application has ended or the stream already runs one. Its age is taken from the
+    Raise Conflict when the application has ended or is a stream's own, when the stream already runs one or may soon,
+    or isn't wanted to run. Its age is taken from the
     ResourceManager's start time less a margin: its tokens are older than its start.
     """
     stream = StreamId(spec.name, access.cluster.state_dir)
@@ -25,6 +26,12 @@ def adopt(access: Access, spec: StreamSpec, application_id: str) -> Claim:
         raise Conflict(f"it ended as {app.state}", tried=tried)
     if seen.current and seen.current.alive:
         raise Conflict(f"the stream already runs {seen.current.id}", tried=tried)
+    if seen.current is None and seen.claim and seen.claim.fence in seen.files:
+        raise Conflict(f"generation {seen.claim.generation} was claimed and may still arrive", tried=tried)
+    if seen.desired.wish is not Wish.RUNNING:
+        raise Conflict(f"somebody wants the stream {seen.desired.wish}; say `start` first", tried=tried)
+    if ALL_STREAMS_TAG in app.tags:
+        raise Conflict("it is a generation of a stream already", tried=tried)
     candidate = Candidate(
         generation=seen.generation + 1,
         nonce=new_nonce(),

@@ -80,6 +80,8 @@ def _lifetimes(access: Access) -> str:
 
 
 def _state_dir(access: Access) -> str:
+    # It must be there: made on the way, it would be the watcher's own and closed to other principals' streams.
+    access.hdfs.status(access.cluster.state_dir)
     path = f"{access.cluster.state_dir}/.check-{uuid.uuid4().hex[:8]}"
     access.hdfs.write(path, "", permission="600")
     access.hdfs.delete(path)

@@ -18,12 +18,13 @@ def clean_up(access: Access, seen: Observation, spec: StreamSpec) -> tuple[str, 
     YARN's 250 ms between SIGTERM and SIGKILL are too short for Spark to do it when it is killed (SPARK-17340).
     """
     dead = [app for _, app in seen.applications if not app.alive]
-    deleted = [folder for app in dead if access.hdfs.delete(folder := _staging(spec, app), recursive=True)]
+    deleted = [folder for app in dead if access.hdfs.delete(folder := _staging(access, spec, app), recursive=True)]
     if seen.generation > _CLAIMS_KEPT:
         StreamFolder(access.hdfs, seen.stream).forget_before(seen.generation - _CLAIMS_KEPT + 1, seen.files)
     return tuple(deleted)
 
 
-def _staging(spec: StreamSpec, app: Application) -> str:
-    root = spec.conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
+def _staging(access: Access, spec: StreamSpec, app: Application) -> str:
+    conf = {**access.cluster.spark_conf, **spec.conf}
+    root = conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
     return f"{root.rstrip('/')}/.sparkStaging/{app.id}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -46,6 +47,10 @@ class ConnectionFields:
         split_principal(self.principal)
         if not self.state_dir.startswith("/"):
             raise InvalidInput(f"state_dir is {self.state_dir!r}; allowed is an absolute HDFS path")
+        for name in ("resourcemanagers", "namenodes"):
+            for address in _addresses(getattr(self, name)):
+                if not urlsplit(address).hostname or not address.startswith(("http://", "https://")):
+                    raise InvalidInput(f"{name} has {address!r}; write http://host:port or https://host:port")
         if not (self.keytab or self.keytab_path or self.ticket_cache):
             raise InvalidInput(f"{self.principal} needs one of keytab_path, keytab or ticket_cache")
 

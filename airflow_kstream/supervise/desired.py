@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.errors import Conflict, NotFound
 from airflow_kstream.model.generation import StreamId, Wish
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.access import Access
@@ -19,6 +19,9 @@ def want_restart(access: Access, stream: StreamId, reason: str) -> int:
     claim = folder.claim(folder.names())
     if claim is None:
         raise NotFound("it was never submitted", tried=f"ask for a restart of {stream.name}")
+    wish = folder.desired(folder.names()).wish
+    if wish is not Wish.RUNNING:
+        raise Conflict(f"somebody wants it {wish}; say `start` first", tried=f"ask for a restart of {stream.name}")
     folder.want(Wish.RUNNING, reason, restart_through=claim.generation)
     return claim.generation
 

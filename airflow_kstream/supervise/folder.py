@@ -15,7 +15,6 @@ from airflow_kstream.clients.hdfs import Hdfs
 from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId, Wish, fence_name
-from airflow_kstream.model.secrets import masked
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 
@@ -89,11 +88,13 @@ class StreamFolder:
             said = json.loads(self._hdfs.read(path))
             at = self._hdfs.status(path).modified
             return Desired(Wish(said["wish"]), said["restart_through"], said["by"], at, said["reason"])
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(f"{path} is not a desired state: {error!r}") from error
 
-    def want(self, wish: Wish, reason: str, restart_through: int = 0) -> None:
-        """Write down what a person wants; the newest word counts."""
+    def want(self, wish: Wish, reason: str, restart_through: int | None = None) -> None:
+        """Write down what a person wants; the newest word counts. A restart that was asked for stays asked for."""
+        if restart_through is None:
+            restart_through = self.desired(self.names()).restart_through
         said = {"wish": wish, "restart_through": restart_through, "by": _whoami(), "reason": reason}
         self._put(_DESIRED, json.dumps(said))
 
@@ -102,14 +103,29 @@ class StreamFolder:
         for name in names:
             kind, _, rest = name.partition("-")
             number = rest.partition("-")[0]
-            if kind in {"gen", "stop", "started", "stopped", "fence"} and number.isdigit() and int(number) < generation:
+            if (
+                kind in {"gen", "stop", "started", "stopped", "failed", "fence"}
+                and number.isdigit()
+                and int(number) < generation
+            ):
                 self._hdfs.delete(self._path(name))
 
     def _put(self, name: str, text: str) -> None:
         draft = self._path(f".{name}.{uuid.uuid4().hex}")
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
         self._hdfs.write(draft, text, permission=_FILE_MODE)
-        self._hdfs.rename_over(draft, self._path(name))
+        try:
+            self._hdfs.rename_over(draft, self._path(name))
+        except (NotFound, Unavailable):
+            # A lost reply is resent to the other NameNode, which finds the draft gone: what stands there counts.
+            if not self._stands(name, text):
+                raise
+
+    def _stands(self, name: str, text: str) -> bool:
+        try:
+            return self._hdfs.read(self._path(name)) == text
+        except NotFound:
+            return False
 
     def _is_ours(self, candidate: Candidate) -> bool:
         try:
@@ -127,7 +143,7 @@ class StreamFolder:
         path = self._path(claim_file(number))
         try:
             return _claim(json.loads(self._hdfs.read(path)), self._hdfs.status(path).modified)
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(f"{path} is not a claim: {error!r}") from error
 
     def _path(self, name: str) -> str:
@@ -143,15 +159,13 @@ def _whoami() -> str:
 
 
 def _claim_json(candidate: Candidate) -> dict[str, Any]:
-    spec = candidate.spec.to_mapping()
-    spec["conf"] = masked(spec["conf"])
     return {
         "generation": candidate.generation,
         "nonce": candidate.nonce,
         "claimed_by": _whoami(),
         "reason": candidate.reason,
         "spec_fingerprint": candidate.spec.fingerprint(),
-        "spec": spec,
+        "spec": candidate.spec.to_masked_mapping(),
         "renew_interval_seconds": candidate.lifetimes.renew_interval.total_seconds(),
         "max_lifetime_seconds": candidate.lifetimes.max_lifetime.total_seconds(),
         "positions": {path: [at.query, at.offset, at.commit] for path, at in candidate.positions.items()},

@@ -33,12 +33,16 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Reconciler:
-    """One reconcile of one stream. `tell` gets a line for each thing that is done or waited for."""
+    """One reconcile of one stream. `tell` gets a line for each thing that is done or waited for.
+
+    `may_submit` is off where the spec came from a claim, whose secrets are masked.
+    """
 
     access: Access
     spec: StreamSpec
     defaults: SparkDefaults
     tell: Callable[[str], None] = log.info
+    may_submit: bool = True
     done: list[Done] = field(default_factory=list)
     _told: str = ""
 
@@ -104,7 +108,9 @@ class Reconciler:
         self._record(f"generation {step.generation} ({app.id}) is dead: {means}", step.why)
 
     def _submit(self, seen: Observation, step: Submit) -> None:
-        if not step.generation > 1 or not seen.current:
+        if not self.may_submit:
+            raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
+        if not seen.current:
             preflight(self.access, self.stream, self.spec, self.defaults)
         try:
             claim = claim_next(self.access, seen, self.spec, step.generation, step.why)

@@ -27,6 +27,7 @@ def preflight(access: Access, stream: StreamId, spec: StreamSpec, defaults: Spar
     The ticket can be had, the local files are there, the command line builds, both servers answer as this identity.
     """
     planned(access.cluster, stream, spec, defaults, generation=0, nonce="preflight")
+    spark.check_conf_folder(access.cluster)
     for path in _local_files(spec):
         if not Path(path).exists():
             raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")

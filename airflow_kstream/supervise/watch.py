@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.heartbeat import Heartbeat
 from airflow_kstream.model.plan import Phase, Settled, Step
+from airflow_kstream.model.stream import OnChange
 from airflow_kstream.policy.heartbeat import heartbeat, verified
 from airflow_kstream.policy.reconcile import Urge, horizon_of, next_step
 from airflow_kstream.supervise.access import Access
@@ -25,7 +27,8 @@ class Verdict:
     """What a round says of one stream. `step` is None when no conclusion was possible; `why` then says so.
 
     `remaining` is the time to the horizon, None when there is none. `verified` is whether the generation has
-    committed a batch of its own.
+    committed a batch of its own. `blind` is when the watcher has been refused for so long that somebody with the
+    stream's own rights has to look.
     """
 
     step: Step | None
@@ -34,6 +37,7 @@ class Verdict:
     heartbeat: Heartbeat | None = None
     remaining: timedelta | None = None
     verified: bool = False
+    blind: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, durations in seconds."""
@@ -50,7 +54,7 @@ class Verdict:
     @property
     def calls_for_action(self) -> bool:
         if self.step is None:
-            return False
+            return self.blind
         return not (isinstance(self.step, Settled) and self.step.phase in _WATCHED)
 
 
@@ -58,6 +62,8 @@ def _seconds(duration: timedelta | None) -> float | None:
     return None if duration is None else duration.total_seconds()
 
 
+# Seconds. Whoever is woken acts as the stream itself, and may see what the watcher may not.
+_REFUSED_TOO_LONG = 300.0
 _WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
 
 
@@ -68,13 +74,14 @@ class Watch:
         self._access = access
         self._claims: dict[str, Claim] = {}
         self._since: dict[str, datetime] = {}
+        self._refused: dict[str, float] = {}
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
         """A verdict for each stream. A server that is away means no conclusion, never a dead stream."""
         try:
             listed = self._access.yarn.applications(ALL_STREAMS_TAG)
         except KstreamError as error:
-            return {name: Verdict(None, str(error)) for name in names}
+            return {name: self._no_conclusion(name, error) for name in names}
         return {name: self._verdict(name, listed) for name in names}
 
     def _verdict(self, name: str, listed: tuple[Application, ...]) -> Verdict:
@@ -83,12 +90,22 @@ class Watch:
             claim = self._newest_claim(stream)
             if claim is None:
                 return Verdict(None, f"no generation of {name} was ever claimed")
-            return self._judge(stream, claim, listed)
+            verdict = self._judge(stream, claim, listed)
         except KstreamError as error:
+            return self._no_conclusion(name, error)
+        self._refused.pop(name, None)
+        return verdict
+
+    def _no_conclusion(self, name: str, error: KstreamError) -> Verdict:
+        """A server that is away may come back; a refusal doesn't pass by itself, and the horizon doesn't wait."""
+        if error.retryable:
             return Verdict(None, str(error))
+        since = self._refused.setdefault(name, time.monotonic())
+        return Verdict(None, str(error), blind=time.monotonic() - since > _REFUSED_TOO_LONG)
 
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
-        spec = claim.spec
+        # The claim's spec has its secrets masked: it can't be compared with itself.
+        spec = replace(claim.spec, on_change=OnChange.REPORT)
         seen = observe(self._access, stream, spec, Known(claim, listed))
         step = next_step(spec, seen, self._since.setdefault(stream.name, seen.now), Urge.WATCH)
         ends = horizon_of(spec, seen)

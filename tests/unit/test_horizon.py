@@ -19,15 +19,20 @@ CLAIM = claim_of(TICKET_SPEC, 1, START)
 
 
 def test_a_job_with_a_keytab_has_no_end_of_its_own_but_an_unsafe_second_attempt() -> None:
-    found = horizon(KEYTAB_SPEC, CLAIM, START, None)
+    found = horizon(KEYTAB_SPEC, claim_of(KEYTAB_SPEC, 1, START), START, None)
     assert (found.reason, found.hard, found.plan) == (HorizonReason.NONE, None, None)
     assert found.am_retry_unsafe_from == START + WEEK.max_lifetime
 
 
 def test_a_job_without_a_keytab_ends_at_issue_plus_max_lifetime() -> None:
     for credentials in (TICKET_SPEC.credentials, ProxyUser("alice")):
-        found = horizon(replace(TICKET_SPEC, credentials=credentials), CLAIM, START, None)
+        spec = replace(TICKET_SPEC, credentials=credentials)
+        found = horizon(spec, claim_of(spec, 1, START), START, None)
         assert (found.reason, found.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))
+
+
+def test_a_keytab_that_is_declared_later_does_not_help_the_job_that_was_submitted_without() -> None:
+    assert horizon(KEYTAB_SPEC, CLAIM, START, None).hard == START + timedelta(days=7)
 
 
 def test_the_nearest_end_is_the_horizon() -> None:

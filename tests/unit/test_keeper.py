@@ -40,9 +40,10 @@ def eventually(is_true: Callable[[], object], seconds: float = 10) -> None:
         time.sleep(0.02)
 
 
-def our_children() -> list[psutil.Process]:
-    """What this process started, but for the JVM of another test's Spark session."""
-    return [process for process in psutil.Process().children() if "java" not in process.name()]
+@pytest.fixture(autouse=True)
+def children_of_others() -> set[psutil.Process]:
+    """What this process had started before the test: a stand, another test's Spark session."""
+    return set(psutil.Process().children())
 
 
 def is_grown_up(family: list[psutil.Process]) -> bool:
@@ -162,7 +163,9 @@ def test_a_command_that_does_not_exist_says_so_in_its_log(keeper: Keeper, child:
     assert "/nowhere/program can't be started" in keeper.given_up["missing"]
 
 
-def test_stop_leaves_no_process_behind(keeper: Keeper, diary: Diary, child: Callable[..., Child]) -> None:
+def test_stop_leaves_no_process_behind(
+    keeper: Keeper, diary: Diary, child: Callable[..., Child], children_of_others: set[psutil.Process]
+) -> None:
     keeper.start(child("family", FAMILY))
     keeper.start(child("sleeper", SLEEPER))
     eventually(lambda: is_grown_up(keeper.processes("family")) and keeper.processes("sleeper"))
@@ -171,7 +174,7 @@ def test_stop_leaves_no_process_behind(keeper: Keeper, diary: Diary, child: Call
     keeper.stop()
 
     assert [process for process in everybody if process.is_running()] == []
-    assert our_children() == []
+    assert set(psutil.Process().children()) <= children_of_others
     assert diary.of("family")[-1] == diary.of("sleeper")[-1] == Happening.STOPPED
 
 
@@ -198,7 +201,9 @@ def test_a_child_deaf_to_sigterm_is_killed_after_its_grace(keeper: Keeper, child
     assert 0.4 < time.monotonic() - began < 4
 
 
-def test_stop_during_a_backoff_starts_nothing(diary: Diary, child: Callable[..., Child]) -> None:
+def test_stop_during_a_backoff_starts_nothing(
+    diary: Diary, child: Callable[..., Child], children_of_others: set[psutil.Process]
+) -> None:
     keeper = Keeper(diary, RespawnLimits(backoff=60))
     keeper.start(child("brief", ("true",)))
     eventually(lambda: Happening.DIED in diary.of("brief"))
@@ -206,7 +211,7 @@ def test_stop_during_a_backoff_starts_nothing(diary: Diary, child: Callable[...,
     keeper.stop()
 
     assert diary.of("brief") == [Happening.STARTED, Happening.DIED]
-    assert our_children() == []
+    assert set(psutil.Process().children()) <= children_of_others
 
 
 def test_names_are_unique_and_unknown_ones_are_refused(keeper: Keeper, child: Callable[..., Child]) -> None:
@@ -237,7 +242,9 @@ def test_a_listener_that_fails_disturbs_nobody(child: Callable[..., Child]) -> N
         eventually(lambda: keeper.processes("sleeper") not in ([], [first]))
 
 
-def test_many_threads_may_crash_and_stop_at_once(child: Callable[..., Child]) -> None:
+def test_many_threads_may_crash_and_stop_at_once(
+    child: Callable[..., Child], children_of_others: set[psutil.Process]
+) -> None:
     keeper = Keeper(limits=RespawnLimits(backoff=0))
     keeper.start(child("family", FAMILY))
     crashers = [threading.Thread(target=keeper.kill, args=("family",)) for _ in range(8)]
@@ -248,7 +255,7 @@ def test_many_threads_may_crash_and_stop_at_once(child: Callable[..., Child]) ->
     for thread in crashers:
         thread.join()
 
-    assert our_children() == []
+    assert set(psutil.Process().children()) <= children_of_others
 
 
 KEEPER_PROGRAM = """

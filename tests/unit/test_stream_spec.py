@@ -88,3 +88,10 @@ def test_durations_read_as_people_say_them() -> None:
     assert format_duration(timedelta(days=6, hours=23, minutes=5)) == "6d 23h"
     assert format_duration(timedelta(seconds=-14)) == "-14s"
     assert format_duration(TICKET_SPEC.restart.silence) == "30s"
+
+
+def test_a_secret_that_did_not_change_is_no_difference_to_what_runs_and_is_not_written_down() -> None:
+    spec = StreamSpec.from_yaml(YAML.replace("conf: {", 'conf: {spark.ssl.keyPassword: "hunter2", '))
+    spec = replace(spec, deploy=replace(spec.deploy, environment={"DB_PASSWORD": "hunter2"}))
+    assert "hunter2" not in str(spec.to_masked_mapping())
+    assert differences(spec, spec.to_masked_mapping()) == ()
