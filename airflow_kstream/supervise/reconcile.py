@@ -61,6 +61,7 @@ class Reconciler:
         Raises Conflict when somebody else moves the checkpoint, RestartAborted when the successor couldn't start,
         SubmissionFailed, and what the servers refuse. Unavailable is waited out while a step is under way.
         """
+        self.done = []
         first_look: datetime | None = None
         patience = _Patience(self.spec.restart.start_timeout.total_seconds())
         while True:

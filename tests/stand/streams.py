@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kstream.clients.spark import find_spark_submit
+from airflow_kstream.jobs import kstream_driver
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.observation import Observation
@@ -70,6 +72,14 @@ def rate_stream(name: str, credentials: Keytab | Ticket | ProxyUser, **more: Any
         ),
         **more,
     )
+
+
+def submit_by_hand(stand: Stand, spec: StreamSpec, tag: str) -> None:
+    """The spec's job by plain spark-submit, as somebody does who has never heard of streams."""
+    conf = {**stand.spark_conf(), "spark.yarn.tags": tag, "spark.yarn.submit.waitAppCompletion": "false"}
+    argv = [DEFAULTS.binary, "--master", "yarn", "--deploy-mode", "cluster", "--py-files", kstream_driver.__file__]
+    argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    subprocess.run([*argv, spec.application, *spec.arguments], env=stand.client_env("streamer"), check=True)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from airflow_kstream.supervise.adopt import adopt
 from airflow_kstream.supervise.desired import want, want_restart
 from airflow_kstream.supervise.reconcile import Reconciler
 from airflow_kstream.supervise.watch import Watch
-from tests.stand.streams import await_that, look, rate_stream, reconciler
+from tests.stand.streams import await_that, look, rate_stream, reconciler, submit_by_hand
 
 
 @contextmanager
@@ -147,16 +147,29 @@ def test_a_job_that_ends_by_itself_is_reported_to_its_watcher_and_started_by_the
 
 def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_defended(stand: Stand) -> None:
     """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
-    original = rate_stream("original", Ticket())
-    taken = replace(original, name="taken")
-    with running(stand, original) as owner, reconciler(stand, taken) as supervisor:
+    spec = rate_stream("taken", Ticket())
+    submit_by_hand(stand, spec, tag="by-hand")
+    with reconciler(stand, spec) as supervisor:
+        await_that(lambda: look(supervisor.access, spec).last_move is not None, "it commits")
         with pytest.raises(Conflict, match="somebody else writes it"):
             supervisor.run()
-        app = look(owner.access, original).current
-        assert app is not None
-        claim = adopt(supervisor.access, taken, app.id)
+        app = max(supervisor.access.yarn.applications("by-hand"), key=lambda found: found.id)
+        claim = adopt(supervisor.access, spec, app.id)
         report = supervisor.run()
         assert (report.phase, report.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
+        with pytest.raises(Conflict, match="already runs"):
+            adopt(supervisor.access, spec, app.id)
+        assert stop(supervisor).application == app.id
+        assert not supervisor.access.yarn.application(app.id).alive
+
+
+def test_another_streams_generation_is_not_adopted(stand: Stand) -> None:
+    original = rate_stream("original", Ticket())
+    with running(stand, original) as owner, reconciler(stand, replace(original, name="thief")) as supervisor:
+        app = look(owner.access, original).current
+        assert app is not None
+        with pytest.raises(Conflict, match="it is a generation of a stream already"):
+            adopt(supervisor.access, supervisor.spec, app.id)
 
 
 def test_a_resourcemanager_that_is_away_is_no_dead_stream(stand: Stand) -> None:
