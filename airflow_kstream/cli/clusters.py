@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,9 @@ ClusterOption = Annotated[
 @contextmanager
 def opened(cluster: str) -> Iterator[Cluster]:
     with cluster_of(cluster, _fields(cluster)) as found:
+        if found.krb5_conf:
+            # libkrb5 in this process knows its realms by the environment only.
+            os.environ.setdefault("KRB5_CONFIG", found.krb5_conf)
         yield found
 
 
@@ -36,9 +40,14 @@ def _fields(cluster: str) -> ConnectionFields:
     if path.suffix in {".yaml", ".yml"}:
         return _from_file(path)
     # Importing Airflow takes seconds; a command with a file does without.
+    from airflow.sdk.exceptions import AirflowException
+
     from airflow_kstream.hooks.cluster import KstreamClusterHook, fields_of
 
-    return fields_of(KstreamClusterHook.get_connection(cluster))
+    try:
+        return fields_of(KstreamClusterHook.get_connection(cluster))
+    except AirflowException as error:
+        raise InvalidInput(f"--cluster {cluster} is neither a .yaml file nor an Airflow connection: {error}") from error
 
 
 def _from_file(path: Path) -> ConnectionFields:

@@ -11,15 +11,15 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.clients.spark import find_spark_submit, hadoop_version
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import StreamId, Wish
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream import StreamSpec, differences
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.submission import identity_of
 from airflow_kstream.supervise import desired
@@ -39,13 +39,22 @@ AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 @app.command()
 def status(cluster: ClusterOption, name: Annotated[str, typer.Argument()] = "", as_json: AsJson = False) -> None:
-    """How a stream stands, or all streams of this state_dir: application, heartbeat, horizon."""
+    """How a stream stands, or all of this state_dir: application, heartbeat, last commit, time to the horizon.
+
+    The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
+    STALLED or UNKNOWN. A horizon of none is a job that makes its own tokens.
+    """
     with opened(cluster) as found, open_access(found, found.watcher) as access:
-        verdicts = Watch(access).round([name] if name else stream_names(access))
+        known = stream_names(access)
+        if name and name not in known:
+            raise NotFound(f"{found.state_dir} knows {', '.join(known) or 'no stream'}", tried=f"look at stream {name}")
+        verdicts = Watch(access).round([name] if name else known)
     if as_json:
         typer.echo(json.dumps({stream: verdict.to_json() for stream, verdict in verdicts.items()}, indent=1))
         return
-    table = Table("stream", "generation", "state", "last commit", "horizon")
+    # Folded and never cut: an application id is there to be copied.
+    headings = ("stream", "generation", "state", "last commit", "horizon")
+    table = Table(*(Column(heading, overflow="fold") for heading in headings))
     for stream, verdict in sorted(verdicts.items()):
         table.add_row(stream, str(verdict.generation), _state(verdict), *_times(verdict))
     Console().print(table)
@@ -69,8 +78,10 @@ def reconcile(
     with opened(cluster) as found, open_access(found, identity_of(spec, found)) as access:
         reconciler = Reconciler(access, spec, _defaults(), tell=typer.echo)
         if dry_run:
-            _, step = reconciler.plan()
+            seen, step = reconciler.plan()
             typer.echo(f"{type(step).__name__.lower()}: {step.why}")
+            for field in differences(spec, seen.claim.submitted_spec) if seen.claim else ():
+                typer.echo(f"what runs was declared with another {field} (on_change: {spec.on_change})")
             return
         report = reconciler.run()
     typer.echo(f"{report.stream} is {report.phase}: {report.why}")
@@ -139,6 +150,8 @@ def _read(spec_file: Path) -> StreamSpec:
         return StreamSpec.from_yaml(spec_file.read_text())
     except OSError as error:
         raise InvalidInput(f"{spec_file} can't be read: {error}") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"{spec_file}: {error.message}") from None
 
 
 def _defaults() -> SparkDefaults:
@@ -151,9 +164,14 @@ def _state(verdict: Verdict) -> str:
     return f"{verdict.why}{pulse}"
 
 
+_NO_HORIZON = {True: "unknown", False: "none"}
+
+
 def _times(verdict: Verdict) -> tuple[str, str]:
     age = verdict.heartbeat.commit_age if verdict.heartbeat else None
     return (
         f"{format_duration(age)} ago" if age is not None else "",
-        f"in {format_duration(verdict.remaining)}" if verdict.remaining is not None else "none",
+        f"in {format_duration(verdict.remaining)}"
+        if verdict.remaining is not None
+        else _NO_HORIZON[verdict.step is None],
     )

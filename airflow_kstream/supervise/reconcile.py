@@ -25,6 +25,7 @@ from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.cleanup import clean_up
 from airflow_kstream.supervise.folder import StreamFolder
 from airflow_kstream.supervise.observe import observe
+from airflow_kstream.supervise.rivals import refuse_a_shared_checkpoint
 from airflow_kstream.supervise.stop import stop
 from airflow_kstream.supervise.submit import claim_next, preflight, submit
 
@@ -112,6 +113,7 @@ class Reconciler:
         if not self.may_submit:
             raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
         if not seen.current:
+            refuse_a_shared_checkpoint(self.access, self.spec)
             preflight(self.access, self.stream, self.spec, self.defaults)
         try:
             claim = claim_next(self.access, seen, self.spec, step.generation, step.why)

@@ -34,6 +34,7 @@ class Verdict:
     step: Step | None
     why: str
     generation: int = 0
+    application: str | None = None
     heartbeat: Heartbeat | None = None
     remaining: timedelta | None = None
     verified: bool = False
@@ -45,6 +46,7 @@ class Verdict:
             "step": type(self.step).__name__.lower() if self.step else "unknown",
             "why": self.why,
             "generation": self.generation,
+            "application": self.application,
             "pulse": self.heartbeat.pulse.value if self.heartbeat else None,
             "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),
             "horizon_seconds": _seconds(self.remaining),
@@ -113,6 +115,7 @@ class Watch:
             step=step,
             why=step.why,
             generation=seen.generation,
+            application=seen.current.id if seen.current else None,
             heartbeat=heartbeat(spec.restart, seen),
             remaining=ends.remaining(seen.now) if ends else None,
             verified=verified(seen),
@@ -130,8 +133,9 @@ class Watch:
 
 
 def stream_names(access: Access) -> tuple[str, ...]:
-    """The streams that have a folder in this state_dir."""
+    """The streams that have a folder in this state_dir; NotFound when there is no such state_dir."""
     state_dir = access.cluster.state_dir
+    access.hdfs.status(state_dir)
     folders = [folder.name for folder in access.hdfs.list(state_dir) if folder.is_folder]
     named = [(folder.rpartition("-")[0], folder) for folder in folders]
     return tuple(sorted(name for name, folder in named if name and str(StreamId(name, state_dir)) == folder))

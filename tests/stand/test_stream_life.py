@@ -23,6 +23,7 @@ from airflow_kstream.stand import Stand
 from airflow_kstream.supervise.adopt import adopt
 from airflow_kstream.supervise.desired import want, want_restart
 from airflow_kstream.supervise.reconcile import Reconciler
+from airflow_kstream.supervise.rivals import refuse_a_shared_checkpoint
 from airflow_kstream.supervise.watch import Watch
 from tests.stand.streams import await_that, look, rate_stream, reconciler, submit_by_hand
 
@@ -163,13 +164,15 @@ def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_de
         assert not supervisor.access.yarn.application(app.id).alive
 
 
-def test_another_streams_generation_is_not_adopted(stand: Stand) -> None:
+def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(stand: Stand) -> None:
     original = rate_stream("original", Ticket())
     with running(stand, original) as owner, reconciler(stand, replace(original, name="thief")) as supervisor:
         app = look(owner.access, original).current
         assert app is not None
         with pytest.raises(Conflict, match="it is a generation of a stream already"):
             adopt(supervisor.access, supervisor.spec, app.id)
+        with pytest.raises(Conflict, match="is the checkpoint of stream original"):
+            refuse_a_shared_checkpoint(supervisor.access, supervisor.spec)
 
 
 def test_a_resourcemanager_that_is_away_is_no_dead_stream(stand: Stand) -> None:
