@@ -179,7 +179,7 @@ def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, d
         generation=seen.generation,
         application=app.id if app else None,
         application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
-        logs_url=app.logs_url if app else "",
+        logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
         succeeded=bool(app and app.succeeded) or step.phase is not Phase.ENDED,
         diagnostics=app.diagnostics if app and ended else "",
         horizon=horizon_of(spec, seen),
@@ -187,3 +187,8 @@ def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, d
         spec_differences=changed,
         done=done,
     )
+
+
+def _attempt_page(active_rm: str, app: Application) -> str:
+    """Where the logs of the one attempt are linked from: it has an address before it has a container."""
+    return f"{active_rm}/cluster/appattempt/{app.id.replace('application', 'appattempt')}_000001"
