@@ -93,12 +93,12 @@ class SparkStreamOperator(BaseOperator):
                 self.log.error("%s", error)
                 self._watch(pause=60.0)
             self._publish(context, report)
-        return self._conclude(report)
+        return self._conclude(report, urge)
 
-    def _conclude(self, report: Report) -> dict[str, Any] | None:
+    def _conclude(self, report: Report, urge: Urge) -> dict[str, Any] | None:
         if not report.ended:
             # Woken for nothing: the watcher and we disagree, or it can't see; that must not become a busy loop.
-            self._watch(pause=0.0 if report.done else 60.0)
+            self._watch(pause=60.0 if urge is Urge.WATCH and not report.done else 0.0)
         if report.phase is Phase.ENDED and not report.succeeded:
             tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
             raise StreamEnded(f"{report.why}. {report.diagnostics}", tried=tried)
