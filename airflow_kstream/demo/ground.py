@@ -42,10 +42,6 @@ class Ground:
     streams: tuple[StreamSpec, StreamSpec]
     control: StreamSpec
 
-    @property
-    def cluster_file(self) -> Path:
-        return self.root / "cluster.yaml"
-
     def connection(self) -> dict[str, Any]:
         return _connection(self.stand)
 

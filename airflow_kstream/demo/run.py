@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -235,11 +234,3 @@ def _audit(ground: Ground, name: str, ends: Mapping[str, int]) -> dict[str, Any]
     except ValueError as error:
         raise StandError(done.stderr[-2000:], tried=f"read the table of {name} through Spark") from error
     return found
-
-
-def exit_code(kept: bool) -> int:
-    return 0 if kept else 1
-
-
-if __name__ == "__main__":
-    sys.exit("use `kstream demo`")

@@ -30,6 +30,13 @@ def test_each_generation_must_be_dead_before_its_horizon() -> None:
     assert not verdict.restarted_in_time(lives(100, 181, None), at_least=2).kept
 
 
+def test_an_older_generation_that_still_lives_breaks_the_promise_and_a_claim_without_an_application_does_not() -> None:
+    assert not verdict.restarted_in_time(lives(100, None, 100, None), at_least=2).kept
+    history = lives(100, None, 100, None)
+    history.lives[2].application = None
+    assert verdict.restarted_in_time(history, at_least=2).kept
+
+
 def test_too_few_restarts_and_a_last_generation_without_a_commit_are_no_proof() -> None:
     assert not verdict.restarted_in_time(lives(100, None), at_least=2).kept
     history = lives(100, 100, None)
