@@ -84,11 +84,12 @@ Step = Settled | Wait | Kill | Stop | GiveUp | Submit | Refuse
 
 @dataclass(frozen=True)
 class Done:
-    """An action that was carried out; `at` by the NameNode's clock."""
+    """An action that was carried out; `at` by the NameNode's clock. `submitted` is the generation that it brought."""
 
     at: datetime
     what: str
     why: str
+    submitted: int | None = None
 
 
 @dataclass(frozen=True)

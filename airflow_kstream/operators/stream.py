@@ -115,8 +115,7 @@ class SparkStreamOperator(BaseOperator):
         ti.xcom_push("report", report.to_json())
         ti.xcom_push("yarn_application", report.application_url)
         ti.xcom_push("yarn_logs", report.logs_url)
-        restarts = sum(done.what.startswith("submitted") for done in report.done) if report.generation > 1 else 0
-        metrics.count("restarts", restarts, report.stream)
+        metrics.count("restarts", sum((done.submitted or 1) > 1 for done in report.done), report.stream)
         for field in report.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 

@@ -35,10 +35,9 @@ def write_configuration(site: Site) -> None:
 
 def format_storage(site: Site) -> None:
     """Give the broker's empty folder the identity of a cluster; StandError with what Kafka said where it can't."""
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    arguments = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(_file(site)), "--ignore-formatted"]
+    arguments = ["kafka.tools.StorageTool", "format", "-t", cluster_id(uuid.uuid4()), "-c", str(_file(site))]
     done = subprocess.run(
-        [*java.kafka(site, "kafka-format"), *arguments],
+        [*java.kafka(site, "kafka-format"), *arguments, "--ignore-formatted"],
         env=java.environment(site, site.folders.daemon_conf),
         cwd=site.folders.run,
         capture_output=True,
@@ -47,6 +46,11 @@ def format_storage(site: Site) -> None:
     )
     if done.returncode:
         raise StandError(f"kafka: its folder could not be formatted: {done.stderr.strip()[-500:]}")
+
+
+def cluster_id(identity: uuid.UUID) -> str:
+    """Kafka's name of a cluster: 16 bytes in URL-safe base64. A "-" in front its tool would take for an option."""
+    return base64.urlsafe_b64encode(bytes([identity.bytes[0] & 0x7F]) + identity.bytes[1:]).decode().rstrip("=")
 
 
 def command(site: Site, name: str) -> list[str]:

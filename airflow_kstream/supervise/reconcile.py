@@ -122,7 +122,7 @@ class Reconciler:
             return
         self._record(f"claimed generation {step.generation}", step.why)
         app = submit(self.access, self.stream, self.spec, self.defaults, claim)
-        self._record(f"submitted generation {step.generation} as {app.id}", step.why)
+        self._record(f"submitted generation {step.generation} as {app.id}", step.why, submitted=step.generation)
 
     def _settle(self, seen: Observation, step: Settled) -> Report:
         for folder in self._cleaned(seen):
@@ -137,9 +137,8 @@ class Reconciler:
             self.tell(f"not cleaned up: {error}")
             return ()
 
-    def _record(self, what: str, why: str) -> None:
-        at: datetime = self.access.hdfs.now()
-        self.done.append(Done(at, what, why))
+    def _record(self, what: str, why: str, submitted: int | None = None) -> None:
+        self.done.append(Done(self.access.hdfs.now(), what, why, submitted))
         self.tell(f"{what} ({why})")
 
     def _tell_once(self, line: str) -> None:

@@ -395,10 +395,16 @@ def test_down_ends_what_a_killed_starter_left_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_start_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     starter = subprocess.Popen([*CLI, "up", "--root", str(tmp_path)], stdout=subprocess.DEVNULL)
-    until(lambda: len(processes_of(tmp_path)) >= 3)
-    starter.send_signal(number)
-    assert starter.wait(PATIENCE) != 0
-    assert processes_of(tmp_path) == []
+    try:
+        until(lambda: len(processes_of(tmp_path)) >= 3)
+        starter.send_signal(number)
+        assert starter.wait(PATIENCE) != 0
+        assert processes_of(tmp_path) == []
+    finally:
+        starter.kill()
+        starter.wait()
+        if processes_of(tmp_path):
+            Stand.at(tmp_path).down()
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from airflow_kstream.policy.reconcile import Urge
 from airflow_kstream.stand import Stand
 from airflow_kstream.supervise.adopt import adopt
 from airflow_kstream.supervise.desired import want, want_restart
+from airflow_kstream.supervise.folder import StreamFolder
 from airflow_kstream.supervise.reconcile import Reconciler
 from airflow_kstream.supervise.rivals import refuse_a_shared_checkpoint
 from airflow_kstream.supervise.watch import Watch
@@ -200,3 +201,26 @@ def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(stand: Stand)
         assert seen.claim is not None
         assert seen.claim.fence not in seen.files
         assert seen.applications == ()
+
+
+@pytest.mark.faults
+def test_an_application_whose_fence_was_taken_cannot_start_late(stand: Stand) -> None:
+    """A submission that YARN keeps waiting is given up; when its turn comes at last, its driver must not run."""
+    spec = rate_stream("late", Ticket())
+    with reconciler(stand, spec) as supervisor:
+        stand.pause("nodemanager")
+        try:
+            assert supervisor.run().phase is Phase.STARTING
+            waiting = look(supervisor.access, spec)
+            assert waiting.claim is not None
+            assert waiting.current is not None
+            StreamFolder(supervisor.access.hdfs, supervisor.stream).take_fence(waiting.claim.fence)
+        finally:
+            stand.resume("nodemanager")
+        late = waiting.current.id
+        await_that(lambda: not supervisor.access.yarn.application(late).alive, "the late application ends")
+        ended = supervisor.access.yarn.application(late)
+        assert not ended.succeeded
+        assert waiting.claim.fence in ended.diagnostics
+        assert look(supervisor.access, spec).checkpoints[0].query is None
+        stop(supervisor)
