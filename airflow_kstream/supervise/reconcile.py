@@ -113,7 +113,7 @@ class Reconciler:
         if not self.may_submit:
             raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
         if not seen.current:
-            refuse_a_shared_checkpoint(self.access, self.spec)
+            refuse_a_shared_checkpoint(self.access, self.spec, self.tell)
             preflight(self.access, self.stream, self.spec, self.defaults)
         try:
             claim = claim_next(self.access, seen, self.spec, step.generation, step.why)

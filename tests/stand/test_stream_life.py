@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
 from airflow_kstream.model.generation import Wish
 from airflow_kstream.model.heartbeat import Pulse
@@ -173,7 +174,15 @@ def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(sta
         with pytest.raises(Conflict, match="it is a generation of a stream already"):
             adopt(supervisor.access, supervisor.spec, app.id)
         with pytest.raises(Conflict, match="is the checkpoint of stream original"):
-            refuse_a_shared_checkpoint(supervisor.access, supervisor.spec)
+            refuse_a_shared_checkpoint(supervisor.access, supervisor.spec, print)
+
+
+def test_a_stream_whose_claim_is_broken_keeps_no_other_from_starting(stand: Stand) -> None:
+    told: list[str] = []
+    with reconciler(stand, rate_stream("broken", Ticket())) as broken:
+        broken.access.hdfs.write(f"{broken.stream.folder}/{claim_file(1)}", "{}")
+        refuse_a_shared_checkpoint(broken.access, rate_stream("sound", Ticket()), told.append)
+    assert any("gen-000001 is not a claim" in line and "broken" in line for line in told)
 
 
 def test_a_resourcemanager_that_is_away_is_no_dead_stream(stand: Stand) -> None:
