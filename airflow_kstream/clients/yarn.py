@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -46,10 +47,12 @@ class ResourceManager:
 
     def info(self, address: str) -> ClusterInfo:
         """What one ResourceManager says of itself; a standby answers this too."""
-        body = self._json("ask the ResourceManager who it is", address, "GET", "/ws/v1/cluster/info")
-        info = body["clusterInfo"]
-        started = datetime.fromtimestamp(info["startedOn"] / 1000, UTC)
-        return ClusterInfo(address, info["haState"], info["hadoopVersion"], started)
+        tried = "ask the ResourceManager who it is"
+        body = self._json(tried, address, "GET", "/ws/v1/cluster/info")
+        with self._sense(tried, address):
+            info = body["clusterInfo"]
+            started = datetime.fromtimestamp(info["startedOn"] / 1000, UTC)
+            return ClusterInfo(address, info["haState"], info["hadoopVersion"], started)
 
     def active(self) -> str:
         """The address of the ACTIVE one; Unavailable when none of them says so."""
@@ -64,26 +67,33 @@ class ResourceManager:
         """
         # Hadoop 3.4's optional cache of this call keeps an answer for 30 s; a varying limit passes it by.
         params = {"applicationTags": tag, "deSelects": _LEAVE_OUT, "limit": 100_000 + next(_counter)}
-        body = self._call(f"list applications tagged {tag}", "GET", "/ws/v1/cluster/apps", params=params)
-        return tuple(Application.from_json(app) for app in (body.get("apps") or {}).get("app", []))
+        tried = f"list applications tagged {tag}"
+        body = self._call(tried, "GET", "/ws/v1/cluster/apps", params=params)
+        with self._sense(tried):
+            return tuple(Application.from_json(app) for app in (body.get("apps") or {}).get("app", []))
 
     def application(self, application_id: str) -> Application:
         body = self._call(f"read {application_id}", "GET", f"/ws/v1/cluster/apps/{application_id}")
-        return Application.from_json(body["app"])
+        with self._sense(f"read {application_id}"):
+            return Application.from_json(body["app"])
 
     def time_left(self, application_id: str) -> timedelta | None:
         """What YARN's lifetime limit leaves the application; None when there is no limit."""
         path = f"/ws/v1/cluster/apps/{application_id}/timeouts/LIFETIME"
-        timeout = self._call(f"read the lifetime limit of {application_id}", "GET", path).get("timeout", {})
-        seconds = int(timeout.get("remainingTimeInSeconds", -1))
+        tried = f"read the lifetime limit of {application_id}"
+        body = self._call(tried, "GET", path)
+        with self._sense(tried):
+            seconds = int(body.get("timeout", {}).get("remainingTimeInSeconds", -1))
         return None if seconds < 0 else timedelta(seconds=seconds)
 
     def am_container(self, application_id: str) -> str | None:
         """The container of the newest application attempt, so the driver's in cluster mode."""
         path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
-        body = self._call(f"read the attempts of {application_id}", "GET", path)
-        attempts = (body.get("appAttempts") or {}).get("appAttempt", [])
-        newest = max(attempts, key=lambda attempt: int(attempt["id"]), default=None)
+        tried = f"read the attempts of {application_id}"
+        body = self._call(tried, "GET", path)
+        with self._sense(tried):
+            attempts = (body.get("appAttempts") or {}).get("appAttempt", [])
+            newest = max(attempts, key=lambda attempt: int(attempt["id"]), default=None)
         return str(newest["containerId"]) if newest and newest.get("containerId") else None
 
     def signal_driver(self, application_id: str, command: str = "GRACEFUL_SHUTDOWN") -> bool:
@@ -166,6 +176,14 @@ class ResourceManager:
             raise Unavailable(f"it answered {answer.headers.get('Content-Type')}, not JSON", **context)
         body: Mapping[str, Any] = answer.json()
         return body
+
+    @contextmanager
+    def _sense(self, tried: str, server: str = "") -> Iterator[None]:
+        """JSON of another shape than YARN's is a proxy's or another version's: it proves nothing."""
+        try:
+            yield
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise self._unavailable(tried, f"its answer makes no sense ({error!r})", server or self.active()) from error
 
     def _unavailable(self, tried: str, message: str, server: str) -> Unavailable:
         return Unavailable(message, tried=tried, server=server, principal=str(self._identity))

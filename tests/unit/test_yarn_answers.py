@@ -1,0 +1,58 @@
+"""Answers that no ResourceManager gives, from a server on loopback: a proxy's page, another product's JSON."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.identity import Identity
+
+ACTIVE = b'{"clusterInfo": {"haState": "ACTIVE", "hadoopVersion": "3.4.3", "startedOn": 1}}'
+
+
+class _Answers(BaseHTTPRequestHandler):
+    applications = b""
+
+    def do_GET(self) -> None:
+        body = ACTIVE if self.path.endswith("/info") else self.applications
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Tests are silent."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    web = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
+    thread = threading.Thread(target=web.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{web.server_port}"
+    web.shutdown()
+    thread.join()
+    web.server_close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"apps": {"app": [{"name": "no id"}]}}', b'{"apps": {"app": [{"id": "a", "state": "ON HOLIDAY"}]}}', b"[]"],
+)
+def test_json_of_another_shape_proves_nothing_about_any_application(
+    server: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Answers, "applications", body)
+    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
+    try:
+        with pytest.raises(Unavailable, match=r"list applications tagged kstream on http://127.0.0.1.*makes no sense"):
+            yarn.applications("kstream")
+    finally:
+        yarn.close()
