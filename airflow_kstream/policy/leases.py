@@ -1,0 +1,206 @@
+"""Which open files are stuck, and which of those may be recovered. Never by age alone; a growing file never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.lease import (
+    Circumstances,
+    Consent,
+    HolderLife,
+    Judgement,
+    LeaseRules,
+    Permission,
+    Search,
+    Standing,
+)
+from airflow_kstream.model.open_file import OpenFile, Watched
+
+# FSNamesystem's words for a file under construction whose lease it lost; of the 2.x line the second.
+_LOST_LEASES = ("no leases found", "pendingCreates is non-null")
+
+
+def judge(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement:
+    """How the file stands. The first rule that has something to say decides, and growth is asked before the holder."""
+    return next(said for rule in _RULES if (said := rule(watched, about, rules)))
+
+
+def worth_asking(watched: Watched, about: Circumstances, rules: LeaseRules) -> bool:
+    """Whether the NameNode may be asked if its holder lives.
+
+    The question is the writer-respecting recovery: of a dead holder's file it starts the recovery itself.
+    """
+    return (
+        judge(watched, about, rules).standing is Standing.IDLE
+        and about.holder is HolderLife.UNKNOWN
+        and not watched.state.erasure_coded
+        and _settled(watched, rules)
+        and about.now - watched.open_since >= rules.min_age
+    )
+
+
+def permission(judgement: Judgement, consent: Consent) -> Permission:
+    """Whether its lease may be recovered by force, and why."""
+    if judgement.standing is Standing.HOLDER_DEAD:
+        return Permission(True, "its holder is dead")
+    if judgement.standing is not Standing.LEAKED:
+        return Permission(False, f"it is {judgement.standing}: {judgement.why}")
+    if consent.approved_by:
+        return Permission(True, f"its holder lives, and {consent.approved_by} approved it")
+    if consent.allowed and consent.application_finished:
+        return Permission(True, "its path is allowed and its application is finished")
+    return Permission(False, f"its holder lives, and {_missing(consent)}")
+
+
+def matches(file: OpenFile, search: Search) -> bool:
+    """Whether a row of a listing is meant, by what a row tells; owner and age only its state does."""
+    return (
+        _below(file.path, search.path)
+        and (not search.patterns or any(path_matches(file.path, pattern) for pattern in search.patterns))
+        and search.holder in (None, file.holder)
+        and search.host in (None, file.host)
+    )
+
+
+def path_matches(path: str, pattern: str) -> bool:
+    """A pattern with a slash is meant for the whole path, one without for the name."""
+    return fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
+
+
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _missing(consent: Consent) -> str:
+    if not consent.allowed:
+        return "nobody approved it and its path is not on the allow-list"
+    if consent.application_finished is None:
+        return "nobody approved it and which application wrote it is not known"
+    return "its application still runs"
+
+
+def _settled(watched: Watched, rules: LeaseRules) -> bool:
+    return watched.looks >= rules.looks and watched.steady >= rules.settle
+
+
+def _closed(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    return None if watched.state.is_open else Judgement(Standing.CLOSED, "it is closed")
+
+
+def _growing(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if watched.grew is None or _settled(watched, rules):
+        return None
+    return Judgement(Standing.GROWING, f"it changed {format_duration(about.now - watched.grew)} ago")
+
+
+def _lost_lease(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if not any(words in about.refusal for words in _LOST_LEASES):
+        return None
+    return Judgement(
+        Standing.UNRECOVERABLE,
+        "the NameNode has the file open and no lease for it (HDFS-10763): it refuses recovery for ever",
+        "Fail over or restart the NameNode, which rebuilds the leases from its image; or copy the file and delete it.",
+    )
+
+
+def _no_replica(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    block = watched.state.block
+    if block is None or block.complete or not block.hosts or block.newest_report is None:
+        return None
+    silent = about.now - block.newest_report
+    if silent < rules.silent_after:
+        return None
+    return Judgement(
+        Standing.UNRECOVERABLE,
+        f"the DataNodes of its last block ({', '.join(block.hosts)}) have not reported for {format_duration(silent)}",
+        "Bring one of them back; without it the bytes of that block are gone, and only deleting the file is left.",
+    )
+
+
+def _young(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    age = about.now - watched.open_since
+    if age >= rules.min_age:
+        return None
+    return Judgement(
+        Standing.IDLE, f"it was opened {format_duration(age)} ago: {format_duration(rules.min_age)} is young"
+    )
+
+
+def _unsettled(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if _settled(watched, rules):
+        return None
+    if not watched.looks:
+        return Judgement(
+            Standing.UNKNOWN,
+            "no DataNode of its last block says how long it is, so nobody can tell whether it grows",
+            "See whether they serve: hdfs dfsadmin -report, and the WebHDFS port of the hosts of its last block.",
+        )
+    return Judgement(Standing.IDLE, f"seen unchanged at {watched.looks} look(s) for {format_duration(watched.steady)}")
+
+
+def _blackout(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if about.active_since is None or about.now - about.active_since >= rules.blackout:
+        return None
+    ago = format_duration(about.now - about.active_since)
+    return Judgement(
+        Standing.UNKNOWN,
+        f"the NameNode became active {ago} ago, which renewed every lease: the dead look alive",
+        f"Look again {format_duration(rules.blackout)} after the failover.",
+    )
+
+
+def _dead(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if about.holder is not HolderLife.DEAD:
+        return None
+    return Judgement(
+        Standing.HOLDER_DEAD,
+        f"its holder has stopped renewing its lease, and it is unchanged for {format_duration(watched.steady)}",
+        "Recover its lease: kstream leases recover.",
+    )
+
+
+def _leaked(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if about.holder is not HolderLife.RENEWING or watched.steady < rules.leak_after:
+        return None
+    return Judgement(
+        Standing.LEAKED,
+        f"its holder renews the lease, and the file is unchanged for {format_duration(watched.steady)}",
+        "If its writer is known to be done with it, approve its recovery; what the writer did not flush is lost.",
+    )
+
+
+def _unasked(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if not watched.state.erasure_coded or watched.steady < rules.leak_after:
+        return None
+    return Judgement(
+        Standing.UNKNOWN,
+        "it is erasure-coded: the NameNode can't be asked whether its holder lives",
+        "Find out whether its writer lives; then hdfs debug recoverLease, one file at a time.",
+    )
+
+
+def _idle(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    life = {
+        HolderLife.RENEWING: "its holder renews the lease",
+        HolderLife.UNKNOWN: "whether its holder lives was not asked",
+        HolderLife.DEAD: "",
+    }[about.holder]
+    return Judgement(Standing.IDLE, f"unchanged for {format_duration(watched.steady)}; {life}")
+
+
+_Rule = Callable[[Watched, Circumstances, LeaseRules], Judgement | None]
+_RULES: tuple[_Rule, ...] = (
+    _closed,
+    _growing,
+    _lost_lease,
+    _no_replica,
+    _young,
+    _unsettled,
+    _blackout,
+    _dead,
+    _leaked,
+    _unasked,
+    _idle,
+)
