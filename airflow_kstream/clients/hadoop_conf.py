@@ -8,6 +8,7 @@ from pathlib import Path
 from airflow_kstream.model.errors import InvalidInput
 
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
+_RPC_PORT = 8020
 
 
 class HadoopConf:
@@ -31,6 +32,28 @@ class HadoopConf:
         members = self._properties.get(f"dfs.ha.namenodes.{service}")
         suffixes = [f".{service}.{member.strip()}" for member in members.split(",")] if members else [""]
         return tuple(f"{scheme}://{self._need(key + suffix)}" for suffix in suffixes)
+
+    def namenode_rpcs(self) -> tuple[str, ...]:
+        """host:port of the default filesystem's NameNodes' RPC servers for clients, not those for services."""
+        scheme, _, service = self.default_fs.partition("://")
+        if scheme != "hdfs":
+            raise InvalidInput(f"fs.defaultFS is {self.default_fs}; only an hdfs:// filesystem has NameNodes")
+        key = f"dfs.namenode.rpc-address.{service}"
+        if members := self._properties.get(f"dfs.ha.namenodes.{service}"):
+            return tuple(self._need(f"{key}.{member.strip()}") for member in members.split(","))
+        return (self._properties.get(key) or (service if ":" in service else f"{service}:{_RPC_PORT}"),)
+
+    @property
+    def namenode_principal(self) -> str:
+        """As it is written: `_HOST` in it stands for each NameNode's own name."""
+        key = "dfs.namenode.kerberos.principal"
+        if key not in self._properties:
+            raise InvalidInput(f"{self._folder} has no {key}: no NameNode could prove itself")
+        return self._properties[key]
+
+    @property
+    def rpc_protection(self) -> str:
+        return self._properties.get("hadoop.rpc.protection", "authentication")
 
     def resourcemanagers(self) -> tuple[str, ...]:
         """Base URLs of the ResourceManagers' web servers."""

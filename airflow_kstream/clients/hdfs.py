@@ -35,7 +35,7 @@ class FileStatus:
     is_folder: bool
 
 
-class _WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
+class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     """The operations that `hdfs.Client` has no method for; its metaclass makes methods of these declarations."""
 
     _get_delegation_token = _Request("GET")
@@ -66,13 +66,15 @@ class Hdfs:
     Denied without permission, NotFound, and Conflict where the target exists.
     """
 
+    client_class = WebHdfs
+
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
         self._clock = _ServerClock()
         self._session = kerberos_session(identity, tls)
         self._session.hooks["response"].append(self._clock.listen)
         self._identity = identity
         self._servers = ", ".join(addresses)
-        self._client = _WebHdfs(
+        self._client = self.client_class(
             ";".join(addresses), session=self._session, timeout=CONNECT_AND_READ_SECONDS, proxy=identity.do_as
         )
 
@@ -83,19 +85,19 @@ class Hdfs:
         return self._clock.now()
 
     def status(self, path: str) -> FileStatus:
-        return _file_status(self._ask(f"look at {path}", lambda: self._client.status(_plain(path))), path)
+        return _file_status(self._ask(f"look at {path}", lambda: self._client.status(plain_path(path))), path)
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         """The folder's children; empty when it does not exist."""
         try:
-            found = self._ask(f"list {path}", lambda: self._client.list(_plain(path), status=True))
+            found = self._ask(f"list {path}", lambda: self._client.list(plain_path(path), status=True))
         except NotFound:
             return ()
         return tuple(_file_status(status, name) for name, status in found)
 
     def read(self, path: str) -> str:
         def read() -> str:
-            with self._client.read(_plain(path)) as reader:
+            with self._client.read(plain_path(path)) as reader:
                 content: bytes = reader.read()
             return content.decode()
 
@@ -105,12 +107,12 @@ class Hdfs:
         """Create a file with this content; Conflict when it exists and `overwrite` is off."""
 
         def write() -> None:
-            self._client.write(_plain(path), data=text.encode(), overwrite=overwrite, permission=permission)
+            self._client.write(plain_path(path), data=text.encode(), overwrite=overwrite, permission=permission)
 
         self._ask(f"write {path}", write)
 
     def make_folder(self, path: str, permission: str = "750") -> None:
-        self._ask(f"make {path}", lambda: self._client.makedirs(_plain(path), permission=permission))
+        self._ask(f"make {path}", lambda: self._client.makedirs(plain_path(path), permission=permission))
 
     def rename_onto_nothing(self, source: str, target: str) -> None:
         """Move into place without overwriting; Conflict when `target` exists.
@@ -119,16 +121,21 @@ class Hdfs:
         read the target before believing either.
         """
         self._ask(
-            f"rename {source} to {target}", lambda: self._client.rename_onto_nothing(_plain(source), _plain(target))
+            f"rename {source} to {target}",
+            lambda: self._client.rename_onto_nothing(plain_path(source), plain_path(target)),
         )
 
     def rename_over(self, source: str, target: str) -> None:
-        self._ask(f"rename {source} over {target}", lambda: self._client.rename_over(_plain(source), _plain(target)))
+        self._ask(
+            f"rename {source} over {target}", lambda: self._client.rename_over(plain_path(source), plain_path(target))
+        )
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Whether there was something to delete."""
         return bool(
-            self._ask(f"delete {path}", lambda: self._client.delete(_plain(path), recursive=recursive, skip_trash=True))
+            self._ask(
+                f"delete {path}", lambda: self._client.delete(plain_path(path), recursive=recursive, skip_trash=True)
+            )
         )
 
     def checkpoint(self, path: str) -> Checkpoint:
@@ -174,7 +181,7 @@ class Hdfs:
             # Without a Java exception it is the web server's own refusal, or a proxy's page.
             refused = not error.exception and "Authentication required" in str(error)
             kind = Denied if refused else _ERRORS.get(error.exception or "", Unavailable)
-            message = f"{error.exception}: {str(error).splitlines()[0]}" if error.exception else str(error)[:200]
+            message = f"{error.exception}: {_in_one_line(error)}" if error.exception else str(error)[:200]
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
 
 
@@ -215,7 +222,12 @@ class _ServerClock:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)
 
 
-def _plain(path: str) -> str:
+def _in_one_line(error: HdfsError) -> str:
+    """Hadoop's words without the stack trace that some of them carry; a path in them may have several lines."""
+    return " ".join(str(error).partition("\n\tat ")[0].splitlines())
+
+
+def plain_path(path: str) -> str:
     """The path part of an hdfs:// URI."""
     return "/" + path.split("/", 3)[3] if path.startswith("hdfs://") else path
 

@@ -63,7 +63,7 @@ def _core_client(site: Site) -> Settings:
         "fs.defaultFS": f"hdfs://{NAMESERVICE}",
         "hadoop.security.authentication": "kerberos",
         "hadoop.security.authorization": "true",
-        "hadoop.rpc.protection": "authentication",
+        "hadoop.rpc.protection": site.plan.rpc_protection,
         "hadoop.security.auth_to_local": _auth_to_local(site),
         "hadoop.tmp.dir": site.folders.data / "tmp",
         # The default of a second turns every start beside a daemon that is starting itself into seconds.

@@ -27,8 +27,8 @@ class StandPlan:
     """The folder, the features and the lifetimes of a stand; a value that can be written down and read back.
 
     `renew_interval` and `max_lifetime` are those of delegation tokens, of HDFS and of the ResourceManager alike;
-    `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets. Raises InvalidInput when a token's renew
-    interval is longer than its life.
+    `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets; `rpc_protection` is the value of
+    hadoop.rpc.protection. Raises InvalidInput when a token's renew interval is longer than its life.
     """
 
     root: Path
@@ -38,6 +38,7 @@ class StandPlan:
     ticket_lifetime: timedelta = timedelta(minutes=10)
     ticket_renew: timedelta = timedelta(hours=1)
     realm: str = "KSTREAM.TEST"
+    rpc_protection: str = "authentication"
 
     def __post_init__(self) -> None:
         # Processes are found by their working folder, which the system names without symbolic links.
@@ -52,13 +53,16 @@ class StandPlan:
         return {
             "features": sorted(self.features),
             "realm": self.realm,
+            "rpc_protection": self.rpc_protection,
             **{name: getattr(self, name).total_seconds() for name in _DURATIONS},
         }
 
     @classmethod
     def from_json(cls, root: Path, data: dict[str, Any]) -> StandPlan:
         durations = {name: timedelta(seconds=data[name]) for name in _DURATIONS}
-        return cls(root, frozenset(map(Feature, data["features"])), realm=data["realm"], **durations)
+        protection = data.get("rpc_protection", cls.rpc_protection)
+        features = frozenset(map(Feature, data["features"]))
+        return cls(root, features, realm=data["realm"], rpc_protection=protection, **durations)
 
 
 _DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew")
