@@ -1,0 +1,154 @@
+"""What the NameNode and the DataNodes answer about open files over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from getpass import getuser
+
+import pytest
+
+from airflow_kstream.clients.jmx import NameNodeJmx
+from airflow_kstream.clients.leases import LeaseHdfs, LeaseHdfsPool
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.lease import HolderLife
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.stand import Stand
+from tests.stand.streams import await_that, cluster
+from tests.stand.writers import Writer, writer
+
+FOLDER = f"/user/{getuser()}/questions"
+
+
+@pytest.fixture(scope="module")
+def living(stand: Stand) -> Iterator[Writer]:
+    with writer(stand) as client:
+        yield client
+
+
+@pytest.fixture
+def hdfs(stand: Stand) -> Iterator[LeaseHdfs]:
+    with cluster(stand) as found, closing(LeaseHdfs(found.namenodes, found.watcher, found.tls)) as client:
+        yield client
+
+
+def test_an_open_file_s_state_and_what_a_reader_gets_of_it(hdfs: LeaseHdfs, living: Writer) -> None:
+    """The NameNode learns of a block's first flush and of no later one; a reader gets them all."""
+    path = f"{FOLDER}/flushed"
+    living.leave(path, 5000)
+    living.write(path, 70_000)
+    living.hflush(path)
+    state = hdfs.state(path)
+    assert (state.is_open, state.length, state.measured) == (True, 5000, False)
+    assert state.owner == getuser()
+    assert state.block is not None
+    assert state.block.hosts == ("localhost",)
+    assert hdfs.now() - (state.block.newest_report or datetime.min.replace(tzinfo=UTC)) < timedelta(seconds=30)
+    assert hdfs.visible_length(path) == 75_000
+
+
+def test_an_empty_open_file_has_no_block_and_hides_nothing(hdfs: LeaseHdfs, living: Writer) -> None:
+    path = f"{FOLDER}/empty"
+    living.open(path)
+    state = hdfs.state(path)
+    assert (state.is_open, state.block, state.measured) == (True, None, True)
+
+
+def test_a_closed_file_is_told_from_an_open_one_of_the_same_length(hdfs: LeaseHdfs, living: Writer) -> None:
+    path = f"{FOLDER}/closed"
+    living.open(path)
+    living.write(path, 700)
+    living.close(path)
+    state = hdfs.state(path)
+    assert (state.is_open, state.length, state.measured) == (False, 700, True)
+
+
+def test_asking_for_a_living_holder_s_file_names_it_and_harms_nothing(hdfs: LeaseHdfs, living: Writer) -> None:
+    path = f"{FOLDER}/held"
+    living.leave(path, 100)
+    answer = hdfs.ask_holder(path)
+    assert (answer.life, answer.holder) == (HolderLife.RENEWING, living.holder)
+    living.write(path, 50)
+    living.close(path)
+    assert hdfs.state(path).length == 150
+
+
+def test_asking_for_a_closed_file_tells_so_and_leaves_its_length(hdfs: LeaseHdfs, living: Writer) -> None:
+    path = f"{FOLDER}/shut"
+    living.open(path)
+    living.write(path, 10)
+    living.close(path)
+    assert hdfs.ask_holder(path).closed
+    assert hdfs.state(path).length == 10
+
+
+def test_what_can_t_be_asked_is_refused_with_words_of_ours(stand: Stand, hdfs: LeaseHdfs, living: Writer) -> None:
+    living.leave(f"{FOLDER}/private", 10)
+    with pytest.raises(NotFound, match=r"ask who holds .*/vanished"):
+        hdfs.ask_holder(f"{FOLDER}/vanished")
+    with pytest.raises(InvalidInput, match="is no file but a directory"):
+        hdfs.state(FOLDER)
+    with (
+        cluster(stand, "watcher") as found,
+        closing(LeaseHdfs(found.namenodes, found.watcher, found.tls)) as other,
+        pytest.raises(Denied, match=r"watcher@.*Permission denied"),
+    ):
+        other.ask_holder(f"{FOLDER}/private")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["two words", "a\ttab", "two\nlines", "ü 流", "[a-z]*{x,y}?", "50%25", "a;b&c=#d+e", "currently owned by X on Y"],
+)
+def test_a_name_may_hold_anything(hdfs: LeaseHdfs, living: Writer, name: str) -> None:
+    path = f"{FOLDER}/{name}"
+    living.leave(path, 321)
+    assert hdfs.state(path).is_open
+    assert hdfs.visible_length(path) == 321
+    assert hdfs.ask_holder(path).holder == living.holder
+
+
+def test_many_files_are_asked_for_at_once_and_answered_in_order(stand: Stand, hdfs: LeaseHdfs, living: Writer) -> None:
+    names = [f"{FOLDER}/many-{number}" for number in range(20)]
+    for number, path in enumerate(names):
+        living.leave(path, 100 + number)
+    asked = [*names[:10], f"{FOLDER}/none", *names[10:]]
+    with cluster(stand) as found, closing(LeaseHdfsPool(found.namenodes, found.watcher, found.tls)) as pool:
+        states, lengths = pool.states(asked), pool.visible_lengths(asked)
+    assert isinstance(states[10], NotFound)
+    assert isinstance(lengths[10], NotFound)
+    assert [state.path for state in states if isinstance(state, FileState)] == names
+    assert [length for length in lengths if isinstance(length, int)] == list(range(100, 120))
+
+
+def test_a_paused_datanode_leaves_the_length_unknown_and_not_zero(stand: Stand, living: Writer) -> None:
+    path = f"{FOLDER}/behind-a-paused-datanode"
+    living.leave(path, 100)
+    stand.pause("datanode")
+    try:
+        with cluster(stand) as found, closing(LeaseHdfsPool(found.namenodes, found.watcher, found.tls, 1)) as pool:
+            (length,) = pool.visible_lengths([path])
+    finally:
+        stand.resume("datanode")
+    assert not isinstance(length, int)
+    assert length.retryable
+
+
+@pytest.mark.faults
+def test_the_gate_follows_the_active_namenode_and_knows_safe_mode(stand: Stand) -> None:
+    with cluster(stand, "watcher") as found, closing(NameNodeJmx(found.namenodes, found.watcher, found.tls)) as jmx:
+        before = jmx.gate()
+        assert (before.safe_mode, before.dead, before.version) == (False, 0, "3.4.3")
+        stand.failover()
+        after = jmx.gate()
+        assert after.active != before.active
+        assert after.active_since is not None
+        assert before.active_since is not None
+        assert after.active_since > before.active_since
+        stand.hdfs("dfsadmin", "-safemode", "enter")
+        try:
+            await_that(lambda: jmx.gate().safe_mode, "the gate tells of safe mode")
+        finally:
+            stand.hdfs("dfsadmin", "-safemode", "leave")
+        await_that(lambda: not jmx.gate().safe_mode, "it is over")
