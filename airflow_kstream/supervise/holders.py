@@ -1,0 +1,104 @@
+"""Whether the holders of quiet files live: each is asked for once, by one of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from airflow_kstream.clients.leases import HolderAnswer, LeaseHdfs
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound
+from airflow_kstream.model.lease import Circumstances, HolderLife, LeaseRules
+from airflow_kstream.policy.leases import worth_asking
+from airflow_kstream.supervise.survey import Finding, Survey
+
+# The NameNode takes a lease for abandoned that was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
+SOFT_LIMIT = timedelta(seconds=60)
+
+
+@dataclass
+class Holders:
+    """What is learned about holders in one run.
+
+    To ask for a dead holder's file begins its recovery and renews the rest of his lease, after which his other files
+    look held for 60 s. So of each holder one file is asked for, and what that says counts for all of them. A walk of
+    the tree does not name holders; there every file is asked for, and a living answer names its holder: if we
+    renewed somebody's lease ourselves, one file of each holder so named is asked for again when that has worn off.
+    `record` is told of each question before it is asked: path, holder, reason. `pause` waits, and may return early.
+    """
+
+    web: LeaseHdfs
+    rules: LeaseRules
+    tell: Callable[[str], None]
+    record: Callable[[str, str | None, str], None]
+    pause: Callable[[float], object]
+    soft_limit: timedelta = SOFT_LIMIT
+    _lives: dict[str, HolderLife] = field(default_factory=dict)
+    _answers: dict[str, HolderAnswer] = field(default_factory=dict)
+
+    def ask(self, survey: Survey) -> tuple[Finding, ...]:
+        """The survey's findings with the life of their holder, where it could be learned; nothing is judged anew."""
+        doubtful = [finding for finding in survey.findings if self._worth_asking(finding, survey)]
+        for holder, files in _by_holder(doubtful).items():
+            self._ask_of(holder, files)
+        nameless = [finding for finding in doubtful if not finding.watched.file.holder]
+        self._ask_nameless(nameless)
+        return tuple(self._informed(finding) for finding in survey.findings)
+
+    def _worth_asking(self, finding: Finding, survey: Survey) -> bool:
+        return worth_asking(
+            finding.watched, Circumstances(survey.at, active_since=survey.gate.active_since), self.rules
+        )
+
+    def _ask_of(self, holder: str, files: list[Finding]) -> None:
+        """By one file after the other, until an answer tells: one that is closed by now may be a living writer's."""
+        answers = (self._asked(finding.path, holder) for finding in files)
+        told = next((answer for answer in answers if answer and answer.life is not HolderLife.UNKNOWN), None)
+        if told:
+            self._lives[holder] = told.life
+
+    def _ask_nameless(self, findings: list[Finding]) -> None:
+        answers = {finding.path: answer for finding in findings if (answer := self._asked(finding.path))}
+        held = {answer.holder: path for path, answer in answers.items() if answer.holder}
+        renewed_by_us = any(answer.life is HolderLife.DEAD for answer in answers.values())
+        if renewed_by_us and held:
+            seconds = self.soft_limit.total_seconds() + 2
+            self.tell(f"waiting {seconds:.0f} s: asking for a dead holder's file renewed his lease on the others")
+            self.pause(seconds)
+        for holder, path in held.items():
+            answer = self._asked(path, holder) if renewed_by_us else answers[path]
+            if holder and answer:
+                self._lives[holder] = answer.life
+
+    def _asked(self, path: str, holder: str | None = None) -> HolderAnswer | None:
+        self.record(path, holder, "whether its holder lives")
+        try:
+            answer = self.web.ask_holder(path)
+        except (NotFound, Denied) as error:
+            answer = HolderAnswer(HolderLife.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
+        except KstreamError as error:
+            self.tell(f"whether the holder of {path} lives is not known: {error}")
+            return None
+        self._answers[path] = answer
+        return answer
+
+    def _informed(self, finding: Finding) -> Finding:
+        answer = self._answers.get(finding.path)
+        holder = finding.watched.file.holder or (answer.holder if answer else None)
+        life = self._lives.get(holder, HolderLife.UNKNOWN) if holder else HolderLife.UNKNOWN
+        if answer is None:
+            return replace(finding, life=life)
+        if life is HolderLife.UNKNOWN:
+            life = answer.life
+        file = replace(finding.watched.file, holder=holder, host=answer.host or finding.watched.file.host)
+        watched = replace(finding.watched, file=file)
+        asked = replace(finding, life=life, refusal=answer.refusal, watched=watched)
+        return replace(asked, begun=answer.recovering, closed=answer.closed)
+
+
+def _by_holder(findings: list[Finding]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.watched.file.holder:
+            found.setdefault(finding.watched.file.holder, []).append(finding)
+    return found

@@ -1,0 +1,252 @@
+"""Find the stuck files below a folder and recover their leases: look, judge, ask their holders, act, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from airflow_kstream.clients.hdfs_debug import DebugKicker
+from airflow_kstream.clients.lease_recovery import Kicker, NativeKicker
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Permission, Search
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.model.recovery import Recovery, Target
+from airflow_kstream.policy.leases import path_matches, permission, worth_asking
+from airflow_kstream.policy.recovery import Limits
+from airflow_kstream.supervise.attribution import Attributions
+from airflow_kstream.supervise.audit import Audit
+from airflow_kstream.supervise.holders import Holders
+from airflow_kstream.supervise.lease_access import LeaseAccess
+from airflow_kstream.supervise.recover import RecoveryRun, Tools, Watcher, recover
+from airflow_kstream.supervise.sightings import lease_folder
+from airflow_kstream.supervise.survey import Finding, Survey, Surveyor
+from airflow_kstream.supervise.valid_length import valid_length
+
+
+class Means(StrEnum):
+    """How the NameNode is asked: in batches over one connection, or by Hadoop's own tool, a JVM for each file."""
+
+    NATIVE = "native"
+    DEBUG = "hdfs"
+
+
+@dataclass(frozen=True)
+class AllowedPath:
+    """A shell pattern of paths that may be recovered from a living holder once its application is finished.
+
+    `application` is the id or the stream whose end counts; None: the one that the file is attributed to.
+    """
+
+    pattern: str
+    application: str | None = None
+
+
+@dataclass(frozen=True)
+class Consents:
+    """Who agreed to the recovery of files whose holder lives: by pattern beforehand, or a person for exact paths."""
+
+    allowed: tuple[AllowedPath, ...] = ()
+    approved: frozenset[str] = frozenset()
+    approved_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.approved and not self.approved_by:
+            raise InvalidInput("paths are approved and nobody is named; say who approves them (approved_by)")
+
+
+@dataclass(frozen=True)
+class RescueOrder:
+    """What to recover and how. With `dry_run` nobody is asked for anything that has an effect."""
+
+    search: Search
+    rules: LeaseRules = field(default_factory=LeaseRules)
+    consents: Consents = Consents()
+    limits: Limits = field(default_factory=Limits)
+    means: Means = Means.NATIVE
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What is to be done about a finding, and why."""
+
+    finding: Finding
+    permission: Permission
+    would_ask: bool = False
+
+    @property
+    def words(self) -> str:
+        if self.would_ask:
+            return "ask whether its holder lives, and recover it if not"
+        return f"{'recover' if self.permission.granted else 'leave alone'}: {self.permission.why}"
+
+
+@dataclass(frozen=True)
+class Rescue:
+    """What was found, what was meant to be done, and what came of it. Without `recoveries` in a dry run."""
+
+    survey: Survey
+    intents: tuple[Intent, ...]
+    run: RecoveryRun | None = None
+
+    @property
+    def recoveries(self) -> tuple[Recovery, ...]:
+        return self.run.recoveries if self.run else ()
+
+    @property
+    def failed(self) -> tuple[Recovery, ...]:
+        """What still wants to be recovered."""
+        return tuple(recovery for recovery in self.recoveries if not recovery.outcome.settled)
+
+    @property
+    def stopped(self) -> str:
+        return self.run.stopped if self.run else ""
+
+    @property
+    def interrupted(self) -> bool:
+        return self.run.interrupted if self.run else False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, whole."""
+        planned = {intent.finding.path: intent.words for intent in self.intents}
+        return {
+            **self.survey.to_json(),
+            "plan": planned,
+            "run_id": self.run.run_id if self.run else None,
+            "recoveries": [recovery.to_json() for recovery in self.recoveries],
+            "stopped": self.stopped,
+            "interrupted": self.interrupted,
+        }
+
+
+def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
+    """Do it, as far as the rules and the consents allow.
+
+    A file that no earlier run saw is looked at twice, `rules.settle` apart. Raises what the look raises, and Denied
+    or Unavailable when the audit can't be written: then nothing was asked of the NameNode.
+    """
+    surveyor = Surveyor(access, order.search, order.rules, watcher.tell)
+    survey = _settled(surveyor, order.rules, watcher)
+    if order.dry_run:
+        return Rescue(survey, _intents(access, order, survey))
+    folder = lease_folder(access.cluster.state_dir, access.identity)
+    with closing(Audit.begin(access.base.hdfs, folder, access.identity)) as audit:
+        asked = Holders(access.web, order.rules, watcher.tell, audit.asked, watcher.stop.wait).ask(survey)
+        informed = replace(survey, findings=tuple(surveyor.judged(finding, survey) for finding in asked))
+        intents = _intents(access, order, informed)
+        wanted = [intent for intent in intents if intent.permission.granted]
+        with closing(_kicker(access, order.means)) as kicker:
+            tools = Tools(
+                states=_MeasuredStates(access, _living(wanted)),
+                kicker=kicker,
+                gate=access.jmx.gate,
+                audit=audit,
+                valid_length=lambda path: valid_length(access.base.hdfs, path),
+            )
+            run = recover([_target(intent) for intent in wanted], tools, order.limits, watcher)
+    return Rescue(informed, intents, run)
+
+
+def _settled(surveyor: Surveyor, rules: LeaseRules, watcher: Watcher) -> Survey:
+    """The survey, after a second look where the first one can't tell a quiet file from a growing one."""
+    survey = surveyor.look()
+    if not any(_needs_another_look(finding, survey, rules) for finding in survey.findings):
+        return survey
+    seconds = rules.settle.total_seconds()
+    watcher.tell(f"looking again in {seconds:.0f} s: one look can't tell a quiet file from a growing one")
+    watcher.stop.wait(seconds)
+    return surveyor.look()
+
+
+def _needs_another_look(finding: Finding, survey: Survey, rules: LeaseRules) -> bool:
+    watched = finding.watched
+    old_enough = survey.at - watched.open_since >= rules.min_age
+    return old_enough and (watched.looks < rules.looks or watched.steady < rules.settle)
+
+
+def _intents(access: LeaseAccess, order: RescueOrder, survey: Survey) -> tuple[Intent, ...]:
+    consenting = _Consenting(access, order.consents)
+    return tuple(_intent(finding, survey, order, consenting) for finding in survey.findings)
+
+
+def _intent(finding: Finding, survey: Survey, order: RescueOrder, consenting: _Consenting) -> Intent:
+    about = Circumstances(survey.at, finding.life, survey.gate.active_since, finding.refusal)
+    granted = _CLOSED_BY_ASKING if finding.closed else permission(finding.judgement, consenting.to(finding))
+    return Intent(finding, granted, would_ask=order.dry_run and worth_asking(finding.watched, about, order.rules))
+
+
+_CLOSED_BY_ASKING = Permission(True, "it was closed when its holder was asked for")
+
+
+class _Consenting:
+    """Who consents to what; an application is asked after once."""
+
+    def __init__(self, access: LeaseAccess, consents: Consents) -> None:
+        self._applications = Attributions(access.base)
+        self._consents = consents
+
+    def to(self, finding: Finding) -> Consent:
+        path = finding.path
+        rule = next((rule for rule in self._consents.allowed if path_matches(path, rule.pattern)), None)
+        finished = finding.attribution.finished
+        if rule and rule.application:
+            finished = self._applications.is_finished(rule.application)
+        approved_by = self._consents.approved_by if path in self._consents.approved else None
+        return Consent(rule is not None, finished, approved_by)
+
+
+class _MeasuredStates:
+    """States for the recovery. Those of a living holder's files with the length that a reader gets.
+
+    Between verdict and recovery such a file may have grown without the NameNode's knowing.
+    """
+
+    def __init__(self, access: LeaseAccess, living: frozenset[str]) -> None:
+        self._access = access
+        self._living = living
+
+    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
+        states = self._access.states.states(paths)
+        asked = [number for number, path in enumerate(paths) if path in self._living]
+        lengths = self._access.pool.visible_lengths([paths[number] for number in asked])
+        for number, length in zip(asked, lengths, strict=True):
+            states[number] = _measured(states[number], length)
+        return states
+
+    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        return self._access.states.closed(paths)
+
+
+def _measured(state: FileState | KstreamError, length: int | KstreamError) -> FileState | KstreamError:
+    if not isinstance(state, FileState) or state.measured:
+        return state
+    # Without its length nobody can say that it did not grow.
+    return length if isinstance(length, KstreamError) else replace(state, visible_length=length)
+
+
+def _living(intents: Iterable[Intent]) -> frozenset[str]:
+    return frozenset(intent.finding.path for intent in intents if intent.finding.life is not HolderLife.DEAD)
+
+
+def _target(intent: Intent) -> Target:
+    finding = intent.finding
+    return Target(
+        path=finding.path,
+        expected=finding.watched.state.fingerprint,
+        holder=finding.watched.file.holder,
+        reason=intent.permission.why,
+        begun=finding.begun or finding.closed,
+    )
+
+
+def _kicker(access: LeaseAccess, means: Means) -> Kicker:
+    kickers: dict[Means, Callable[[Cluster, Identity], Kicker]] = {
+        Means.NATIVE: NativeKicker,
+        Means.DEBUG: DebugKicker,
+    }
+    return kickers[means](access.cluster, access.identity)
