@@ -117,10 +117,19 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "operators": [
-            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.operators.stream"]},
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": ["airflow_kstream.operators.stream", "airflow_kstream.operators.leases"],
+            },
+        ],
+        "sensors": [
+            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.sensors.leases"]},
         ],
         "triggers": [
-            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.triggers.stream"]},
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": ["airflow_kstream.triggers.stream", "airflow_kstream.triggers.leases"],
+            },
         ],
         "hooks": [
             {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.hooks.cluster"]},

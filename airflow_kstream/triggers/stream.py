@@ -15,7 +15,7 @@ from airflow_kstream.triggers.poller import shared_poller
 
 # A trigger that fires before the scheduler saw its task's worker end costs the task a try: the late end is taken
 # for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.
-_SETTLING_SECONDS = 10.0
+SETTLING_SECONDS = 10.0
 
 
 class StreamTrigger(BaseTrigger):
@@ -41,7 +41,7 @@ class StreamTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        await asyncio.sleep(max(self.pause_seconds, _SETTLING_SECONDS))
+        await asyncio.sleep(max(self.pause_seconds, SETTLING_SECONDS))
         told: tuple[str, ...] = ()
         async with shared_poller(self.cluster_conn_id) as poller:
             while True:

@@ -1,0 +1,81 @@
+"""A person follows a recovery: a bar while files are closed, and Ctrl-C that leaves nothing half-told."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from airflow_kstream.model.recovery import Recovery
+from airflow_kstream.operators.lease_report import printable
+from airflow_kstream.supervise.recover import Watcher
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Follower:
+    """What a recovery tells goes to standard error: a bar on a terminal, and lines in any case.
+
+    The first Ctrl-C (or SIGTERM) asks the recovery to begin nothing more; the second ends the program at once.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._stop = threading.Event()
+        self._signal: int | None = None
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("looking", total=None)
+        self._meant = 0
+        self._unsettled = 0
+
+    @property
+    def exit_code(self) -> int | None:
+        """What a shell calls the signal that came, if one did."""
+        return None if self._signal is None else 128 + self._signal
+
+    @property
+    def watcher(self) -> Watcher:
+        return Watcher(tell=self.tell, on=self._finished, started=self._started, stop=self._stop)
+
+    def tell(self, line: str) -> None:
+        self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def following(self) -> Iterator[Follower]:
+        before = {number: signal.signal(number, self._interrupted) for number in _SIGNALS}
+        try:
+            with self._bar:
+                yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _started(self, meant: int) -> None:
+        self._meant += meant
+        self._bar.update(self._task, description="recovering", total=self._meant)
+
+    def _finished(self, recovery: Recovery) -> None:
+        self._unsettled += not recovery.outcome.settled
+        failed = f", {self._unsettled} failed" if self._unsettled else ""
+        self._bar.update(self._task, description=f"recovering{failed}", advance=1)
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        self._signal = number
+        self._stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.tell("stopping: what is under way is seen to its end; once more ends at once")

@@ -1,0 +1,234 @@
+"""`kstream leases ...`: files that are open for write: see, explain, recover, and what was done before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.lease_progress import Follower
+from airflow_kstream.cli.lease_words import explanation, history_json, history_table
+from airflow_kstream.model.durations import parse_duration
+from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.operators import lease_report
+from airflow_kstream.supervise.audit import read_audit
+from airflow_kstream.supervise.lease_access import LeaseAccess, open_lease_access
+from airflow_kstream.supervise.lease_order import LimitsName, OpenFilesMeant, RecoveryMeant
+from airflow_kstream.supervise.rescue import Means, Rescue, rescue
+from airflow_kstream.supervise.sightings import lease_folder
+from airflow_kstream.supervise.survey import Surveyor
+
+app = typer.Typer(no_args_is_help=True, help="Files open for write: list, explain, recover, history.")
+
+Path = Annotated[str, typer.Argument(help="An absolute HDFS folder or file.")]
+Patterns = Annotated[
+    list[str] | None,
+    typer.Option("--pattern", help="A shell pattern of the name, or of the whole path where it has a slash. Repeat."),
+]
+Allowed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="PATTERN[=APPLICATION]",
+        help="Files whose holder lives may be recovered here once their application (an id, or a stream's name) is "
+        "finished. Repeat. In the last part of a path write [=] for an = of its own.",
+    ),
+]
+Approved = Annotated[
+    list[str] | None,
+    typer.Option("--approve", metavar="PATH", help="Recover this very file although its holder lives. Repeat."),
+]
+ApprovedBy = Annotated[str | None, typer.Option("--approved-by", metavar="NAME", help="Who decided that.")]
+Owner = Annotated[str | None, typer.Option(help="Only files of this owner.")]
+Holder = Annotated[str | None, typer.Option(help="Only files that this client name holds.")]
+Host = Annotated[str | None, typer.Option(help="Only files of clients on this host.")]
+LeakAfter = Annotated[str, typer.Option("--leak-after", help="Unchanged for so long, a living holder's file leaks.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+_SOMETHING_LEFT = 1
+# Of the thousands that one command may recover; --json has them all.
+_ROWS = 100
+
+
+@app.command("list")
+def list_(
+    cluster: ClusterOption,
+    path: Path,
+    patterns: Patterns = None,
+    min_age: Annotated[str, typer.Option("--min-age", help="Only files opened so long ago, such as 10m.")] = "0s",
+    owner: Owner = None,
+    holder: Holder = None,
+    host: Host = None,
+    as_json: AsJson = False,
+) -> None:
+    """The open files below a path, and what is thought of each. Touches no lease.
+
+    What is seen is kept in state_dir: the second look tells how long a file is unchanged. A superuser asks the
+    NameNode for its leases; for anybody else the tree is walked (fsck), and the holders are not known.
+    """
+    meant = OpenFilesMeant(path=path, patterns=tuple(patterns or ()), owner=owner, holder=holder, host=host)
+    search = meant.search(parse_duration(min_age))
+    with opened(cluster) as found, open_lease_access(found, found.watcher) as access:
+        survey = Surveyor(access, search, LeaseRules(), _aside).look()
+    if as_json:
+        _print_json(survey.to_json())
+        return
+    Console().print(lease_report.findings_table(survey.findings, survey.at))
+    _tell_unreadable(survey.unreadable)
+
+
+@app.command()
+def explain(
+    cluster: ClusterOption,
+    path: Annotated[str, typer.Argument(help="An absolute HDFS path of a file.")],
+    allow: Allowed = None,
+    approve: Approved = None,
+    approved_by: ApprovedBy = None,
+    min_age: Annotated[str, typer.Option("--min-age", help="As for recover.")] = "10m",
+    leak_after: LeakAfter = "1h",
+    as_json: AsJson = False,
+) -> None:
+    """All that is known of one file, and what recover would do. Touches no lease; looks twice, 10 s apart."""
+    meant = RecoveryMeant.from_mapping(
+        {
+            "path": path,
+            "allowed": allow,
+            "approve": approve,
+            "approved_by": approved_by,
+            "min_age": min_age,
+            "leak_after": leak_after,
+            "dry_run": True,
+        }
+    )
+    with _following(cluster) as (access, follower):
+        done = rescue(access, meant.order(), follower.watcher)
+        # Only an open file is found; of any other the NameNode is asked, who says NotFound or Denied in his words.
+        state = None if done.intents else access.web.state(path)
+    if as_json:
+        _print_json({"path": path, "open": bool(done.intents), **done.to_json()})
+        return
+    Console().print(explanation(done, state))
+    _tell_unreadable(done.survey.unreadable)
+
+
+@app.command()
+def recover(
+    cluster: ClusterOption,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Absolute HDFS folders or files.")],
+    patterns: Patterns = None,
+    allow: Allowed = None,
+    approve: Approved = None,
+    approved_by: ApprovedBy = None,
+    min_age: Annotated[str, typer.Option("--min-age", help="Leave younger files alone.")] = "10m",
+    leak_after: LeakAfter = "1h",
+    owner: Owner = None,
+    holder: Holder = None,
+    host: Host = None,
+    limit: Annotated[LimitsName, typer.Option(help="none is for the bold.")] = LimitsName.DEFAULT,
+    means: Annotated[Means, typer.Option(help="native, or hdfs debug recoverLease, a JVM a file.")] = Means.NATIVE,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, touch no lease.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Close the files that are stuck open, as far as that is allowed.
+
+    Never by age alone and never one that grows. A dead holder's files are recovered; a living holder's only with
+    --allow or --approve. Every action leaves a record: `kstream leases history`.
+
+    Exit 0: nothing stuck is left. 1: something could not be recovered, or is stuck and was left alone. 2: wrong
+    input. 130: ended by Ctrl-C, after saying what was done.
+    """
+    shared = {
+        "patterns": patterns,
+        "allowed": allow,
+        "approve": approve,
+        "approved_by": approved_by,
+        "min_age": min_age,
+        "leak_after": leak_after,
+        "owner": owner,
+        "holder": holder,
+        "host": host,
+        "limits": limit,
+        "means": means,
+        "dry_run": dry_run,
+    }
+    orders = {path: RecoveryMeant.from_mapping({**shared, "path": path}).order() for path in paths}
+    done: dict[str, Rescue] = {}
+    try:
+        with _following(cluster) as (access, follower):
+            for path, order in orders.items():
+                if follower.exit_code is None:
+                    done[path] = rescue(access, order, follower.watcher)
+    finally:
+        # Also when a later path failed: what was done is told.
+        _tell_done(orders, done, as_json=as_json, dry_run=dry_run)
+    left = any(each.failed or (not dry_run and lease_report.left_alone(each)) for each in done.values())
+    raise typer.Exit(follower.exit_code or (_SOMETHING_LEFT if left else 0))
+
+
+@app.command()
+def history(
+    cluster: ClusterOption,
+    since: Annotated[str, typer.Option("--since", help="How far back, such as 7d or 12h.")] = "7d",
+    as_json: AsJson = False,
+) -> None:
+    """What was done to leases by this principal, from the records in state_dir."""
+    back = parse_duration(since)
+    with opened(cluster) as found, open_lease_access(found, found.watcher) as access:
+        hdfs = access.base.hdfs
+        folder = lease_folder(found.state_dir, found.watcher)
+        records = list(read_audit(hdfs, folder, hdfs.now() - back))
+    if as_json:
+        _print_json(history_json(records))
+        return
+    Console().print(history_table(records))
+
+
+@contextmanager
+def _following(cluster: str) -> Iterator[tuple[LeaseAccess, Follower]]:
+    with (
+        opened(cluster) as found,
+        open_lease_access(found, found.watcher) as access,
+        Follower(Console(stderr=True)).following() as follower,
+    ):
+        yield access, follower
+
+
+def _tell_done(paths: Any, done: dict[str, Rescue], *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        _print_json([{"path": path, **each.to_json()} for path, each in done.items()])
+    for path, each in done.items():
+        if not as_json:
+            _tell_tables(each, dry_run=dry_run)
+        _aside(f"{path}: {lease_report.summary(each)}")
+        _tell_unreadable(each.survey.unreadable)
+    for path in paths:
+        if path not in done:
+            _aside(f"{path}: it was not looked at")
+
+
+def _tell_tables(done: Rescue, *, dry_run: bool) -> None:
+    if dry_run and done.intents:
+        Console().print(lease_report.intents_table(done.intents, _ROWS))
+    if done.recoveries:
+        Console().print(lease_report.recoveries_table(done.recoveries, _ROWS))
+    alone = lease_report.left_alone(done)
+    if alone and not dry_run:
+        Console().print(lease_report.intents_table(alone, _ROWS))
+
+
+def _tell_unreadable(unreadable: Any) -> None:
+    for path, why in unreadable.items():
+        _aside(f"{path} is open, and no more is known: {why}")
+
+
+def _aside(line: str) -> None:
+    Console(stderr=True).print(lease_report.printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=1))

@@ -1,0 +1,185 @@
+"""What was found and done about open files, for people in tables and for XCom in bounded size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
+from airflow_kstream.model.recovery import OUTCOME_MEANS, Outcome, Recovery
+from airflow_kstream.supervise.rescue import Intent, Rescue
+from airflow_kstream.supervise.survey import Finding
+
+_LOG_WIDTH = 200
+# What the same call can settle later although nobody changed anything.
+_TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
+
+
+def printable(text: str) -> str:
+    """With control characters as escapes, so that a path can neither break a table nor drive a terminal."""
+    return "".join(_visible(character) for character in text)
+
+
+def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
+    """The open files, the stuck ones first."""
+    table = _table("path", "standing", "open for", "unchanged for", "bytes", "written by")
+    for finding in sorted(findings, key=lambda finding: (not finding.stuck, finding.path)):
+        watched = finding.watched
+        _add(
+            table,
+            finding.path,
+            finding.judgement.standing,
+            format_duration(now - watched.open_since),
+            format_duration(watched.steady),
+            str(_length(finding)),
+            finding.attribution.stream or finding.attribution.application or watched.file.host or "",
+        )
+    return table
+
+
+def intents_table(intents: Sequence[Intent], rows: int | None = None) -> Table:
+    """What is meant to be done about each file, and what a person can do about those that are left alone."""
+    table = _table("path", "standing", "what is done", "advice")
+    table.caption = _left_off(len(intents), rows)
+    for intent in sorted(intents, key=lambda intent: (not intent.finding.stuck, intent.finding.path))[:rows]:
+        judgement = intent.finding.judgement
+        advice = "" if intent.permission.granted else judgement.advice
+        _add(table, intent.finding.path, judgement.standing, intent.words, advice)
+    return table
+
+
+def recoveries_table(recoveries: Sequence[Recovery], rows: int | None = None) -> Table:
+    """What came of each file, the ones that were not recovered first."""
+    table = _table("path", "outcome", "bytes", "lost", "after", "note")
+    table.caption = _left_off(len(recoveries), rows)
+    for recovery in _failed_first(recoveries)[:rows]:
+        why = "" if recovery.outcome.settled else recovery.why
+        _add(
+            table,
+            recovery.path,
+            recovery.outcome,
+            _bytes(recovery),
+            _known(recovery.bytes_lost),
+            f"{recovery.seconds:.1f} s" if recovery.asked else "",
+            why or _granted(recovery),
+        )
+    return table
+
+
+def _bytes(recovery: Recovery) -> str:
+    before = recovery.length_before if recovery.visible_before is None else recovery.visible_before
+    after = recovery.length_after
+    return _known(before) if after in (before, None) else f"{_known(before)} → {after}"
+
+
+def left_alone(rescue: Rescue) -> tuple[Intent, ...]:
+    """Stuck files that nobody allowed to recover, or that can't be."""
+    return tuple(intent for intent in rescue.intents if intent.finding.stuck and not intent.permission.granted)
+
+
+def summary(rescue: Rescue) -> str:
+    """One sentence."""
+    outcomes = Counter(recovery.outcome for recovery in rescue.recoveries)
+    done = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "nothing to recover"
+    lost = sum(recovery.bytes_lost or 0 for recovery in rescue.recoveries)
+    return (
+        f"{len(rescue.intents)} open files; {done}; {len(left_alone(rescue))} stuck and left alone"
+        + (f"; {lost} bytes lost that a reader could see" if lost else "")
+        + (f"; {len(rescue.survey.unreadable)} not readable" if rescue.survey.unreadable else "")
+        + (f"; it ended early: {rescue.stopped}" if rescue.stopped else "")
+    )
+
+
+def failure(rescue: Rescue, path: str) -> KstreamError:
+    """What to raise where something was not recovered: Unavailable if a retry can help, else Conflict."""
+    counts = Counter(recovery.outcome for recovery in rescue.failed)
+    parts = [f"{count} {outcome} ({OUTCOME_MEANS[outcome]})" for outcome, count in counts.items()]
+    if rescue.stopped:
+        parts.append(f"it ended early: {rescue.stopped}")
+    if rescue.interrupted:
+        parts.append("it was told to stop")
+    kind = Unavailable if rescue.interrupted or _TRANSIENT & counts.keys() else Conflict
+    message = f"{len(rescue.failed)} files were not recovered: {'; '.join(parts)}"
+    return kind(message, tried=f"recover the leases below {printable(path)}")
+
+
+def bounded(rescue: Rescue, rows: int) -> dict[str, Any]:
+    """`Rescue.to_json` with counts and at most `rows` of each list: recoveries that failed and stuck files first."""
+    survey = rescue.survey
+    findings = sorted(survey.findings, key=lambda finding: not finding.stuck)
+    words = {intent.finding.path: intent.words for intent in rescue.intents}
+    return {
+        **rescue.to_json(),
+        "counts": _counts(rescue),
+        "findings": [finding.to_json(survey.at) for finding in findings[:rows]],
+        "plan": {finding.path: words[finding.path] for finding in findings[:rows] if finding.path in words},
+        "unreadable": dict(list(survey.unreadable.items())[:rows]),
+        "recoveries": [recovery.to_json() for recovery in _failed_first(rescue.recoveries)[:rows]],
+    }
+
+
+def lines(table: Table) -> list[str]:
+    """The table as text, for a log."""
+    console = Console(file=StringIO(), width=_LOG_WIDTH, no_color=True)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().splitlines()
+
+
+def _counts(rescue: Rescue) -> dict[str, Any]:
+    return {
+        "open": len(rescue.intents),
+        "unreadable": len(rescue.survey.unreadable),
+        "standings": dict(Counter(intent.finding.judgement.standing.value for intent in rescue.intents)),
+        "left_alone": len(left_alone(rescue)),
+        "outcomes": dict(Counter(recovery.outcome.value for recovery in rescue.recoveries)),
+        "failed": len(rescue.failed),
+        "bytes_lost": sum(recovery.bytes_lost or 0 for recovery in rescue.recoveries),
+    }
+
+
+def _failed_first(recoveries: Sequence[Recovery]) -> list[Recovery]:
+    return sorted(recoveries, key=lambda recovery: recovery.outcome.settled)
+
+
+def _table(*headings: str) -> Table:
+    # Folded and never cut: a path is there to be copied.
+    return Table(*(Column(heading, overflow="fold") for heading in headings))
+
+
+def _add(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(printable(cell)) for cell in cells))
+
+
+def _left_off(count: int, rows: int | None) -> str | None:
+    return f"and {count - rows} more" if rows is not None and count > rows else None
+
+
+def _length(finding: Finding) -> int:
+    """What a reader gets, where that is known."""
+    state = finding.watched.state
+    return state.length if state.visible_length is None else state.visible_length
+
+
+def _known(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _granted(recovery: Recovery) -> str:
+    if recovery.valid_length is None:
+        return ""
+    return f"Flink's companion file grants {recovery.valid_length} bytes"
+
+
+def _visible(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -1,0 +1,184 @@
+"""Recover the leases of files that were left open for write, from a DAG."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.recovery import Recovery
+from airflow_kstream.operators import lease_report
+from airflow_kstream.supervise.lease_access import open_lease_access
+from airflow_kstream.supervise.lease_order import RecoveryMeant
+from airflow_kstream.supervise.recover import Watcher
+from airflow_kstream.supervise.rescue import Rescue, RescueOrder, rescue
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from rich.table import Table
+
+_ROWS_IN_XCOM, _ROWS_IN_LOG, _TOLD_EVERY = 50, 200, 500
+
+
+class HdfsLeaseRecoverOperator(BaseOperator):
+    """Find the files below a path that are stuck open for write, and close those that may be closed.
+
+    How it decides: a file is measured at several looks; one that grows is never touched. Of a quiet one the NameNode
+    is asked whether its holder still renews the lease. A dead holder's file is recovered. A living holder's only if
+    it is unchanged for `leak_after` and either its path is in `allowed` and the application that wrote it is known to
+    be finished, or it is named in `approve`. Every action leaves a record in `state_dir`: `kstream leases history`.
+
+    The result (XCom) is what was found, planned and done: counts, and at most 50 rows of each. Running it again does
+    no harm: a file that is closed is not found any more.
+
+    What it does not do: it deletes, truncates or renames nothing, and waits for no file to become stuck. Stuck files
+    that nobody allowed to recover don't fail the task; they are warned of in its log and counted in its result.
+
+    :param cluster_conn_id: the `kstream` connection, whose principal does the work. There is no default.
+    :param path: an absolute folder or file. To map the task over several: `.partial(...).expand(path=[...])`.
+    :param patterns: shell patterns of which one must match the name, or the whole path where it has a slash.
+    :param file_owner, holder, host: only files of this owner, client name, client host.
+    :param min_age: files that were opened later are left alone (`10m`).
+    :param settle: for how long a dead holder's file must be unchanged, between two looks at least (`10s`).
+    :param leak_after: for how long a living holder's (`1h`).
+    :param allowed: `PATTERN` or `PATTERN=APPLICATION`, an id or a stream's name; see `allowed_path`.
+    :param approve: exact paths that a person decided to recover although their holder lives.
+    :param approved_by: that person; whoever triggered the run, if it is not given.
+    :param limits: `default` starts gently and adapts to the cluster, `none` is for the bold.
+    :param means: `native`, or `hdfs` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
+    :param dry_run: look and say what would be done. It touches no lease.
+    :raises Unavailable: some files were not recovered and a retry can help.
+    :raises Conflict: some files were not recovered and a retry won't help.
+    """
+
+    template_fields: Sequence[str] = (
+        *("cluster_conn_id", "path", "patterns", "file_owner", "holder", "host", "min_age", "settle", "leak_after"),
+        *("allowed", "approve", "approved_by", "limits", "means", "only_plan"),
+    )
+
+    def __init__(
+        self,
+        *,
+        cluster_conn_id: str,
+        path: str,
+        patterns: Sequence[str] | str = (),
+        file_owner: str | None = None,
+        holder: str | None = None,
+        host: str | None = None,
+        min_age: str = "10m",
+        settle: str = "10s",
+        leak_after: str = "1h",
+        allowed: Sequence[str] | str = (),
+        approve: Sequence[str] | str = (),
+        approved_by: str | None = None,
+        limits: str = "default",
+        means: str = "native",
+        dry_run: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+        self.path = path
+        self.patterns = patterns
+        # Not `owner`: that is the task's, and often one of the DAG's default_args.
+        self.file_owner = file_owner
+        self.holder = holder
+        self.host = host
+        self.min_age = min_age
+        self.settle = settle
+        self.leak_after = leak_after
+        self.allowed = allowed
+        self.approve = approve
+        self.approved_by = approved_by
+        self.limits = limits
+        self.means = means
+        # Not `dry_run`: that is a method of every operator.
+        self.only_plan = dry_run
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Do it, and raise when some of it failed."""
+        order = self._order(context)
+        with (
+            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+            open_lease_access(cluster, cluster.watcher) as access,
+        ):
+            done = rescue(access, order, self._watcher())
+        self._tell(done, order)
+        report = lease_report.bounded(done, _ROWS_IN_XCOM)
+        if done.failed or done.interrupted:
+            # The report is kept although the task fails: what was done is done.
+            context["ti"].xcom_push("return_value", report)
+            raise lease_report.failure(done, self.path)
+        return report
+
+    def on_kill(self) -> None:
+        """Begin nothing more; what is under way comes to its end, and the audit is whole."""
+        stop: threading.Event | None = getattr(self, "_stop", None)
+        if stop:
+            stop.set()
+
+    def _order(self, context: Context) -> RescueOrder:
+        approved_by = self.approved_by or context["dag_run"].triggering_user_name
+        return RecoveryMeant.from_mapping(
+            {
+                "path": self.path,
+                "patterns": self.patterns,
+                "owner": self.file_owner or None,
+                "holder": self.holder or None,
+                "host": self.host or None,
+                "min_age": self.min_age,
+                "settle": self.settle,
+                "leak_after": self.leak_after,
+                "allowed": self.allowed,
+                "approve": self.approve,
+                "approved_by": approved_by,
+                "limits": self.limits,
+                "means": self.means,
+                "dry_run": self.only_plan,
+            }
+        ).order()
+
+    def _watcher(self) -> Watcher:
+        # Made here: an operator is copied and serialized, which an event can't be.
+        self._stop = threading.Event()
+        progress = _Progress(self.log.info)
+        return Watcher(tell=self.log.info, on=progress.finished, started=progress.started, stop=self._stop)
+
+    def _tell(self, done: Rescue, order: RescueOrder) -> None:
+        self.log.info("%s: %s", lease_report.printable(self.path), lease_report.summary(done))
+        if order.dry_run:
+            self._table(lease_report.intents_table(done.intents, _ROWS_IN_LOG))
+            return
+        if done.recoveries:
+            self._table(lease_report.recoveries_table(done.recoveries, _ROWS_IN_LOG))
+        alone = lease_report.left_alone(done)
+        if alone:
+            self.log.warning("%d stuck files were left alone", len(alone))
+        kept = [intent for intent in done.intents if not intent.permission.granted]
+        if kept:
+            self._table(lease_report.intents_table(kept, _ROWS_IN_LOG))
+
+    def _table(self, table: Table) -> None:
+        for line in lease_report.lines(table):
+            self.log.info("%s", line)
+
+
+class _Progress:
+    """A line in the log now and then while many files are recovered."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._meant = self._finished = 0
+
+    def started(self, meant: int) -> None:
+        self._meant = meant
+        if meant:
+            self._tell(f"{meant} files are to be recovered")
+
+    def finished(self, recovery: Recovery) -> None:
+        self._finished += 1
+        if self._finished % _TOLD_EVERY == 0:
+            self._tell(f"{self._finished} of {self._meant} files are done")

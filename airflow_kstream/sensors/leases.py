@@ -1,0 +1,131 @@
+"""Wait for files that are stuck open for write, or until none is open any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk.configuration import conf
+
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.supervise.lease_access import open_lease_access
+from airflow_kstream.supervise.lease_order import OpenFilesAwaited
+from airflow_kstream.supervise.survey import Surveyor
+from airflow_kstream.triggers.leases import OpenFilesTrigger, may_pass
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class HdfsOpenFileSensor(BaseSensorOperator):
+    """Wait until files below a path are stuck, or (`until="none"`) until none is open: its readers miss no rows then.
+
+    A file counts as stuck when it was measured unchanged for `quiet`, or when it is known to be past recovery. What
+    was seen is kept in `state_dir`, so that a later run goes on where this one ended. The result (XCom) has the
+    counts and the first 20 paths.
+
+    What it does not do: it touches no lease, and therefore doesn't know whether a holder lives. The NameNode can be
+    asked that only by a request that begins the recovery of a dead holder's file; HdfsLeaseRecoverOperator asks.
+    A server that is away, or a path that is not there yet, ends no wait; `timeout` does.
+
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param path: an absolute folder or file.
+    :param patterns: shell patterns of which one must match the name, or the whole path where it has a slash.
+    :param file_owner, holder, host: only files of this owner, client name, client host.
+    :param min_age: files that were opened later don't count (`0s`).
+    :param quiet: for how long a file must be unchanged to be stuck (`10m`). With `0s` every open file is.
+    :param until: `stuck` or `none`.
+    :param at_least: how many stuck files are waited for.
+    :param deferrable: wait in the triggerer and hold no worker slot.
+    """
+
+    template_fields: Sequence[str] = (
+        *("cluster_conn_id", "path", "patterns", "file_owner", "holder", "host"),
+        *("min_age", "quiet", "until", "at_least"),
+    )
+
+    def __init__(
+        self,
+        *,
+        cluster_conn_id: str,
+        path: str,
+        patterns: Sequence[str] | str = (),
+        file_owner: str | None = None,
+        holder: str | None = None,
+        host: str | None = None,
+        min_age: str = "0s",
+        quiet: str = "10m",
+        until: str = "stuck",
+        at_least: int | str = 1,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+        self.path = path
+        self.patterns = patterns
+        # Not `owner`: that is the task's, and often one of the DAG's default_args.
+        self.file_owner = file_owner
+        self.holder = holder
+        self.host = host
+        self.min_age = min_age
+        self.quiet = quiet
+        self.until = until
+        self.at_least = at_least
+        self.deferrable = deferrable
+
+    def execute(self, context: Context) -> Any:
+        """Look; then wait in the triggerer or here."""
+        if not self.deferrable:
+            return super().execute(context)
+        seen = self.poke(context)
+        return seen.xcom_value if seen else self._wait()
+
+    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """The trigger has seen it, or can't."""
+        if "error" in event:
+            error: dict[str, str] = event["error"]
+            raise KstreamError(**error)
+        report: dict[str, Any] = event["report"]
+        return report
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """One look. Raise what no waiting can change; whatever can is logged."""
+        awaited = self._awaited()
+        try:
+            with (
+                KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+                open_lease_access(cluster, cluster.watcher) as access,
+            ):
+                survey = Surveyor(access, awaited.search(awaited.min_age), LeaseRules(), self.log.info).look()
+        except KstreamError as error:
+            if not may_pass(error):
+                raise
+            self.log.warning("%s", error)
+            return PokeReturnValue(is_done=False)
+        report = awaited.report(survey)
+        self.log.info("%d files are open below %s, %d of them stuck", report["open"], self.path, report["stuck"])
+        return PokeReturnValue(is_done=awaited.met(survey), xcom_value=report)
+
+    def _wait(self) -> NoReturn:
+        trigger = OpenFilesTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
+        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
+
+    def _awaited(self) -> OpenFilesAwaited:
+        return OpenFilesAwaited.from_mapping(
+            {
+                "path": self.path,
+                "patterns": self.patterns,
+                "owner": self.file_owner or None,
+                "holder": self.holder or None,
+                "host": self.host or None,
+                "min_age": self.min_age,
+                "quiet": self.quiet,
+                "until": self.until,
+                "at_least": self.at_least,
+            }
+        )

@@ -1,0 +1,206 @@
+"""One DAG for each declared cluster, which closes files that are stuck open: `$KSTREAM_LEASES/<connection id>.yaml`.
+
+A declaration names the folders and, if the defaults don't fit, how they are looked after:
+
+  paths: [/data/landing, /user/streams]      # required; one mapped task for each, one after the other
+  patterns: ["*.in-progress", "*.avro.tmp"]  # all open files, if left out
+  min_age: 10m
+  leak_after: 1h
+  allowed: ["/data/landing/*=orders"]        # PATTERN or PATTERN=APPLICATION (an id, or a stream's name)
+  limits: default                            # or none
+  means: native                              # or hdfs
+  dry_run: false
+  every: 15m                                 # the schedule
+
+All but `every` are the defaults of the form with which a person starts a run by hand; only there a person can approve
+single files whose holder lives, and whoever starts the run is the one who approved. A declaration that is wrong gets
+a DAG that fails and says why, and harms no other.
+
+It is no dry run by default: by itself it closes only files that didn't change while it looked and whose holder the
+NameNode takes for dead, which the NameNode would do as well, an hour later or never.
+
+Environment of the DAG processor and the workers:
+  KSTREAM_LEASES    the folder (required; no DAG without it)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from airflow.sdk import DAG, Param, ParamsDict, task
+from airflow.sdk.exceptions import ParamValidationError
+
+from airflow_kstream.model.durations import parse_duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
+from airflow_kstream.supervise.lease_order import LimitsName, RecoveryMeant
+from airflow_kstream.supervise.rescue import Means
+
+_DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
+_WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
+_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
+
+# The form. What a declaration gives takes the place of the default.
+FORM: Mapping[str, dict[str, Any]] = {
+    "paths": {
+        "default": [],
+        "title": "Folders or files",
+        "description": "Absolute HDFS paths, one a line.",
+        "type": "array",
+        "items": {"type": "string", "pattern": "^/"},
+        "section": _WHERE,
+    },
+    "patterns": {
+        "default": [],
+        "title": "Patterns",
+        "description": "Shell patterns, one a line; one must match the file's name, or its whole path where the "
+        "pattern has a slash. Leave it empty for all open files.",
+        "examples": ["*.in-progress", "*.avro.tmp", ".*.tmp"],
+        **_TEXTS,
+        "section": _WHERE,
+    },
+    "min_age": {
+        "default": "10m",
+        "title": "Opened at least … ago",
+        "description": "Younger files are left alone. Written like 90s, 15m, 6h or 1h30m.",
+        "type": "string",
+        "pattern": _DURATION,
+        "section": _WHEN,
+    },
+    "leak_after": {
+        "default": "1h",
+        "title": "Unchanged for at least …, where the holder lives",
+        "description": "A file whose holder lives counts as leaked when it was measured unchanged for so long.",
+        "type": "string",
+        "pattern": _DURATION,
+        "section": _WHEN,
+    },
+    "allowed": {
+        "default": [],
+        "title": "Allowed once their application is finished",
+        "description": "PATTERN or PATTERN=APPLICATION, one a line. The application is an id or a stream's name; "
+        "without one, the application to which the file is attributed must be known to be finished.",
+        **_TEXTS,
+        "section": _LIVING,
+    },
+    "approve": {
+        "default": [],
+        "title": "Approved by you",
+        "description": "Exact paths, one a line, of leaked files to close although their holder lives. "
+        "What their writers did not flush is lost. The audit names you.",
+        "type": "array",
+        "items": {"type": "string", "pattern": "^/"},
+        "section": _LIVING,
+    },
+    "limits": {
+        "default": LimitsName.DEFAULT.value,
+        "title": "Limits",
+        "description": "default starts gently and adapts to how the cluster answers; none asks for all at once.",
+        "type": "string",
+        "enum": [name.value for name in LimitsName],
+        "section": _HOW,
+    },
+    "means": {
+        "default": Means.NATIVE.value,
+        "title": "Means",
+        "description": "native asks for many files over one connection; hdfs runs hdfs debug recoverLease, "
+        "a JVM of some seconds for each file, on a worker that has a Hadoop client.",
+        "type": "string",
+        "enum": [means.value for means in Means],
+        "section": _HOW,
+    },
+    "dry_run": {
+        "default": False,
+        "title": "Dry run",
+        "description": "Look, say what would be done, and touch no lease.",
+        "type": "boolean",
+        "section": _HOW,
+    },
+}
+_DECLARED = {*FORM, "every"} - {"approve"}
+
+
+def declared(declaration: Path) -> dict[str, Any]:
+    """The declaration, if every word of it is right."""
+    try:
+        given = yaml.safe_load(declaration.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise InvalidInput(f"{declaration} can't be read: {error}") from error
+    if not isinstance(given, dict) or not given.get("paths"):
+        raise InvalidInput(f"{declaration} names no paths")
+    unknown = sorted(set(given) - _DECLARED)
+    if unknown:
+        raise InvalidInput(f"{declaration}: {', '.join(unknown)}; known are {', '.join(sorted(_DECLARED))}")
+    try:
+        ParamsDict(form(given)).validate()
+    except ParamValidationError as error:
+        raise InvalidInput(f"{declaration}: {str(error).splitlines()[0]}") from error
+    fields = {name: value for name, value in given.items() if name not in {"paths", "every"}}
+    for path in given["paths"]:
+        RecoveryMeant.from_mapping({**fields, "path": path}).order()
+    return given
+
+
+def form(given: Mapping[str, Any]) -> dict[str, Param]:
+    return {name: Param(**{**field, "default": given.get(name, field["default"])}) for name, field in FORM.items()}
+
+
+def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
+    with DAG(
+        dag_id=f"leases-{cluster_conn_id}",
+        description=f"Closes files that are stuck open on {cluster_conn_id}",
+        schedule=parse_duration(str(given.get("every", "15m"))),
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        # Two runs would measure and ask for the same files.
+        max_active_runs=1,
+        params=form(given),
+        # Lists of the form arrive as lists.
+        render_template_as_native_obj=True,
+        tags=["kstream"],
+        doc_md=__doc__,
+    ) as dag:
+
+        @task
+        def paths(params: Mapping[str, Any] | None = None) -> list[str]:
+            return list(params["paths"]) if params else []
+
+        fields = {name: f"{{{{ params.{name} }}}}" for name in FORM if name != "paths"}
+        HdfsLeaseRecoverOperator.partial(
+            task_id="recover",
+            cluster_conn_id=cluster_conn_id,
+            map_index_template="{{ task.path }}",
+            # They share what the principal remembers of earlier looks.
+            max_active_tis_per_dagrun=1,
+            **fields,
+        ).expand(path=paths())
+    return dag
+
+
+def refused_dag(declaration: Path, why: str) -> DAG:
+    with DAG(
+        dag_id=f"refused-leases-{declaration.stem}",
+        description=why,
+        schedule=None,
+        tags=["kstream", "refused"],
+    ) as dag:
+
+        @task
+        def say_why() -> None:
+            raise InvalidInput(why)
+
+        say_why()
+    return dag
+
+
+folder = os.environ.get("KSTREAM_LEASES")
+for found in sorted(Path(folder).glob("*.yaml")) if folder else ():
+    try:
+        globals()[f"leases_{found.stem}"] = lease_dag(found.stem, declared(found))
+    except InvalidInput as error:
+        globals()[f"refused_{found.stem}"] = refused_dag(found, str(error))

@@ -1,0 +1,210 @@
+"""Stuck files in a real Airflow, on the real cluster: noticed, closed by the scheduled DAG, readable to their end."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from getpass import getuser
+from typing import Any
+
+import pytest
+import yaml
+
+from airflow_kstream.clients.hdfs import Hdfs
+from airflow_kstream.demo.airflow_api import AirflowApi, Connection, TaskRef
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.airflow_settings import CrashSettings
+from airflow_kstream.demo.ground import DAGS
+from airflow_kstream.demo.keeper import Keeper
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.stand import Stand
+from tests.stand.streams import await_that, cluster, fields
+from tests.stand.writers import Writer, leave_open, pattern, writer
+from tests.stand.writers.hadoop_says import content, open_files
+
+CONNECTION = "stand"
+FOLDER = f"/user/{getuser()}/lease-dags"
+LANDING, OTHER = f"{FOLDER}/landing zone", f"{FOLDER}/other"
+STUCK = [f"{LANDING}/part-{number}.in-progress" for number in range(20)] + [f"{OTHER}/.3.tmp"]
+LIVING = f"{FOLDER}-living"
+LEAKED = f"{LIVING}/leaked"
+# The readers' and the watchers' side; the recovery itself is the shipped DAG.
+READERS = f'''
+from airflow.sdk import DAG, Asset, AssetWatcher, task
+
+from airflow_kstream.sensors.leases import HdfsOpenFileSensor
+from airflow_kstream.triggers.leases import OpenFileEventTrigger
+
+common = dict(cluster_conn_id="{CONNECTION}", path="{FOLDER}", poke_interval=2, timeout=300, deferrable=True)
+
+with DAG("stuck", schedule=None, default_args={{"owner": "a-team"}}):
+    HdfsOpenFileSensor(task_id="wait", until="stuck", at_least={len(STUCK)}, quiet="2s", **common)
+
+with DAG("closed", schedule=None):
+    HdfsOpenFileSensor(task_id="wait", until="none", **common)
+
+with DAG("refused", schedule=None):
+    HdfsOpenFileSensor(task_id="wait", **(common | {{"path": "relative"}}))
+
+watcher = OpenFileEventTrigger("{CONNECTION}", "{LANDING}", quiet="2s", every_seconds=2.0)
+landing = Asset("landing", watchers=[AssetWatcher(name="landing", trigger=watcher)])
+
+with DAG("alarmed", schedule=[landing]):
+
+    @task
+    def tell(triggering_asset_events=None):
+        return [event.extra["payload"] for event in triggering_asset_events[landing]]
+
+    tell()
+'''
+DECLARATION = {"paths": [LANDING, OTHER], "min_age": "1s", "every": "20s"}
+
+
+@dataclass(frozen=True)
+class LeaseAirflow:
+    """An Airflow whose DAGs are the shipped one for leases and those of READERS."""
+
+    home: AirflowHome
+    api: AirflowApi
+
+    def run(self, dag_id: str) -> TaskRef:
+        self.unpause(dag_id)
+        return TaskRef(dag_id, self.api.trigger_dag_run(dag_id), "wait")
+
+    def unpause(self, dag_id: str) -> None:
+        await_that(lambda: dag_id in self.api.dag_ids(), f"{dag_id} is parsed")
+        self.api.unpause_dag(dag_id)
+
+    def await_state(self, task: TaskRef, state: str) -> None:
+        await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}", 180)
+
+    def recover_by_hand(self, form: dict[str, Any]) -> dict[str, Any]:
+        """Start the shipped DAG with this form, and return what its one recovery says."""
+        dag_id = f"leases-{CONNECTION}"
+        self.unpause(dag_id)
+        run = self.api.trigger_dag_run(dag_id, form)
+        await_that(lambda: self.api.dag_run_state(dag_id, run) == "success", "the run by hand ends", 120)
+        [ref] = [task.ref for task in self.api.task_instances(dag_id, run) if task.ref.task_id == "recover"]
+        report: dict[str, Any] = self.api.xcom_entry(ref, "return_value")
+        return report
+
+    def reports(self, dag_id: str) -> list[dict[str, Any]]:
+        """What every mapped task that succeeded has returned so far."""
+        tasks = [task for run in self.api.dag_run_states(dag_id) for task in self.api.task_instances(dag_id, run)]
+        done = [task.ref for task in tasks if task.ref.task_id == "recover" and task.state == "success"]
+        return [self.api.xcom_entry(ref, "return_value") for ref in done]
+
+
+@pytest.fixture(scope="module")
+def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeaseAirflow]:
+    root = tmp_path_factory.mktemp("airflow")
+    dags, declarations = root / "dags", root / "leases"
+    dags.mkdir()
+    declarations.mkdir()
+    shutil.copy(DAGS / "kstream_leases.py", dags)
+    (dags / "readers.py").write_text(READERS)
+    (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(DECLARATION))
+    env = {"KRB5_CONFIG": str(stand.krb5_conf), "KSTREAM_LEASES": str(declarations)}
+    home = AirflowHome(root / "home", dags, env, crash=CrashSettings.brisk())
+    home.prepare()
+    with Keeper() as keeper:
+        for component in home.components():
+            keeper.start(component)
+        home.wait_until_healthy(keeper)
+        extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
+        home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
+        yield LeaseAirflow(home, home.api())
+
+
+@pytest.fixture(scope="module")
+def living(stand: Stand) -> Iterator[Writer]:
+    """A client that leaks a file and goes on with another elsewhere."""
+    with writer(stand) as client:
+        client.leave(LEAKED, 500)
+        client.leave(f"{FOLDER}-other/kept", 10)
+        client.abandon(LEAKED)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def stuck(stand: Stand) -> Iterator[list[str]]:
+    # A holder each: what is asked and done about one file of a dead holder renews his lease on the others.
+    leave_open(stand, STUCK[:-1], size=1000)
+    leave_open(stand, STUCK[-1:], size=1000)
+    yield STUCK
+    with cluster(stand) as found:
+        hdfs = Hdfs(found.namenodes, found.watcher, found.tls)
+        for folder in (FOLDER, LIVING, f"{FOLDER}-other"):
+            hdfs.delete(folder, recursive=True)
+        hdfs.close()
+
+
+def test_files_of_a_killed_writer_go_from_stuck_to_readable_through_the_scheduled_dag(
+    stand: Stand, airflow: LeaseAirflow, stuck: list[str]
+) -> None:
+    """The alarm rings, those who read wait, the DAG closes the files by itself, and the readers get every byte."""
+    noticed, readers = airflow.run("stuck"), airflow.run("closed")
+    airflow.unpause("alarmed")
+    airflow.await_state(readers, "deferred")
+    airflow.await_state(noticed, "success")
+    assert airflow.api.xcom_entry(noticed, "return_value")["stuck"] == len(stuck)
+
+    airflow.unpause(f"leases-{CONNECTION}")
+    await_that(lambda: open_files(stand, FOLDER) == {}, "the scheduled DAG closes every file", 180)
+    assert [content(stand, path) for path in stuck] == [pattern(1000)] * len(stuck)
+    airflow.await_state(readers, "success")
+
+    await_that(lambda: _closed(airflow) == len(stuck), "the runs report every file", 60)
+    assert {report["counts"]["bytes_lost"] for report in airflow.reports(f"leases-{CONNECTION}")} == {0}
+    assert "failed" not in airflow.api.dag_run_states(f"leases-{CONNECTION}").values()
+
+
+def test_an_asset_is_alarmed_once_for_each_file_that_becomes_stuck(airflow: LeaseAirflow, stuck: list[str]) -> None:
+    airflow.unpause("alarmed")
+    await_that(lambda: _alarms(airflow) != [], "the alarm has a run")
+    alarms = _alarms(airflow)
+
+    assert {alarm["cluster"] for alarm in alarms} == {CONNECTION}
+    assert sorted(path for alarm in alarms for path in alarm["newly_stuck"]) == sorted(stuck[:-1])
+
+
+def test_a_person_who_runs_the_dag_by_hand_gets_a_dry_run_with_a_plan(
+    stand: Stand, airflow: LeaseAirflow, living: Writer
+) -> None:
+    report = airflow.recover_by_hand({"dry_run": True, "paths": [LIVING], "min_age": "0s"})
+
+    assert (report["run_id"], report["recoveries"]) == (None, [])
+    assert report["plan"] == {LEAKED: "ask whether its holder lives, and recover it if not"}
+
+
+def test_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
+    stand: Stand, airflow: LeaseAirflow, living: Writer
+) -> None:
+    report = airflow.recover_by_hand({"paths": [LIVING], "min_age": "0s", "leak_after": "1s", "approve": [LEAKED]})
+
+    assert [(row["path"], row["bytes_lost"]) for row in report["recoveries"]] == [(LEAKED, 0)]
+    assert "admin approved it" in report["recoveries"][0]["reason"]
+    assert content(stand, LEAKED) == pattern(500)
+
+
+def test_the_form_refuses_what_is_wrong(airflow: LeaseAirflow) -> None:
+    with pytest.raises(InvalidInput, match="min_age"):
+        airflow.api.trigger_dag_run(f"leases-{CONNECTION}", {"min_age": "soon"})
+
+
+def test_what_no_waiting_can_change_fails_the_sensor_with_its_reason(airflow: LeaseAirflow) -> None:
+    task = airflow.run("refused")
+    airflow.await_state(task, "failed")
+
+    assert "absolute HDFS path" in airflow.api.task_log(task, 1)
+
+
+def _closed(airflow: LeaseAirflow) -> int:
+    return sum(report["counts"]["outcomes"].get("closed", 0) for report in airflow.reports(f"leases-{CONNECTION}"))
+
+
+def _alarms(airflow: LeaseAirflow) -> list[dict[str, Any]]:
+    runs = [run for run, state in airflow.api.dag_run_states("alarmed").items() if state == "success"]
+    return [alarm for run in runs for alarm in airflow.api.xcom_entry(TaskRef("alarmed", run, "tell"), "return_value")]

@@ -1,0 +1,261 @@
+"""`kstream leases` at a terminal and in a script, on files that real writers left open."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from airflow_kstream.clients.hdfs import Hdfs
+from airflow_kstream.stand import Stand
+from tests.stand.streams import await_that, cluster, fields
+from tests.stand.writers import Writer, leave_open, pattern, writer
+from tests.stand.writers.hadoop_says import content, is_open, open_files, soft_probe
+
+FOLDER = f"/user/{getuser()}/lease-commands"
+DEAD = (f"{FOLDER}/dead/plain", f"{FOLDER}/dead/two words", f"{FOLDER}/dead/a\ttab\nand [red]brackets")
+LEAKED, GROWING = f"{FOLDER}/living/leaked", f"{FOLDER}/living/growing"
+MANY = [f"{FOLDER}/many/{number}" for number in range(600)]
+OUTCOMES = ("closed", "already closed", "unconfirmed", "not tried")
+KSTREAM = (sys.executable, "-c", "from airflow_kstream.cli import main; main()")
+NO_AGE = ("--min-age", "0s")
+
+
+@dataclass(frozen=True)
+class Commands:
+    """`kstream leases` with the cluster's file, as a child process with its output apart."""
+
+    cluster_file: Path
+
+    def argv(self, *words: str) -> list[str]:
+        return [*KSTREAM, "leases", *words, "--cluster", str(self.cluster_file)]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.argv(*words), env=os.environ | {"COLUMNS": "400"}, capture_output=True, text=True, check=False
+        )
+
+    def json(self, *words: str) -> Any:
+        done = self.run(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def kstream(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    """As the owner of the files."""
+    return _commands(stand, "streamer", tmp_path_factory.mktemp("cluster"))
+
+
+@pytest.fixture(scope="module")
+def superuser(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    """As who may ask the NameNode for all its leases."""
+    return _commands(stand, "hdfs", tmp_path_factory.mktemp("cluster"))
+
+
+def _commands(stand: Stand, who: str, folder: Path) -> Commands:
+    file = folder / "stand.yaml"
+    file.write_text(yaml.safe_dump({name: value for name, value in asdict(fields(stand, who)).items() if value}))
+    return Commands(file)
+
+
+@pytest.fixture(scope="module")
+def folder(stand: Stand) -> Iterator[str]:
+    yield FOLDER
+    with cluster(stand) as found:
+        hdfs = Hdfs(found.namenodes, found.watcher, found.tls)
+        hdfs.delete(FOLDER, recursive=True)
+        hdfs.close()
+
+
+@pytest.fixture(scope="module")
+def living(stand: Stand, folder: str) -> Iterator[Writer]:
+    """A client that leaks one file and goes on with another."""
+    with writer(stand) as client:
+        client.leave(LEAKED, 700)
+        client.leave(GROWING, 100)
+        client.abandon(LEAKED)
+        client.grow(GROWING, seconds=0.5)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def dead(stand: Stand, folder: str) -> tuple[str, ...]:
+    """Files of a killed writer whose lease the NameNode takes for abandoned: the soft limit has passed.
+
+    That can't be asked for any of them without beginning its recovery, so another writer is killed after this one.
+    """
+    leave_open(stand, DEAD, size=1000)
+    leave_open(stand, MANY, size=10)
+    leave_open(stand, [f"{folder}/clock"], size=10)
+    await_that(
+        lambda: soft_probe(stand, f"{folder}/clock").exception != "AlreadyBeingCreatedException",
+        "the soft limit passes",
+    )
+    return DEAD
+
+
+def test_the_list_has_every_open_file_and_escapes_what_could_break_it(
+    kstream: Commands, dead: tuple[str, ...], living: Writer
+) -> None:
+    done = kstream.run("list", FOLDER)
+
+    assert done.returncode == 0, done.stderr
+    assert "dead/a\\ttab\\nand [red]brackets" in done.stdout
+    assert all(path in done.stdout for path in (*dead[:2], LEAKED, GROWING))
+
+
+def test_programs_get_paths_as_they_are(kstream: Commands, dead: tuple[str, ...]) -> None:
+    found = kstream.json("list", f"{FOLDER}/dead", "--pattern", "*\ttab\n*")
+
+    assert [finding["path"] for finding in found["findings"]] == [dead[2]]
+    assert found["findings"][0]["visible_length"] == 1000
+
+
+def test_the_list_is_filtered_by_age_and_owner(kstream: Commands, dead: tuple[str, ...]) -> None:
+    assert kstream.json("list", FOLDER, "--min-age", "1h")["findings"] == []
+    assert kstream.json("list", FOLDER, "--owner", "nobody")["findings"] == []
+    assert len(kstream.json("list", f"{FOLDER}/dead", "--owner", getuser())["findings"]) == len(dead)
+
+
+def test_an_open_file_is_explained_in_words_and_left_open(
+    stand: Stand, kstream: Commands, dead: tuple[str, ...]
+) -> None:
+    done = kstream.run("explain", dead[0], *NO_AGE)
+
+    assert done.returncode == 0, done.stderr
+    assert "ask whether its holder lives, and recover it if not" in done.stdout
+    assert "a reader gets 1000 bytes" in done.stdout
+    assert "on localhost" in done.stdout
+    assert is_open(stand, dead[0])
+
+
+def test_a_growing_file_is_explained_as_growing(kstream: Commands, living: Writer) -> None:
+    [finding] = kstream.json("explain", GROWING, *NO_AGE)["findings"]
+
+    assert finding["standing"] == "growing"
+
+
+def test_a_path_that_is_not_there_is_said_to_be_missing(kstream: Commands) -> None:
+    done = kstream.run("explain", f"{FOLDER}/never")
+
+    assert done.returncode == 1
+    assert "does not exist" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("list", "relative"), "path"),
+        (("list", "/data", "--min-age", "soon"), "soon"),
+        (("recover", "/data", "--approve", "/data/a"), "approved_by"),
+        (("recover", "/data", "--limit", "wild"), "wild"),
+        (("recover", "/data", "--allow", "=orders"), "PATTERN"),
+        (("history", "--since", "ever"), "ever"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_asked(kstream: Commands, words: tuple[str, ...], named: str) -> None:
+    done = kstream.run(*words)
+
+    assert done.returncode == 2
+    assert named in done.stderr
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(
+    stand: Stand, kstream: Commands, dead: tuple[str, ...]
+) -> None:
+    done = kstream.run("recover", f"{FOLDER}/dead", *NO_AGE, "--dry-run")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ask whether its holder lives, and recover it if not") == len(dead)
+    assert set(open_files(stand, f"{FOLDER}/dead")) == set(dead)
+
+
+def test_a_living_holders_files_are_left_alone_and_the_exit_code_says_that_something_is_stuck(
+    stand: Stand, kstream: Commands, living: Writer
+) -> None:
+    done = kstream.run("recover", f"{FOLDER}/living", *NO_AGE, "--leak-after", "1s")
+
+    assert done.returncode == 1
+    assert "nobody approved it and its path is not on the allow-list" in done.stdout
+    assert set(open_files(stand, f"{FOLDER}/living")) == {LEAKED, GROWING}
+
+
+def test_dead_holders_files_are_closed_with_every_flushed_byte_and_the_history_knows(
+    stand: Stand, kstream: Commands, dead: tuple[str, ...]
+) -> None:
+    [done] = kstream.json("recover", f"{FOLDER}/dead", *NO_AGE)
+
+    assert {row["path"]: row["bytes_lost"] for row in done["recoveries"]} == dict.fromkeys(dead, 0)
+    assert open_files(stand, f"{FOLDER}/dead") == {}
+    assert [content(stand, path) for path in dead] == [pattern(1000)] * len(dead)
+    assert set(dead) <= {record["path"] for record in kstream.json("history", "--since", "1h")}
+    assert "dead/a\\ttab" in kstream.run("history").stdout
+
+    again = kstream.run("recover", f"{FOLDER}/dead", *NO_AGE)
+    assert again.returncode == 0
+    assert "0 open files; nothing to recover" in again.stderr
+
+
+def test_a_person_approves_a_leaked_file_and_the_growing_one_beside_it_survives(
+    stand: Stand, kstream: Commands, living: Writer
+) -> None:
+    approved = ("--approve", LEAKED, "--approve", GROWING, "--approved-by", "dana")
+    [done] = kstream.json("recover", f"{FOLDER}/living", *NO_AGE, "--leak-after", "1s", *approved)
+
+    assert [row["path"] for row in done["recoveries"]] == [LEAKED]
+    assert content(stand, LEAKED) == pattern(700)
+    assert set(open_files(stand, f"{FOLDER}/living")) == {GROWING}
+    assert any("dana" in record["reason"] for record in kstream.json("history"))
+
+
+def test_ctrl_c_in_the_middle_of_many_tells_of_each_file_what_became_of_it(
+    stand: Stand, superuser: Commands, dead: tuple[str, ...]
+) -> None:
+    """At a terminal: the person sees the bar, presses once, and what was asked for is seen to its end."""
+    argv = superuser.argv("recover", f"{FOLDER}/many", *NO_AGE)
+    seen, code = _interrupted_at_a_terminal(argv)
+    records = [record for record in superuser.json("history") if record["path"] in MANY]
+
+    assert code == 130
+    assert "stopping: what is under way is seen to its end" in seen
+    assert f"{len(MANY)} open files; " in seen.rpartition("stopping")[2]
+    assert {record["path"] for record in records} == set(MANY)
+    by_outcome = {outcome: {row["path"] for row in records if row["outcome"] == outcome} for outcome in OUTCOMES}
+    assert sum(map(len, by_outcome.values())) >= len(MANY)
+    assert by_outcome["not tried"]
+    assert not by_outcome["closed"] & set(open_files(stand, f"{FOLDER}/many"))
+
+
+def _interrupted_at_a_terminal(argv: list[str]) -> tuple[str, int]:
+    """Run it on a terminal of its own, press Ctrl-C when the bar shows files, and read to the end."""
+    terminal, child = pty.openpty()
+    process = subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=os.environ, start_new_session=True)
+    os.close(child)
+    seen, pressed, deadline = "", False, time.monotonic() + 60
+    while process.poll() is None or select.select([terminal], [], [], 0)[0]:
+        assert time.monotonic() < deadline, seen
+        if not select.select([terminal], [], [], 0.2)[0]:
+            continue
+        try:
+            seen += os.read(terminal, 65536).decode(errors="replace")
+        except OSError:
+            break
+        if "recovering" in seen and not pressed:
+            process.send_signal(signal.SIGINT)
+            pressed = True
+    os.close(terminal)
+    return seen, process.wait()
