@@ -1,13 +1,15 @@
-"""Delegation tokens as values: how long a cluster lets them live, and what an identifier says."""
+"""Tokens as values: how long a cluster lets them live, whose they are, and what their identifiers say."""
 
 from __future__ import annotations
 
 import base64
-import binascii
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.token_bytes import Message, SecretBytes, Span, written_vint
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,11 @@ class TokenLifetimes:
 
 @dataclass(frozen=True)
 class DelegationToken:
-    """The readable part of a Hadoop delegation token. The password is not kept."""
+    """The readable part of a Hadoop delegation token: its identifier (AbstractDelegationTokenIdentifier).
+
+    Until when it is renewed is not part of it: only the server that issued it knows. `real_user` is who acted for
+    the owner, empty where nobody did; a token with an empty `renewer` is renewed by nobody.
+    """
 
     owner: str
     renewer: str
@@ -31,56 +37,207 @@ class DelegationToken:
     issued: datetime
     max_date: datetime
     sequence_number: int
+    master_key_id: int
 
     @classmethod
     def from_url_string(cls, text: str) -> DelegationToken:
-        """Decode `Token.encodeToUrlString()`: base64url of VInt identifier, password, Text kind, Text service.
+        """The identifier within `Token.encodeToUrlString()`; the password is not kept.
 
         Raise InvalidInput when the text is no such token; the text itself is never part of the error.
         """
+        content = SecretBytes(text.encode(errors="replace"))
+        # A traceback may be shown with its local variables.
+        del text
+        found = Token.from_url_string(content).identifier
+        if isinstance(found, DelegationToken):
+            return found
+        why = found.why if isinstance(found, Opaque) and found.why else "it is of another kind"
+        raise InvalidInput(f"not a Hadoop delegation token: {why}")
+
+
+@dataclass(frozen=True)
+class AttemptToken:
+    """YARN_AM_RM_TOKEN: one application attempt's way to the ResourceManager, which replaces it in time by itself."""
+
+    attempt: str
+    master_key_id: int
+
+
+@dataclass(frozen=True)
+class KafkaToken:
+    """KAFKA_DELEGATION_TOKEN as Spark keeps it: the brokers alone know whose it is and how long it lives."""
+
+    token_id: str
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """An identifier of `byte_count` bytes that is not read: of an unknown kind or, then `why` says it, damaged."""
+
+    byte_count: int
+    why: str = ""
+
+
+Identifier = DelegationToken | AttemptToken | KafkaToken | Opaque
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token without its password. `alias` is its name in a credentials file, empty outside of one.
+
+    `identifier_place` and `password_place` are where those lie in the content it was read from; tokens are equal
+    wherever they lie.
+    """
+
+    alias: str
+    kind: str
+    service: str
+    identifier: Identifier
+    identifier_place: slice = field(repr=False, compare=False)
+    password_place: slice = field(repr=False, compare=False)
+
+    @property
+    def max_date(self) -> datetime | None:
+        """When it ends, whoever renews it; None where the token itself does not tell."""
+        return self.identifier.max_date if isinstance(self.identifier, DelegationToken) else None
+
+    @property
+    def is_of_namenode(self) -> bool:
+        """Whether NameNodes issue, renew and cancel its kind."""
+        return self.kind in _NAMENODE_KINDS
+
+    @classmethod
+    def of(cls, alias: str, kind: str, service: str, identifier: Span, password: Span) -> Token:
+        """Read the identifier as its kind has it; of the password only the place is kept."""
+        place = identifier.place
+        return cls(alias, kind, service, read_identifier(kind, identifier), place, password.place)
+
+    @classmethod
+    def from_writable(cls, raw: Span, alias: str = "") -> Token:
+        """Token.readFields: identifier and password with their lengths in front, Text kind, Text service."""
+        name = short_name(alias)
+        identifier, password = (raw.sized(f"the {part} of {name}") for part in ("identifier", "password"))
+        kind, service = (raw.sized(f"the {part} of {name}").text(f"the {part} of {name}") for part in _TEXTS)
+        return cls.of(alias, kind, service, identifier, password)
+
+    @classmethod
+    def from_url_string(cls, text: SecretBytes) -> Token:
+        """Decode `Token.encodeToUrlString()`; InvalidInput, with the byte of what it decodes to, when it is none."""
+        raw = Span(decoded_url_string(text))
         try:
-            raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            return _identifier(_Reader(raw).sized())
-        except (binascii.Error, IndexError, UnicodeDecodeError, ValueError, OverflowError) as error:
-            raise InvalidInput(f"not a Hadoop delegation token ({type(error).__name__})") from None
+            token = cls.from_writable(raw)
+            raw.finished("the token")
+        except InvalidInput as error:
+            raise InvalidInput(f"not a Hadoop delegation token: {error.message}") from None
+        return token
+
+    def url_string(self, content: SecretBytes) -> SecretBytes:
+        """The whole token as WebHDFS takes it, out of the content that it was read from: a secret."""
+        runs = (content.reveal()[self.identifier_place], content.reveal()[self.password_place])
+        parts = (*runs, self.kind.encode(), self.service.encode())
+        written = b"".join(written_vint(len(part)) + part for part in parts)
+        return SecretBytes(base64.urlsafe_b64encode(written).rstrip(b"="))
 
 
-def _identifier(raw: bytes) -> DelegationToken:
+_TEXTS = ("kind", "service")
+_LONGEST_NAME = 60
+_NAMENODE_KINDS = {"HDFS_DELEGATION_TOKEN", "WEBHDFS delegation", "SWEBHDFS delegation"}
+_BASE64 = re.compile(rb"[\w+/-]+={0,2}", re.ASCII)
+
+
+def short_name(alias: str) -> str:
+    """For errors: whatever somebody took for an alias, on one line."""
+    return f"token {alias[:_LONGEST_NAME]!r}" if alias else "the token"
+
+
+def decoded_url_string(text: SecretBytes) -> SecretBytes:
+    """The bytes of a token in its URL form: base64, which Hadoop writes URL-safe and unpadded and reads either way."""
+    decoded = _decoded(text)
+    if decoded is None:
+        raise InvalidInput("not a Hadoop delegation token: it is not base64")
+    return decoded
+
+
+def _decoded(text: SecretBytes) -> SecretBytes | None:
+    """Raises nothing, so that no traceback comes by the bytes that it has in clear."""
+    given = text.reveal().strip()
+    bare = given.rstrip(b"=").replace(b"+", b"-").replace(b"/", b"_")
+    if not _BASE64.fullmatch(given) or len(bare) % 4 == 1:
+        return None
+    return SecretBytes(base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4)))
+
+
+def read_identifier(kind: str, raw: Span) -> Identifier:
+    """What a token's identifier says; Opaque for a kind that we don't know, and for bytes that its kind can't have.
+
+    One odd token does not hide the others beside it: nothing is raised.
+    """
+    reader = _READERS.get(kind)
+    if reader is None:
+        return Opaque(raw.left)
+    length = raw.left
+    try:
+        return reader(raw)
+    except InvalidInput as error:
+        return Opaque(length, error.message)
+
+
+def _writable(raw: Span) -> DelegationToken:
     """AbstractDelegationTokenIdentifier.readFields: version 0, three Texts, two VLongs, two VInts."""
-    reader = _Reader(raw)
-    if reader.byte() != 0:
-        raise ValueError("unknown identifier version")
-    owner, renewer, real_user = (reader.sized().decode() for _ in range(3))
-    issued, max_date = (datetime.fromtimestamp(reader.vlong() / 1000, UTC) for _ in range(2))
-    return DelegationToken(owner, renewer, real_user, issued, max_date, sequence_number=reader.vlong())
+    version = raw.byte("the identifier's version")
+    if version:
+        raise raw.wrong(f"the identifier's version is {version}, and 0 is the only one there is", raw.at - 1)
+    owner, renewer, real_user = (raw.sized(who).text(who) for who in ("the owner", "the renewer", "the real user"))
+    issued, max_date = (_moment(raw, raw.at, raw.vlong(what), what) for what in ("the issue date", "the max date"))
+    sequence_number, master_key_id = (raw.vint(what) for what in ("the sequence number", "the master key's id"))
+    raw.finished("the identifier")
+    return DelegationToken(owner, renewer, real_user, issued, max_date, sequence_number, master_key_id)
 
 
-class _Reader:
-    """WritableUtils' variable-length integers and the byte runs that they measure."""
+def _yarn(raw: Span) -> DelegationToken:
+    """YARNDelegationTokenIdentifierProto, or the Writable of before Hadoop 2.6: no protobuf message begins with a 0."""
+    if raw.reveal()[:1] == b"\x00":
+        return _writable(raw)
+    at, found = raw.at, Message(raw, "the identifier")
+    found.need(1, 4, 5)
+    owner, renewer, real_user = (found.text(number) for number in (1, 2, 3))
+    issued, max_date = (_moment(raw, at, found.int64(number), what) for number, what in _YARN_DATES.items())
+    return DelegationToken(owner, renewer, real_user, issued, max_date, found.int32(6), found.int32(7))
 
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-        self._at = 0
 
-    def byte(self) -> int:
-        value = self._raw[self._at]
-        self._at += 1
-        return value
+_YARN_DATES = {4: "the issue date", 5: "the max date"}
 
-    def run(self, length: int) -> bytes:
-        if length < 0 or self._at + length > len(self._raw):
-            raise ValueError("truncated")
-        self._at += length
-        return self._raw[self._at - length : self._at]
 
-    def vlong(self) -> int:
-        first = self.byte()
-        first = first - 256 if first > 127 else first
-        if first >= -112:
-            return first
-        negative = first < -120
-        magnitude = int.from_bytes(self.run(-(first + 120) if negative else -(first + 112)), "big")
-        return ~magnitude if negative else magnitude
+def _attempt(raw: Span) -> AttemptToken:
+    """AMRMTokenIdentifierProto of an ApplicationAttemptIdProto of an ApplicationIdProto."""
+    found = Message(raw, "the identifier")
+    found.need(1)
+    attempt = found.message(1)
+    attempt.need(1)
+    application = attempt.message(1)
+    numbers = (application.int64(2), application.int32(1), attempt.int32(2))
+    if min(numbers) < 0:
+        raise raw.wrong("the identifier names an application attempt with a negative number")
+    return AttemptToken("appattempt_{}_{:04d}_{:06d}".format(*numbers), found.int32(2))
 
-    def sized(self) -> bytes:
-        return self.run(self.vlong())
+
+def _kafka(raw: Span) -> KafkaToken:
+    """KafkaTokenUtil.obtainToken of Spark: the token's id, as text."""
+    return KafkaToken(raw.text("the token's id"))
+
+
+def _moment(raw: Span, at: int, millis: int, what: str) -> datetime:
+    try:
+        return _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        raise raw.wrong(f"{what} is {millis} ms after 1970, which is no date", at) from None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_READERS: Mapping[str, Callable[[Span], Identifier]] = {
+    **dict.fromkeys((*_NAMENODE_KINDS, "HIVE_DELEGATION_TOKEN", "MR_DELEGATION_TOKEN", "kms-dt"), _writable),
+    "RM_DELEGATION_TOKEN": _yarn,
+    "TIMELINE_DELEGATION_TOKEN": _yarn,
+    "YARN_AM_RM_TOKEN": _attempt,
+    "KAFKA_DELEGATION_TOKEN": _kafka,
+}

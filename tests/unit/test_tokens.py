@@ -26,7 +26,8 @@ def vlong(value: int) -> bytes:
 
 
 def url_string(identifier: bytes, password: bytes = b"\x07secret") -> str:
-    raw = vlong(len(identifier)) + identifier + vlong(len(password)) + password + text("kind") + text("service")
+    runs = vlong(len(identifier)) + identifier + vlong(len(password)) + password
+    raw = runs + text("HDFS_DELEGATION_TOKEN") + text("ha-hdfs:prod")
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
@@ -43,6 +44,7 @@ def test_an_identifier_says_whose_it_is_and_how_long_it_lives() -> None:
         issued=datetime.fromtimestamp(issued / 1000, UTC),
         max_date=datetime.fromtimestamp(ends / 1000, UTC),
         sequence_number=42,
+        master_key_id=2,
     )
 
 

@@ -1,0 +1,154 @@
+"""Tokens and the NameNode that issued them: asked about, renewed, cancelled, refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from airflow_kstream.clients.credential_files import read_credentials
+from airflow_kstream.clients.hdfs import Hdfs
+from airflow_kstream.clients.http import kerberos_session
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.stand import Stand, StandPlan
+from airflow_kstream.supervise import tokens
+from airflow_kstream.supervise.tokens import Standing
+from tests.stand.streams import await_that, cluster
+from tests.stand.token_makers import access_as, chosen, fetch, identity, issue, leaked, standing
+from tests.unit.token_cases import shown
+
+
+def test_a_token_is_honoured_until_its_owner_cancels_it(stand: Stand, tmp_path: Path) -> None:
+    """Issued over RPC, so that its owner is a principal, whom WebHDFS does not know; the renewer is somebody else."""
+    file = fetch(stand, tmp_path / "token")
+    assert standing(stand, file) == Standing(True, "honours it")
+    with access_as(stand, "streamer") as access:
+        assert tokens.cancel(access, chosen(stand, file)) is True
+        refused = standing(stand, file)
+        assert refused.honoured is False
+        assert refused.said.startswith("refuses it: cancelled, or expired without a renewal")
+        assert tokens.cancel(access, chosen(stand, file)) is False
+
+
+def test_a_token_of_webhdfs_is_renewed_and_cancelled_as_its_renewer_and_owner(stand: Stand, tmp_path: Path) -> None:
+    file = issue(stand, tmp_path / "token")
+    with access_as(stand, "streamer") as access:
+        until = tokens.renew(access, chosen(stand, file))
+        assert abs(until - access.hdfs.now() - stand.plan.renew_interval) < timedelta(seconds=5)
+        assert standing(stand, file).honoured is True
+        assert tokens.cancel(access, chosen(stand, file)) is True
+    assert standing(stand, file).honoured is False
+
+
+def test_the_standby_is_no_judge_of_a_token(stand: Stand, tmp_path: Path) -> None:
+    """What it says counts for nothing, whether it is asked first or alone."""
+    file = issue(stand, tmp_path / "token")
+    standby, active = standby_and_active(stand)
+    with cluster(stand) as found:
+        (both,) = tokens.standings(replace(found, namenodes=(standby, active)), read_credentials(file))
+        (alone,) = tokens.standings(replace(found, namenodes=(standby,)), read_credentials(file))
+    assert both.honoured is True
+    assert alone.honoured is None
+    assert "state standby" in alone.said
+
+
+def test_a_server_that_can_not_be_trusted_is_no_judge_either(stand: Stand, tmp_path: Path) -> None:
+    _, active = standby_and_active(stand)
+    with cluster(stand) as found:
+        untrusted = replace(found, namenodes=(active.replace("http://", "https://"),))
+        (said,) = tokens.standings(untrusted, read_credentials(issue(stand, tmp_path / "token")))
+    assert said.honoured is None
+    assert "TLS" in said.said
+
+
+def standby_and_active(stand: Stand) -> tuple[str, str]:
+    states = {}
+    for url in stand.namenodes:
+        with kerberos_session(identity(stand, "watcher"), Tls()) as session:
+            beans = session.get(f"{url}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus", timeout=10).json()
+        states[beans["beans"][0]["State"]] = url
+    return states["standby"], states["active"]
+
+
+def test_who_may_not_is_told_who_may(stand: Stand, tmp_path: Path) -> None:
+    token = chosen(stand, fetch(stand, tmp_path / "token"))
+    with access_as(stand, "watcher") as watcher, access_as(stand, "streamer") as streamer:
+        with pytest.raises(Denied, match=r"only its renewer 'yarn' may renew it \(AccessControlException: "):
+            tokens.renew(streamer, token)
+        with pytest.raises(Denied, match=r"only its owner 'streamer@KSTREAM\.TEST' and its renewer 'yarn'"):
+            tokens.cancel(watcher, token)
+    with access_as(stand, "streamer", hadoop_conf_dir=None) as by_web, pytest.raises(Denied, match="hadoop_conf_dir"):
+        tokens.cancel(by_web, token)
+    assert standing(stand, token.path).honoured is True
+
+
+def test_a_token_without_a_renewer_is_renewed_by_nobody(stand: Stand, tmp_path: Path) -> None:
+    token = chosen(stand, fetch(stand, tmp_path / "token", renewer=None))
+    with (
+        access_as(stand, "streamer") as access,
+        pytest.raises(Denied, match="issued without a renewer, so nobody may renew it"),
+    ):
+        tokens.renew(access, token)
+
+
+def test_another_clusters_token_is_not_shown_to_this_one(stand: Stand, tmp_path: Path) -> None:
+    """The address leads nowhere: whatever asked it would say so."""
+    files = fetch(stand, tmp_path / "rpc"), issue(stand, tmp_path / "web")
+    with cluster(stand) as found:
+        other = replace(found, default_fs="hdfs://elsewhere", namenodes=("http://192.0.2.1:1",))
+        for file in files:
+            (said,) = tokens.standings(other, read_credentials(file))
+            assert said.honoured is None
+            assert said.said.startswith("not asked: its service '")
+            with pytest.raises(InvalidInput, match="is not sent to cluster stand: its service"):
+                tokens.choose(other, file, None)
+
+
+def test_of_several_tokens_one_is_named_by_its_alias(stand: Stand, tmp_path: Path) -> None:
+    file = fetch(stand, tmp_path / "token")
+    with cluster(stand) as found:
+        assert tokens.choose(found, file, "ha-hdfs:kstream").identifier.renewer == "yarn"
+        with pytest.raises(InvalidInput, match=r"0 tokens of a NameNode with alias 'other'.* of: 'ha-hdfs:kstream'"):
+            tokens.choose(found, file, "other")
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """A stand without HA whose tokens live for seconds."""
+    seconds = timedelta(seconds=1)
+    up = Stand.up(StandPlan(tmp_path_factory.mktemp("brief"), frozenset(), 5 * seconds, 10 * seconds))
+    yield up
+    up.down()
+
+
+def test_beyond_its_max_date_nothing_renews_a_token(brief: Stand, tmp_path: Path) -> None:
+    with mock.patch.dict(os.environ, KRB5_CONFIG=str(brief.krb5_conf)), access_as(brief, "streamer") as access:
+        token = chosen(brief, issue(brief, tmp_path / "token"))
+        await_that(lambda: tokens.renew(access, token) == token.identifier.max_date, "a renewal is the last one", 20)
+        await_that(lambda: access.hdfs.now() > token.identifier.max_date, "the token is past its max date", 20)
+        with pytest.raises(CredentialError, match=r"it reached its max date, 20.* UTC, beyond which nothing renews it"):
+            tokens.renew(access, token)
+        assert standing(brief, token.path).honoured is False
+
+
+def test_no_error_below_renew_cancel_and_ask_holds_the_token(stand: Stand, tmp_path: Path) -> None:
+    """Neither in its words nor in a variable of any frame, of itself or of what it came from."""
+    token = chosen(stand, fetch(stand, tmp_path / "token"))
+    with access_as(stand, "watcher") as watcher, access_as(stand, "watcher", hadoop_conf_dir=None) as by_web:
+        dead = replace(watcher, hdfs=Hdfs(("http://localhost:1",), watcher.identity, Tls()))
+        for kind, attempt in (
+            (Denied, lambda: tokens.renew(watcher, token)),
+            (Denied, lambda: tokens.cancel(watcher, token)),
+            (Denied, lambda: tokens.cancel(by_web, token)),
+            (Unavailable, lambda: tokens.renew(dead, token)),
+        ):
+            with pytest.raises(KstreamError) as refused:
+                attempt()
+            assert isinstance(refused.value, kind)
+            assert not leaked(token.path, *shown(refused.value))
