@@ -78,4 +78,4 @@ class Follower:
         self._stop.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self.tell("stopping: what is under way is seen to its end; once more ends at once")
+        self.tell("stopping: what is under way gets one last look; once more ends at once")

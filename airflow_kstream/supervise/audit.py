@@ -74,12 +74,8 @@ class Audit:
         """Before any of them is asked for."""
         self._write("intents", [self._intent("recover", asdict(target)) for target in targets])
 
-    def asked(self, path: str, holder: str | None, reason: str) -> None:
-        """Before a question after a holder, which of a dead holder's file begins the recovery."""
-        self.asked_each({path: holder}, reason)
-
-    def asked_each(self, holders: Mapping[str, str | None], reason: str) -> None:
-        """The same before many questions, holders by path."""
+    def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
+        """Before questions after holders (by path), which of a dead holder's file begin the recovery."""
         questions = [{"path": path, "holder": holder, "reason": reason} for path, holder in holders.items()]
         self._write("intents", [self._intent("ask", question) for question in questions])
 

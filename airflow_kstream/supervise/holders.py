@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -24,13 +24,14 @@ class Holders:
     look held for 60 s. So of each holder one file is asked for, and what that says counts for all of them. A walk of
     the tree does not name holders; there every file is asked for, and a living answer names its holder: if we
     renewed somebody's lease ourselves, one file of each holder so named is asked for again when that has worn off.
-    `record` is told of each question before it is asked: path, holder, reason. `pause` waits, and may return early.
+    `record` is told of questions before they are asked: holders by path, and the reason. `pause` waits, and may end
+    early.
     """
 
     web: LeaseHdfs
     rules: LeaseRules
     tell: Callable[[str], None]
-    record: Callable[[str, str | None, str], None]
+    record: Callable[[Mapping[str, str | None], str], None]
     pause: Callable[[float], object]
     soft_limit: timedelta = SOFT_LIMIT
     _lives: dict[str, HolderLife] = field(default_factory=dict)
@@ -52,26 +53,34 @@ class Holders:
 
     def _ask_of(self, holder: str, files: list[Finding]) -> None:
         """By one file after the other, until an answer tells: one that is closed by now may be a living writer's."""
-        answers = (self._asked(finding.path, holder) for finding in files)
+        answers = (self._recorded_and_asked({finding.path: holder})[0] for finding in files)
         told = next((answer for answer in answers if answer and answer.life is not HolderLife.UNKNOWN), None)
         if told:
             self._lives[holder] = told.life
 
     def _ask_nameless(self, findings: list[Finding]) -> None:
-        answers = {finding.path: answer for finding in findings if (answer := self._asked(finding.path))}
+        if not findings:
+            return
+        paths = [finding.path for finding in findings]
+        told = zip(paths, self._recorded_and_asked(dict.fromkeys(paths)), strict=True)
+        answers = {path: answer for path, answer in told if answer}
         held = {answer.holder: path for path, answer in answers.items() if answer.holder}
         renewed_by_us = any(answer.life is HolderLife.DEAD for answer in answers.values())
         if renewed_by_us and held:
             seconds = self.soft_limit.total_seconds() + 2
             self.tell(f"waiting {seconds:.0f} s: asking for a dead holder's file renewed his lease on the others")
             self.pause(seconds)
+            again = self._recorded_and_asked({path: holder for holder, path in held.items()})
+            answers |= {path: answer for path, answer in zip(held.values(), again, strict=True) if answer}
         for holder, path in held.items():
-            answer = self._asked(path, holder) if renewed_by_us else answers[path]
-            if holder and answer:
-                self._lives[holder] = answer.life
+            if holder:
+                self._lives[holder] = answers[path].life
 
-    def _asked(self, path: str, holder: str | None = None) -> HolderAnswer | None:
-        self.record(path, holder, "whether its holder lives")
+    def _recorded_and_asked(self, holders: Mapping[str, str | None]) -> list[HolderAnswer | None]:
+        self.record(holders, "whether its holder lives")
+        return [self._asked(path) for path in holders]
+
+    def _asked(self, path: str) -> HolderAnswer | None:
         try:
             answer = self.web.ask_holder(path)
         except (NotFound, Denied) as error:

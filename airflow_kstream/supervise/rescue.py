@@ -11,7 +11,7 @@ from typing import Any
 from airflow_kstream.clients.hdfs_debug import DebugKicker
 from airflow_kstream.clients.lease_recovery import Kicker, NativeKicker
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Permission, Search
 from airflow_kstream.model.open_file import FileState
@@ -25,7 +25,7 @@ from airflow_kstream.supervise.lease_access import LeaseAccess
 from airflow_kstream.supervise.recover import RecoveryRun, Tools, Watcher, recover
 from airflow_kstream.supervise.sightings import lease_folder
 from airflow_kstream.supervise.survey import Finding, Survey, Surveyor
-from airflow_kstream.supervise.valid_length import valid_length
+from airflow_kstream.supervise.valid_length import ValidLengths
 
 
 class Means(StrEnum):
@@ -146,7 +146,7 @@ def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
                 kicker=kicker,
                 gate=access.jmx.gate,
                 audit=audit,
-                valid_length=lambda path: valid_length(access.base.hdfs, path),
+                valid_length=ValidLengths(access.base.hdfs).of,
             )
             run = recover([_target(intent) for intent in wanted], tools, order.limits, watcher)
     return Rescue(informed, intents, run)
@@ -225,8 +225,10 @@ class _MeasuredStates:
 def _measured(state: FileState | KstreamError, length: int | KstreamError) -> FileState | KstreamError:
     if not isinstance(state, FileState) or state.measured:
         return state
-    # Without its length nobody can say that it did not grow.
-    return length if isinstance(length, KstreamError) else replace(state, visible_length=length)
+    if isinstance(length, int):
+        return replace(state, visible_length=length)
+    # Whatever it was that kept its length from us: without it nobody can say that the file did not grow.
+    return Unavailable(f"how long it is for a reader is not known: {length.message}", tried=length.tried)
 
 
 def _living(intents: Iterable[Intent]) -> frozenset[str]:

@@ -21,10 +21,28 @@ def companion_of(path: str) -> str:
     return f"{folder}/_{match['part'] if match else name}.valid-length"
 
 
-def valid_length(hdfs: Hdfs, path: str) -> int | None:
-    """How many bytes of the file count by its companion; None where there is none, or none that can be read."""
-    try:
-        match = _CONTENT.fullmatch(hdfs.read(companion_of(path)))
-    except (KstreamError, UnicodeDecodeError):
-        return None
-    return int(match["length"]) if match else None
+class ValidLengths:
+    """The companions of many files. A folder is listed once, and only what stands in it is read."""
+
+    def __init__(self, hdfs: Hdfs) -> None:
+        self._hdfs = hdfs
+        self._names: dict[str, frozenset[str]] = {}
+
+    def of(self, path: str) -> int | None:
+        """How many bytes of the file count by its companion; None where there is none, or none that can be read."""
+        folder, _, name = companion_of(path).rpartition("/")
+        if name not in self._listed(folder):
+            return None
+        try:
+            match = _CONTENT.fullmatch(self._hdfs.read(f"{folder}/{name}"))
+        except (KstreamError, UnicodeDecodeError):
+            return None
+        return int(match["length"]) if match else None
+
+    def _listed(self, folder: str) -> frozenset[str]:
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(file.name for file in self._hdfs.list(folder))
+            except KstreamError:
+                self._names[folder] = frozenset()
+        return self._names[folder]

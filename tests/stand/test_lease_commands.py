@@ -225,13 +225,13 @@ def test_a_person_approves_a_leaked_file_and_the_growing_one_beside_it_survives(
 def test_ctrl_c_in_the_middle_of_many_tells_of_each_file_what_became_of_it(
     stand: Stand, superuser: Commands, dead: tuple[str, ...]
 ) -> None:
-    """At a terminal: the person sees the bar, presses once, and what was asked for is seen to its end."""
+    """At a terminal: the person sees the bar, presses once, and what was asked for gets one last look."""
     argv = superuser.argv("recover", f"{FOLDER}/many", *NO_AGE)
     seen, code = _interrupted_at_a_terminal(argv)
     records = [record for record in superuser.json("history") if record["path"] in MANY]
 
     assert code == 130
-    assert "stopping: what is under way is seen to its end" in seen
+    assert "stopping: what is under way gets one last look" in seen
     assert f"{len(MANY)} open files; " in seen.rpartition("stopping")[2]
     assert {record["path"] for record in records} == set(MANY)
     by_outcome = {outcome: {row["path"] for row in records if row["outcome"] == outcome} for outcome in OUTCOMES}

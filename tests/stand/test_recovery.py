@@ -89,7 +89,7 @@ def test_everything_that_is_done_leaves_a_record_with_who_why_and_what_came_of_i
 def test_an_intent_whose_run_died_is_told_as_unconfirmed(stand: Stand, streamer: Scene, folder: str) -> None:
     targets = streamer.targets(stuck(stand, folder, 2))
     died = Audit.begin(streamer.hdfs, streamer.audit, streamer.identity)
-    died.asked(targets[0].path, None, "whether its holder lives")
+    died.asked({targets[0].path: None}, "whether its holder lives")
     died.intend(targets)
     told = list(read_audit(streamer.hdfs, streamer.audit, streamer.hdfs.now() - timedelta(minutes=1)))
     mine = [(kept.action, kept.outcome) for kept in told if kept.run == died.run_id]
