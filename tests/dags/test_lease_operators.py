@@ -21,13 +21,13 @@ from airflow_kstream.demo.keeper import Keeper
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.stand import Stand
 from tests.stand.streams import await_that, cluster, fields
-from tests.stand.writers import Writer, leave_open, pattern, writer
+from tests.stand.writers import Writer, flink_like_bucket, leave_open, pattern, writer
 from tests.stand.writers.hadoop_says import content, open_files
 
 CONNECTION = "stand"
 FOLDER = f"/user/{getuser()}/lease-dags"
 LANDING, OTHER = f"{FOLDER}/landing zone", f"{FOLDER}/other"
-STUCK = [f"{LANDING}/part-{number}.in-progress" for number in range(20)] + [f"{OTHER}/.3.tmp"]
+STUCK = [f"{LANDING}/part-{number}.in-progress" for number in range(20)] + [f"{OTHER}/part-0-6"]
 LIVING = f"{FOLDER}-living"
 LEAKED = f"{LIVING}/leaked"
 # The readers' and the watchers' side; the recovery itself is the shipped DAG.
@@ -132,7 +132,7 @@ def living(stand: Stand) -> Iterator[Writer]:
 def stuck(stand: Stand) -> Iterator[list[str]]:
     # A holder each: what is asked and done about one file of a dead holder renews his lease on the others.
     leave_open(stand, STUCK[:-1], size=1000)
-    leave_open(stand, STUCK[-1:], size=1000)
+    flink_like_bucket(stand, OTHER, valid_length=700, flushed=1000)
     yield STUCK
     with cluster(stand) as found:
         hdfs = Hdfs(found.namenodes, found.watcher, found.tls)
@@ -144,7 +144,10 @@ def stuck(stand: Stand) -> Iterator[list[str]]:
 def test_files_of_a_killed_writer_go_from_stuck_to_readable_through_the_scheduled_dag(
     stand: Stand, airflow: LeaseAirflow, stuck: list[str]
 ) -> None:
-    """The alarm rings, those who read wait, the DAG closes the files by itself, and the readers get every byte."""
+    """The alarm rings, those who read wait, the DAG closes the files by itself, and the readers get every byte.
+
+    Of a native writer's many files, and of a Flink part file that was renamed while it was open.
+    """
     noticed, readers = airflow.run("stuck"), airflow.run("closed")
     airflow.unpause("alarmed")
     airflow.await_state(readers, "deferred")
