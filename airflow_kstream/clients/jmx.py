@@ -13,6 +13,8 @@ from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.recovery_gate import Gate
 
+_RUNTIME = "java.lang:type=Runtime::StartTime"
+
 
 class NameNodeJmx:
     """Any authenticated user may ask. Raises Unavailable when no NameNode says that it is active."""
@@ -47,24 +49,30 @@ class NameNodeJmx:
     def _gate(self, address: str, status: dict[str, Any]) -> Gate:
         system = self._bean(address, "FSNamesystemState")
         version = str(self._bean(address, "NameNodeInfo::SoftwareVersion")["SoftwareVersion"])
-        changed = int(status.get("LastHATransitionTime", 0))
         return Gate(
             active=address,
             safe_mode=system["FSState"] != "Operational",
-            dead=int(system["NumDeadDataNodes"]),
+            # Those that were taken out of service on purpose are counted as dead for ever.
+            dead=int(system["NumDeadDataNodes"]) - int(system.get("NumDecomDeadDataNodes", 0)),
             stale=int(system["NumStaleDataNodes"]),
             version=version,
-            active_since=datetime.fromtimestamp(changed / 1000, UTC) if changed else None,
+            active_since=self._serving_since(address, status),
         )
+
+    def _serving_since(self, address: str, status: dict[str, Any]) -> datetime:
+        """Its last change of state, or the end of the safe mode in which it started, whichever came later."""
+        started = int(self._bean(address, _RUNTIME)["StartTime"])
+        safe_mode = int(self._bean(address, "NameNodeActivity::SafeModeTime").get("SafeModeTime", 0))
+        changed = int(status.get("LastHATransitionTime", 0))
+        return datetime.fromtimestamp(max(changed, started + safe_mode) / 1000, UTC)
 
     def _bean(self, address: str, name: str) -> dict[str, Any]:
         """A bean by its name, or a single attribute of it as "bean::attribute"."""
         parameter = "get" if "::" in name else "qry"
         url = f"{address}/jmx"
+        bean = name if ":type=" in name else f"Hadoop:service=NameNode,name={name}"
         with http_errors(f"read {name} of the NameNode", address, self._identity):
-            answer = self._sessions[address].get(
-                url, params={parameter: f"Hadoop:service=NameNode,name={name}"}, timeout=CONNECT_AND_READ_SECONDS
-            )
+            answer = self._sessions[address].get(url, params={parameter: bean}, timeout=CONNECT_AND_READ_SECONDS)
             return self._first_bean(answer, name, address)
 
     def _first_bean(self, answer: requests.Response, name: str, address: str) -> dict[str, Any]:

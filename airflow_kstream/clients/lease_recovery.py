@@ -172,7 +172,8 @@ class _Crew:
             except (FileNotFoundError, FileExistsError) as error:
                 return error
             except OSError as error:
-                if not retries_left:
+                # What nobody waits for any more must not be asked for again: the file may be another's by now.
+                if not retries_left or self._dismissed.is_set():
                     return error
             except BaseException as error:  # its panics are no Exceptions, and an answer is owed
                 return error

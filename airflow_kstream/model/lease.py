@@ -65,14 +65,15 @@ class LeaseRules:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known beside the looks. `active_since`: since when this NameNode is the active one, where known.
+    """What is known beside the looks. `active_since`: since when this NameNode serves, where known.
 
-    `refusal` is what the NameNode said when recovery was asked for before.
+    `safe_mode` is whether it doesn't serve just now. `refusal` is what it said when it was asked for the file.
     """
 
     now: datetime
     holder: HolderLife = HolderLife.UNKNOWN
     active_since: datetime | None = None
+    safe_mode: bool = False
     refusal: str = ""
 
 

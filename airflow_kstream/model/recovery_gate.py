@@ -10,7 +10,8 @@ from datetime import datetime
 class Gate:
     """The active NameNode's word. `dead` and `stale` count DataNodes; `version` is as it says, such as "3.4.3".
 
-    `active_since` is its last change of state: every lease counts as renewed at that moment.
+    `active_since` is since when it serves: its last change of state, or the end of the safe mode in which it started.
+    A failover renews every lease; in safe mode none can be renewed (FSNamesystem.renewLease).
     """
 
     active: str

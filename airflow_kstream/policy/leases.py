@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from airflow_kstream.model.durations import format_duration
@@ -65,8 +65,22 @@ def matches(file: OpenFile, search: Search) -> bool:
 
 
 def path_matches(path: str, pattern: str) -> bool:
-    """A pattern with a slash is meant for the whole path, one without for the name."""
-    return fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
+    """A pattern without a slash is meant for the name, one with a slash for the whole path, folder by folder.
+
+    A star ends at the next slash; `**` as a folder stands for any number of folders.
+    """
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return _folders_match(path.split("/"), pattern.split("/"))
+
+
+def _folders_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not names
+    first, *rest = patterns
+    if first == "**":
+        return any(_folders_match(names[count:], rest) for count in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], first) and _folders_match(names[1:], rest)
 
 
 def _below(path: str, folder: str) -> bool:
@@ -140,14 +154,30 @@ def _unsettled(watched: Watched, about: Circumstances, rules: LeaseRules) -> Jud
     return Judgement(Standing.IDLE, f"seen unchanged at {watched.looks} look(s) for {format_duration(watched.steady)}")
 
 
+def _safe_mode(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if not about.safe_mode:
+        return None
+    why = "the NameNode is in safe mode, in which nobody can renew a lease: the living look dead"
+    return Judgement(
+        Standing.UNKNOWN, why, f"Look again {format_duration(rules.blackout)} after it has left safe mode."
+    )
+
+
+def _refused(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
+    if not about.refusal or about.holder is not HolderLife.UNKNOWN:
+        return None
+    return Judgement(Standing.UNKNOWN, f"the NameNode would not say whether its holder lives: {about.refusal}")
+
+
 def _blackout(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
     if about.active_since is None or about.now - about.active_since >= rules.blackout:
         return None
     ago = format_duration(about.now - about.active_since)
     return Judgement(
         Standing.UNKNOWN,
-        f"the NameNode became active {ago} ago, which renewed every lease: the dead look alive",
-        f"Look again {format_duration(rules.blackout)} after the failover.",
+        f"the NameNode serves since {ago} only: a failover renewed every lease, so the dead look alive, and "
+        "whom safe mode kept from renewing looks dead",
+        f"Look again {format_duration(rules.blackout)} after that.",
     )
 
 
@@ -198,7 +228,9 @@ _RULES: tuple[_Rule, ...] = (
     _no_replica,
     _young,
     _unsettled,
+    _safe_mode,
     _blackout,
+    _refused,
     _dead,
     _leaked,
     _unasked,

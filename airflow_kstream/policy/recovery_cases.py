@@ -205,7 +205,7 @@ class RecoveryCases:
         elif isinstance(said, KstreamError):
             case.backs_off(now, self._limits.patience.poll)
         elif difference := case.difference(said):
-            self._end(case, Outcome.CHANGED, f"after recovery was asked for, {difference}", after=said)
+            self._end(case, Outcome.CHANGED, f"after recovery was asked for, {difference}")
         elif said.is_open:
             case.seen = now
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from airflow_kstream.model.application import Application
@@ -17,12 +16,11 @@ from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import StreamFolder
 from airflow_kstream.supervise.watch import stream_names
 
-# An application's id in a path, or a MapReduce task attempt's in a client name: DFSClient_attempt_<cluster>_<n>_m_...
+# A YARN application's id, or that of a MapReduce task attempt in a client name: DFSClient_attempt_<cluster>_<n>_m_...
+# Thirteen digits are milliseconds: Spark's own attempts carry fourteen, which are a date.
 _APPLICATION = re.compile(
-    r"(?:application|attempt|appattempt|container)_(?:e\d+_)?(?P<cluster>\d{10,})_(?P<number>\d{4,})"
+    r"(?:application|attempt|appattempt|container)_(?:e\d+_)?(?P<cluster>\d{13})_(?P<number>\d{4,})"
 )
-# An application is writing a little before YARN calls it started, and a little after it is finished, by clocks.
-_CLOCKS = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -32,23 +30,35 @@ class _Declared:
     stream: StreamId
     path: str
     how: str
+    certain: bool
 
 
 class Attributions:
-    """Asks the state_dir once for what streams declare, and the ResourceManager once for each application."""
+    """Asks the state_dir once for what streams declare, and the ResourceManager once for each application.
+
+    Only a holder's name and a checkpoint tell for certain who writes a file, and may say that its application is
+    finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that unknown.
+    """
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._declared: Sequence[_Declared] | None = None
         self._applications: dict[str, Application | None] = {}
         self._generations: dict[str, tuple[Application, ...]] = {}
+        self._away: KstreamError | None = None
 
     def of(self, watched: Watched) -> Attribution:
         """Never fails: whoever can't be asked leaves the writer unknown, and says so in `how`."""
+        file = watched.file
         try:
-            return self._named(watched.file) or self._by_stream(watched) or Attribution(host=watched.file.host)
+            if self._away is None:
+                return (
+                    self._by_holder(file) or self._by_stream(file) or self._by_path(file) or Attribution(host=file.host)
+                )
         except KstreamError as error:
-            return Attribution(host=watched.file.host, how=f"not known: {error}")
+            # Of ten thousand files not each one waits for a server that is away.
+            self._away = error
+        return Attribution(host=file.host, how=f"not known: {self._away}")
 
     def is_finished(self, application: str) -> bool | None:
         """Whether the application of that id, or every application of the stream of that name, has ended.
@@ -59,32 +69,28 @@ class Attributions:
             if _APPLICATION.fullmatch(application):
                 app = self._application(application)
                 return None if app is None else not app.alive
-            found = self._of_stream(StreamId(application, self._access.cluster.state_dir))
+            return _all_ended(self._of_stream(StreamId(application, self._access.cluster.state_dir)))
         except KstreamError:
             return None
-        return not any(app.alive for app in found) if found else None
 
-    def _named(self, file: OpenFile) -> Attribution | None:
-        for where, text in (("its holder's name", file.holder or ""), ("its path", file.path)):
-            match = _APPLICATION.search(text)
-            if match:
-                name = f"application_{match['cluster']}_{match['number']}"
-                app = self._application(name)
-                return Attribution(None, name, file.host, None if app is None else not app.alive, f"named in {where}")
-        return None
+    def _by_holder(self, file: OpenFile) -> Attribution | None:
+        name = _named_in(file.holder or "")
+        app = self._application(name) if name else None
+        return Attribution(None, app.id, file.host, not app.alive, "named in its holder's name") if app else None
 
-    def _by_stream(self, watched: Watched) -> Attribution | None:
-        found = next((row for row in self._declarations() if _below(watched.file.path, row.path)), None)
+    def _by_path(self, file: OpenFile) -> Attribution | None:
+        name = _named_in(file.path)
+        return Attribution(None, name, file.host, None, "named in its path") if name else None
+
+    def _by_stream(self, file: OpenFile) -> Attribution | None:
+        """Of a stream with several generations nobody can say which one writes: it is finished when all of them are."""
+        found = next((row for row in self._declarations() if _below(file.path, row.path)), None)
         if found is None:
             return None
-        app = _alive_at(watched.open_since, self._of_stream(found.stream))
-        return Attribution(
-            stream=found.stream.name,
-            application=app.id if app else None,
-            host=watched.file.host,
-            finished=not app.alive if app else None,
-            how=found.how,
-        )
+        applications = self._of_stream(found.stream)
+        newest = max(applications, key=lambda app: app.id, default=None)
+        finished = _all_ended(applications) if found.certain else None
+        return Attribution(found.stream.name, newest.id if newest else None, file.host, finished, found.how)
 
     def _application(self, name: str) -> Application | None:
         """None where the ResourceManager has none of that name: it forgets, so that proves no end."""
@@ -125,20 +131,18 @@ class Attributions:
             return []
         spec = claim.spec
         arguments = [path for word in spec.arguments if (path := _hdfs_path(word))]
-        return [_Declared(stream, _hdfs_path(path), "it lies in its checkpoint") for path in spec.checkpoints] + [
-            _Declared(stream, path, "it lies below a path among its arguments") for path in arguments
+        return [_Declared(stream, _hdfs_path(path), "it lies in its checkpoint", True) for path in spec.checkpoints] + [
+            _Declared(stream, path, "it lies below a path among its arguments", False) for path in arguments
         ]
 
 
-def _alive_at(moment: datetime, applications: Sequence[Application]) -> Application | None:
-    """The one that ran when the file was opened."""
-    return next((app for app in applications if _ran(app, moment)), None)
+def _named_in(text: str) -> str | None:
+    match = _APPLICATION.search(text)
+    return f"application_{match['cluster']}_{match['number']}" if match else None
 
 
-def _ran(app: Application, moment: datetime) -> bool:
-    if app.started is None or moment < app.started - _CLOCKS:
-        return False
-    return app.finished is None or moment <= app.finished + _CLOCKS
+def _all_ended(applications: Sequence[Application]) -> bool | None:
+    return not any(app.alive for app in applications) if applications else None
 
 
 def _hdfs_path(word: str) -> str:

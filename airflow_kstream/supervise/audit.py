@@ -21,7 +21,7 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.recovery import OUTCOME_MEANS, Outcome, Recovery, Target
 
 _FOLDER_MODE, _FILE_MODE = "750", "640"
-_NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{4})-(?P<kind>intents|results)\.jsonl")
+_NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kind>intents|results)\.jsonl")
 # Longer than a failover takes.
 _PATIENCE = timedelta(seconds=30)
 
@@ -99,7 +99,7 @@ class Audit:
         return _line(self._by | {"action": action, "at": self._hdfs.now().isoformat()} | what)
 
     def _write(self, kind: str, lines: Sequence[str], patience: timedelta = _PATIENCE) -> None:
-        path = f"{self._folder}/{self.run_id}-{self._number:04d}-{kind}.jsonl"
+        path = f"{self._folder}/{self.run_id}-{self._number:06d}-{kind}.jsonl"
         retrying = Retrying(
             # Its own first attempt may hold the lease of a file that is written anew.
             retry=retry_if_exception_type((Unavailable, Conflict)),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from airflow_kstream.clients.leases import HolderAnswer, LeaseHdfs
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
-from airflow_kstream.model.lease import Circumstances, HolderLife, LeaseRules
+from airflow_kstream.model.lease import HolderLife, LeaseRules
 from airflow_kstream.policy.leases import worth_asking
-from airflow_kstream.supervise.survey import Finding, Survey
+from airflow_kstream.supervise.survey import Finding, Survey, circumstances
 
 # The NameNode takes a lease for abandoned that was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
 SOFT_LIMIT = timedelta(seconds=60)
@@ -24,15 +25,15 @@ class Holders:
     look held for 60 s. So of each holder one file is asked for, and what that says counts for all of them. A walk of
     the tree does not name holders; there every file is asked for, and a living answer names its holder: if we
     renewed somebody's lease ourselves, one file of each holder so named is asked for again when that has worn off.
-    `record` is told of questions before they are asked: holders by path, and the reason. `pause` waits, and may end
-    early.
+    `record` is told of questions before they are asked: holders by path, and the reason. Once `stop` is set nobody is
+    asked any more.
     """
 
     web: LeaseHdfs
     rules: LeaseRules
     tell: Callable[[str], None]
     record: Callable[[Mapping[str, str | None], str], None]
-    pause: Callable[[float], object]
+    stop: threading.Event
     soft_limit: timedelta = SOFT_LIMIT
     _lives: dict[str, HolderLife] = field(default_factory=dict)
     _answers: dict[str, HolderAnswer] = field(default_factory=dict)
@@ -40,23 +41,22 @@ class Holders:
     def ask(self, survey: Survey) -> tuple[Finding, ...]:
         """The survey's findings with the life of their holder, where it could be learned; nothing is judged anew."""
         doubtful = [finding for finding in survey.findings if self._worth_asking(finding, survey)]
-        for holder, files in _by_holder(doubtful).items():
-            self._ask_of(holder, files)
+        self._ask_named(_by_holder(doubtful))
         nameless = [finding for finding in doubtful if not finding.watched.file.holder]
         self._ask_nameless(nameless)
         return tuple(self._informed(finding) for finding in survey.findings)
 
     def _worth_asking(self, finding: Finding, survey: Survey) -> bool:
-        return worth_asking(
-            finding.watched, Circumstances(survey.at, active_since=survey.gate.active_since), self.rules
-        )
+        return worth_asking(finding.watched, circumstances(survey.at, survey.gate), self.rules)
 
-    def _ask_of(self, holder: str, files: list[Finding]) -> None:
-        """By one file after the other, until an answer tells: one that is closed by now may be a living writer's."""
-        answers = (self._recorded_and_asked({finding.path: holder})[0] for finding in files)
-        told = next((answer for answer in answers if answer and answer.life is not HolderLife.UNKNOWN), None)
-        if told:
-            self._lives[holder] = told.life
+    def _ask_named(self, files: dict[str, list[str]]) -> None:
+        """Each by one file, and by the next where the answer told nothing: what is closed may be a living writer's."""
+        while files and not self.stop.is_set():
+            asked = {paths.pop(): holder for holder, paths in files.items()}
+            for holder, answer in zip(asked.values(), self._recorded_and_asked(asked), strict=True):
+                if answer and answer.life is not HolderLife.UNKNOWN:
+                    self._lives[holder] = answer.life
+            files = {holder: paths for holder, paths in files.items() if paths and holder not in self._lives}
 
     def _ask_nameless(self, findings: list[Finding]) -> None:
         if not findings:
@@ -69,7 +69,7 @@ class Holders:
         if renewed_by_us and held:
             seconds = self.soft_limit.total_seconds() + 2
             self.tell(f"waiting {seconds:.0f} s: asking for a dead holder's file renewed his lease on the others")
-            self.pause(seconds)
+            self.stop.wait(seconds)
             again = self._recorded_and_asked({path: holder for holder, path in held.items()})
             answers |= {path: answer for path, answer in zip(held.values(), again, strict=True) if answer}
         for holder, path in held.items():
@@ -78,7 +78,7 @@ class Holders:
 
     def _recorded_and_asked(self, holders: Mapping[str, str | None]) -> list[HolderAnswer | None]:
         self.record(holders, "whether its holder lives")
-        return [self._asked(path) for path in holders]
+        return [None if self.stop.is_set() else self._asked(path) for path in holders]
 
     def _asked(self, path: str) -> HolderAnswer | None:
         try:
@@ -105,9 +105,9 @@ class Holders:
         return replace(asked, begun=answer.recovering, closed=answer.closed)
 
 
-def _by_holder(findings: list[Finding]) -> dict[str, list[Finding]]:
-    found: dict[str, list[Finding]] = {}
+def _by_holder(findings: list[Finding]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for finding in findings:
         if finding.watched.file.holder:
-            found.setdefault(finding.watched.file.holder, []).append(finding)
+            found.setdefault(finding.watched.file.holder, []).append(finding.path)
     return found

@@ -133,7 +133,9 @@ class _Execution:
             case AskGate():
                 cases.gated(self._now(), _ask(tools.gate))
             case Look(paths):
-                self._hear(cases.looked, paths, _ask_each(tools.states.states, paths))
+                # Written before the look and not after it: a record can take as long as a failover does.
+                if self._recorded(paths):
+                    self._hear(cases.looked, paths, _ask_each(tools.states.states, paths))
             case Kick(paths):
                 self._kick(paths)
             case Poll(paths):

@@ -13,9 +13,10 @@ from airflow_kstream.clients.lease_recovery import Kicker, NativeKicker
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Permission, Search
+from airflow_kstream.model.lease import Consent, HolderLife, LeaseRules, Permission, Search
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.model.recovery import Recovery, Target
+from airflow_kstream.model.recovery_gate import Gate
 from airflow_kstream.policy.leases import path_matches, permission, worth_asking
 from airflow_kstream.policy.recovery import Limits
 from airflow_kstream.supervise.attribution import Attributions
@@ -24,7 +25,7 @@ from airflow_kstream.supervise.holders import Holders
 from airflow_kstream.supervise.lease_access import LeaseAccess
 from airflow_kstream.supervise.recover import RecoveryRun, Tools, Watcher, recover
 from airflow_kstream.supervise.sightings import lease_folder
-from airflow_kstream.supervise.survey import Finding, Survey, Surveyor
+from airflow_kstream.supervise.survey import Finding, Survey, Surveyor, circumstances
 from airflow_kstream.supervise.valid_length import ValidLengths
 
 
@@ -135,21 +136,38 @@ def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
     if order.dry_run:
         return Rescue(survey, _intents(access, order, survey))
     folder = lease_folder(access.cluster.state_dir, access.identity)
-    with closing(Audit.begin(access.base.hdfs, folder, access.identity)) as audit:
-        asked = Holders(access.web, order.rules, watcher.tell, audit.asked, watcher.stop.wait).ask(survey)
+    # The kicker first: who can't ask for a recovery must not begin any by asking for holders.
+    with (
+        closing(_kicker(access, order.means)) as kicker,
+        closing(Audit.begin(access.base.hdfs, folder, access.identity)) as audit,
+    ):
+        if why := _unfit(survey.gate, order.limits):
+            watcher.tell(f"nothing is asked for: {why}")
+            return Rescue(survey, _intents(access, order, survey), RecoveryRun(audit.run_id, (), stopped=why))
+        asked = Holders(access.web, order.rules, watcher.tell, audit.asked, watcher.stop).ask(survey)
         informed = replace(survey, findings=tuple(surveyor.judged(finding, survey) for finding in asked))
         intents = _intents(access, order, informed)
         wanted = [intent for intent in intents if intent.permission.granted]
-        with closing(_kicker(access, order.means)) as kicker:
-            tools = Tools(
-                states=_MeasuredStates(access, _living(wanted)),
-                kicker=kicker,
-                gate=access.jmx.gate,
-                audit=audit,
-                valid_length=ValidLengths(access.base.hdfs).of,
-            )
-            run = recover([_target(intent) for intent in wanted], tools, order.limits, watcher)
+        tools = Tools(
+            states=_MeasuredStates(access, _living(wanted)),
+            kicker=kicker,
+            gate=access.jmx.gate,
+            audit=audit,
+            valid_length=ValidLengths(access.base.hdfs).of,
+        )
+        run = recover([_target(intent) for intent in wanted], tools, order.limits, watcher)
     return Rescue(informed, intents, run)
+
+
+def _unfit(gate: Gate, limits: Limits) -> str:
+    """Why no recovery should be begun on this cluster now, be it by asking for a holder."""
+    caution = limits.caution
+    if gate.safe_mode:
+        return "the NameNode is in safe mode"
+    for name, count, most in (("dead", gate.dead, caution.dead), ("stale", gate.stale, caution.stale)):
+        if most is not None and count > most:
+            return f"{count} DataNodes are {name}, and {most} are allowed"
+    return ""
 
 
 def _settled(surveyor: Surveyor, rules: LeaseRules, watcher: Watcher) -> Survey:
@@ -175,7 +193,7 @@ def _intents(access: LeaseAccess, order: RescueOrder, survey: Survey) -> tuple[I
 
 
 def _intent(finding: Finding, survey: Survey, order: RescueOrder, consenting: _Consenting) -> Intent:
-    about = Circumstances(survey.at, finding.life, survey.gate.active_since, finding.refusal)
+    about = circumstances(survey.at, survey.gate, finding.life, finding.refusal)
     granted = _CLOSED_BY_ASKING if finding.closed else permission(finding.judgement, consenting.to(finding))
     return Intent(finding, granted, would_ask=order.dry_run and worth_asking(finding.watched, about, order.rules))
 

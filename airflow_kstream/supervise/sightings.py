@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -41,10 +41,3 @@ class Sightings:
         self._hdfs.make_folder(self._folder, "750")
         self._hdfs.write(draft, _WATCHED.dump_json(list(watched)).decode(), permission="640")
         self._hdfs.rename_over(draft, self._path)
-
-
-def kept(before: Mapping[str, Watched], now: Mapping[str, Watched], listed_below: str) -> list[Watched]:
-    """What to remember: what is open now, and what lies outside the folder that was looked at."""
-    inside = f"{listed_below.rstrip('/')}/"
-    outside = [seen for path, seen in before.items() if path != listed_below and not path.startswith(inside)]
-    return [*outside, *now.values()]

@@ -15,7 +15,7 @@ from airflow_kstream.model.recovery_gate import Gate
 from airflow_kstream.policy.leases import judge, matches
 from airflow_kstream.supervise.attribution import Attributions
 from airflow_kstream.supervise.lease_access import LeaseAccess
-from airflow_kstream.supervise.sightings import Sightings, kept, lease_folder
+from airflow_kstream.supervise.sightings import Sightings, lease_folder
 
 # Between asking for the states of this many rows and of the next, memory stays flat however many are open.
 _BATCH = 1000
@@ -105,7 +105,6 @@ class Surveyor:
         self._tell = tell
         self._sightings = Sightings(access.base.hdfs, lease_folder(access.cluster.state_dir, access.identity))
         self._attributions = Attributions(access.base)
-        self._memory: dict[str, Watched] | None = None
 
     def look(self) -> Survey:
         """List, measure, compare with earlier looks, remember, judge.
@@ -117,19 +116,19 @@ class Surveyor:
         route, rows = self._rows()
         states, unreadable = self._states(rows)
         now = self._access.base.hdfs.now()
-        before = self._remembered()
+        before = self._sightings.load()
         watched = {row.path: _next(before.get(row.path), row, state, now) for row, state in states}
-        self._remember(kept(before, watched, self._search.path))
+        self._remember(watched)
         findings = [self._finding(seen, gate, now) for seen in watched.values() if self._meant(seen, now)]
         return Survey(now, route, gate, tuple(findings), unreadable)
 
     def judged(self, finding: Finding, survey: Survey) -> Finding:
         """The same finding with its judgement anew, after its holder was asked for."""
-        about = Circumstances(survey.at, finding.life, survey.gate.active_since, finding.refusal)
+        about = circumstances(survey.at, survey.gate, finding.life, finding.refusal)
         return replace(finding, judgement=judge(finding.watched, about, self._rules))
 
     def _finding(self, watched: Watched, gate: Gate, now: datetime) -> Finding:
-        said = judge(watched, Circumstances(now, active_since=gate.active_since), self._rules)
+        said = judge(watched, circumstances(now, gate), self._rules)
         return Finding(watched, said, self._attributions.of(watched))
 
     def _rows(self) -> tuple[str, Iterable[OpenFile]]:
@@ -199,17 +198,17 @@ class Surveyor:
         owner, min_age = self._search.owner, self._search.min_age
         return owner in (None, watched.state.owner) and now - watched.open_since >= min_age
 
-    def _remembered(self) -> dict[str, Watched]:
-        if self._memory is None:
-            self._memory = self._sightings.load()
-        return self._memory
-
-    def _remember(self, watched: list[Watched]) -> None:
-        self._memory = {seen.file.path: seen for seen in watched}
+    def _remember(self, watched: Mapping[str, Watched]) -> None:
+        """Beside what others have learned meanwhile, of files that this search does not mean."""
+        others = [seen for seen in self._sightings.load().values() if not matches(seen.file, self._search)]
         try:
-            self._sightings.save(watched)
+            self._sightings.save([*others, *watched.values()])
         except Denied as error:
             self._tell(f"what was seen is not kept for the next run: {error}")
+
+
+def circumstances(now: datetime, gate: Gate, life: HolderLife = HolderLife.UNKNOWN, refusal: str = "") -> Circumstances:
+    return Circumstances(now, life, gate.active_since, gate.safe_mode, refusal)
 
 
 def _next(before: Watched | None, row: OpenFile, state: FileState, now: datetime) -> Watched:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Search, Standing
 from airflow_kstream.model.open_file import Block, FileState, OpenFile, Watched
-from airflow_kstream.policy.leases import judge, matches, permission, worth_asking
+from airflow_kstream.policy.leases import judge, matches, path_matches, permission, worth_asking
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPREDUCE_1_30", "worker7")
@@ -228,6 +228,39 @@ def test_the_holder_is_asked_about_only_where_its_file_would_be_recovered_anyway
     assert not worth_asking(seen((START, STATE)), Circumstances(START), RULES)
     young = replace(STATE, modified=START)
     assert not worth_asking(seen((START, young), (now, young)), Circumstances(now), RULES)
+
+
+def test_in_safe_mode_nobody_is_called_dead_and_nobody_is_asked() -> None:
+    """Nobody can renew a lease then: a minute of it makes every living holder look dead."""
+    watched, now = steady(hours=2)
+    about = Circumstances(now, HolderLife.DEAD, safe_mode=True)
+    assert judge(watched, about, RULES).standing is Standing.UNKNOWN
+    assert not worth_asking(watched, replace(about, holder=HolderLife.UNKNOWN), RULES)
+
+
+def test_a_refusal_of_the_namenode_is_told_and_not_taken_for_silence() -> None:
+    watched, now = steady(hours=2)
+    told = judge(watched, Circumstances(now, refusal="AccessControlException: Permission denied: user=ada"), RULES)
+    assert told.standing is Standing.UNKNOWN
+    assert "Permission denied: user=ada" in told.why
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        ("/data/landing/*.tmp", False),
+        ("/data/landing/*/*/*.tmp", True),
+        ("/data/landing/**", True),
+        ("/data/**/live/*.tmp", True),
+        ("/**/x.tmp", True),
+        ("*.tmp", True),
+        ("/data/landing/payments/live/x.tmp/**", True),
+        ("/data/landing/payments/live/x.tmp/*", False),
+    ],
+)
+def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool) -> None:
+    """What is allowed for one folder is not allowed for another stream's below it."""
+    assert path_matches("/data/landing/payments/live/x.tmp", pattern) is matched
 
 
 @pytest.mark.parametrize(
