@@ -1,6 +1,6 @@
 """One process that lists the open files of a NameNode by one way, as lean as that way allows.
 
-python listers.py rpc|py4j CONF_FOLDER PRINCIPAL KEYTAB KRB5_CONF TIMES
+python -m benchmarks.listers rpc|py4j CONF_FOLDER PRINCIPAL KEYTAB KRB5_CONF TIMES
 """
 
 from __future__ import annotations

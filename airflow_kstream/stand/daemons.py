@@ -68,7 +68,7 @@ def _datanode_command(site: Site, name: str) -> list[str]:
 
 def _namenode_command(site: Site, name: str) -> list[str]:
     log4j = [*logging(site, name, "log4j-audit.properties"), f"-Dkstream.audit={site.folders.log(f'{name}-audit')}"]
-    java = hadoop(site, site.folders.daemon_conf, name, *log4j, "-Xmx512m", f"-Dproc_{name}")
+    java = hadoop(site, site.folders.daemon_conf, name, *log4j, "-Xmx512m", *site.plan.namenode_java, f"-Dproc_{name}")
     return [*java, f"{_HDFS}.server.namenode.NameNode", *namenode_options(site, name)]
 
 

@@ -123,7 +123,7 @@ def _hdfs_daemon(site: Site) -> Settings:
         "dfs.datanode.hostname": "localhost",
         # A DataNode without root's ports would have to speak TLS otherwise.
         "ignore.secure.ports.for.testing": "true",
-        "dfs.heartbeat.interval": 1,
+        "dfs.heartbeat.interval": int(site.plan.heartbeat.total_seconds()),
         "dfs.namenode.safemode.extension": 0,
         "dfs.namenode.edits.noeditlogchannelflush": "true",
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",

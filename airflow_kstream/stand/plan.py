@@ -28,7 +28,9 @@ class StandPlan:
 
     `renew_interval` and `max_lifetime` are those of delegation tokens, of HDFS and of the ResourceManager alike;
     `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets; `rpc_protection` is the value of
-    hadoop.rpc.protection. Raises InvalidInput when a token's renew interval is longer than its life.
+    hadoop.rpc.protection; `heartbeat` is how often the DataNode reports, in whole seconds, where Hadoop's default
+    is 3 s; `namenode_java` are further options for the NameNodes' JVMs, which win. Raises InvalidInput when a token's
+    renew interval is longer than its life.
     """
 
     root: Path
@@ -39,6 +41,8 @@ class StandPlan:
     ticket_renew: timedelta = timedelta(hours=1)
     realm: str = "KSTREAM.TEST"
     rpc_protection: str = "authentication"
+    heartbeat: timedelta = timedelta(seconds=1)
+    namenode_java: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Processes are found by their working folder, which the system names without symbolic links.
@@ -54,15 +58,17 @@ class StandPlan:
             "features": sorted(self.features),
             "realm": self.realm,
             "rpc_protection": self.rpc_protection,
+            "namenode_java": self.namenode_java,
             **{name: getattr(self, name).total_seconds() for name in _DURATIONS},
         }
 
     @classmethod
     def from_json(cls, root: Path, data: dict[str, Any]) -> StandPlan:
-        durations = {name: timedelta(seconds=data[name]) for name in _DURATIONS}
+        durations = {name: timedelta(seconds=data[name]) for name in _DURATIONS if name in data}
         protection = data.get("rpc_protection", cls.rpc_protection)
         features = frozenset(map(Feature, data["features"]))
-        return cls(root, features, realm=data["realm"], rpc_protection=protection, **durations)
+        java = tuple(data.get("namenode_java", ()))
+        return cls(root, features, realm=data["realm"], rpc_protection=protection, namenode_java=java, **durations)
 
 
-_DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew")
+_DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew", "heartbeat")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from getpass import getuser
 from pathlib import Path
@@ -104,13 +104,21 @@ def test_both_means_understand_the_same_answers(
     assert [_kind(answer) for answer in by_tool] == [False, True, NotFound, NotFound]
 
 
+@contextmanager
+def open_to_all(stand: Stand, *folders: str) -> Iterator[None]:
+    """Everybody may pass through them."""
+    stand.hdfs("dfs", "-chmod", "o+x", *folders)
+    try:
+        yield
+    finally:
+        stand.hdfs("dfs", "-chmod", "o-x", *folders)
+
+
 def test_another_user_s_file_is_denied_and_stays_as_it_is(
     stand: Stand, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugKicker]
 ) -> None:
     (path,) = stuck(stand, folder, 1)
-    for parent in (f"/user/{getuser()}", HOME, folder):
-        stand.hdfs("dfs", "-chmod", "o+x", parent)
-    with scene(stand, "watcher") as watcher:
+    with open_to_all(stand, f"/user/{getuser()}", HOME, folder), scene(stand, "watcher") as watcher:
         run = watcher.recover(watcher.targets([path]))
         with closing(debug(watcher.cluster, watcher.identity)) as tool:
             (by_tool,) = tool.kick([path])
