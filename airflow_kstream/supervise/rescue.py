@@ -155,8 +155,9 @@ def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
             audit=audit,
             valid_length=ValidLengths(access.base.hdfs).of,
         )
+        broken_off = watcher.stop.is_set()
         run = recover([_target(intent) for intent in wanted], tools, order.limits, watcher)
-    return Rescue(informed, intents, run)
+    return Rescue(informed, intents, replace(run, interrupted=run.interrupted or broken_off))
 
 
 def _unfit(gate: Gate, limits: Limits) -> str:

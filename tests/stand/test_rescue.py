@@ -131,8 +131,8 @@ def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(stand: Stan
         living.close(f"{folder}/living")
     assert {recovery.bytes_lost for recovery in done.recoveries} == {0}
     assert content(stand, stuck[0]) == pattern(1000)
-    why = {intent.finding.path: intent.permission.why for intent in done.intents}
-    assert "its holder renews the lease" in why[f"{folder}/living"]
+    lives = {intent.finding.path: intent.finding.life for intent in done.intents}
+    assert lives[f"{folder}/living"] is HolderLife.RENEWING
     asked = [record for record in read_audit(superuser.base.hdfs, audit_of(superuser)) if record.run == run_of(done)]
     assert [record.action for record in asked].count("ask") == 2
     assert {record.path for record in asked if record.outcome is Outcome.CLOSED} == set(stuck)
@@ -278,14 +278,14 @@ def test_what_was_seen_is_remembered_by_the_next_run(stand: Stand, superuser: Le
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_an_interrupted_rescue_tells_of_every_file(superuser: LeaseAccess) -> None:
-    """Of the one by which the holder was asked for, the recovery has begun; of the others nothing was asked."""
-    unchanged_for_long(superuser, f"{PLACE}/interrupted")
+def test_an_interrupted_rescue_asks_nobody_any_more_and_says_so(stand: Stand, superuser: LeaseAccess) -> None:
+    folder = f"{PLACE}/interrupted"
+    unchanged_for_long(superuser, folder)
     stop = threading.Event()
     stop.set()
-    done = rescue(superuser, below(f"{PLACE}/interrupted"), Watcher(tell=print, stop=stop))
-    assert done.interrupted
-    assert sorted(outcomes(done).values()) == [Outcome.NOT_TRIED, Outcome.NOT_TRIED, Outcome.UNCONFIRMED]
+    done = rescue(superuser, below(folder), Watcher(tell=print, stop=stop))
+    assert (done.interrupted, done.recoveries) == (True, ())
+    assert len(open_files(stand, folder)) == 3
 
 
 def audit_of(access: LeaseAccess) -> str:
