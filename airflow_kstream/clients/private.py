@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import tempfile
@@ -29,9 +28,17 @@ def private_folder() -> Iterator[Path]:
 
 def _sweep() -> None:
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
-        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
-        if left.owner() == getpass.getuser() and not Path(f"/proc/{owner}").exists():
+        process = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if _is_ours(left) and not Path(f"/proc/{process}").exists():
             shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.getuid()
+    except FileNotFoundError:
+        # Its own process has just ended, or another one sweeps.
+        return False
 
 
 def write_private(path: Path, content: bytes) -> Path:

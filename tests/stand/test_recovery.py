@@ -272,6 +272,15 @@ class Unwritten(Audit):
         return None
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a shell starts in the background ignores SIGINT, and so would the test."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_nothing_half_told(stand: Stand, streamer: Scene, folder: str) -> None:
     targets = streamer.targets(stuck(stand, folder, 200))
     kicker = before_batch(2, lambda: signal.raise_signal(signal.SIGINT))
