@@ -1,0 +1,105 @@
+"""A few open files are found among many closed ones; and a check that finds none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from benchmarks.ground import HOME, Ground
+from benchmarks.namespace import Lake, fill
+from benchmarks.programs import Program, Ran, hadoop_program, ours
+from benchmarks.report import Figure
+from tests.stand.writers import native_writer
+
+_OPEN = 100
+_ROUNDS = 3
+_FSCK = "org.apache.hadoop.hdfs.tools.DFSck"
+_DFSADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+
+
+def finding(ground: Ground, files: int) -> Iterator[Figure]:
+    """By the superuser's list, and by a walk over the tree, the tool's and ours."""
+    lake = _filled(ground, files)
+    task = f"find {_OPEN} open among {files:,} files"
+    with native_writer(ground.stand, _spread(lake), 1000):
+        yield _fsck(ground, lake, task)
+        folder = {"folder": lake.path}
+        looked = _median(ground, ours(ground.stand, "look", **folder), _found)
+        yield _of(task, "this package, superuser: the whole look", looked)
+        listed = _median(ground, ours(ground.stand, "list", **folder), _found)
+        yield _of(task, "this package, superuser: listOpenFiles", listed)
+        yield Figure(task, "  the same, once connected", listed.json()["warm"])
+        small = f"{lake.path}/{lake.folders[0]}"
+        walked = _median(ground, ours(ground.stand, "walk", "streamer", small=small, **folder), _found)
+        grown = f"grew by {walked.json()['grown']:.1f} MB"
+        yield _of(task, "this package, ordinary user: fsck, streamed", walked, grown)
+
+
+def checking(ground: Ground) -> Iterator[Figure]:
+    """Nothing is open: what does it cost to know that?"""
+    task = "a check that finds nothing"
+    tools = {"hdfs dfsadmin -listOpenFiles": (_DFSADMIN, "-listOpenFiles"), "hdfs fsck": (_FSCK, HOME, "-openforwrite")}
+    for name, (main_class, *arguments) in tools.items():
+        ran = _median(ground, hadoop_program(ground.stand, main_class, *arguments), _found_none)
+        yield Figure(task, name, ran.cost.wall, cpu=ran.cost.cpu, note="a JVM")
+    ran = _median(ground, ours(ground.stand, "check", folder=HOME), _found_none_by_us)
+    said = ran.json()
+    yield Figure(
+        task, "this package: the sensor, beyond Airflow's start", said["seconds"], cpu=said["cpu"], peak=said["peak"],
+        note=f"no JVM; {said['imports']:.2f} s of the CPU are imports; Airflow's {said['airflow']:.2f} s are not in it",
+    )  # fmt: skip
+
+
+def _filled(ground: Ground, files: int) -> Lake:
+    lake, begun = Lake(f"{HOME}/lake", files), time.monotonic()
+    ground.doing(f"making {files:,} files", lambda: fill(ground.stand, lake))
+    ground.tell(f"{files:,} files were made in {time.monotonic() - begun:.0f} s")
+    return lake
+
+
+def _spread(lake: Lake) -> list[str]:
+    folders = [lake.folders[number * len(lake.folders) // _OPEN] for number in range(_OPEN)]
+    return [f"{lake.path}/{folder}/open-{number:03}.avro.tmp" for number, folder in enumerate(folders)]
+
+
+def _fsck(ground: Ground, lake: Lake, task: str) -> Figure:
+    def as_many(ran: Ran) -> bool:
+        # With the open ones, and the folder's own first file, of which all others are copies.
+        total = f"Total files:\t{lake.files + _OPEN + 1}\n"
+        return ran.said.count("OPENFORWRITE") == _OPEN and total in ran.said
+
+    ran = _median(ground, hadoop_program(ground.stand, _FSCK, lake.path, "-openforwrite"), as_many)
+    return Figure(task, "hdfs fsck -openforwrite", ran.cost.wall, cpu=ran.cost.cpu)
+
+
+def _median(ground: Ground, program: Program, is_right: Callable[[Ran], bool]) -> Ran:
+    """The run in the middle of three."""
+    runs = [program.run() for _ in ground.each(" ".join(program.command[-3:])[:80], range(_ROUNDS))]
+    for ran in runs:
+        if not is_right(ran):
+            raise RuntimeError(f"{program.command} found something else: {ran.said[-1500:]}")
+    middle = median(ran.cost.wall for ran in runs)
+    return next(ran for ran in runs if ran.cost.wall == middle)
+
+
+def _of(task: str, means: str, ran: Ran, note: str = "") -> Figure:
+    said = ran.json()
+    inside = f"{said['seconds']:.2f} s without the process's start"
+    return Figure(
+        task, means, ran.cost.wall, cpu=ran.cost.cpu, peak=said["peak"], note="; ".join(filter(None, (inside, note)))
+    )
+
+
+def _found(ran: Ran) -> bool:
+    return (ran.json()["found"],) == (_OPEN,)
+
+
+def _found_none(ran: Ran) -> bool:
+    """Neither tool names a file then: dfsadmin ends with its header, and fsck marks what is open."""
+    return "OPENFORWRITE" not in ran.said and f"{HOME}/" not in ran.said
+
+
+def _found_none_by_us(ran: Ran) -> bool:
+    said = ran.json()
+    return (said["found"], said["children"]) == (0, 0)

@@ -1,0 +1,65 @@
+"""What a benchmark stands on: a cluster of its own, and somebody to tell how far it is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import track
+
+from airflow_kstream.stand import Stand, StandPlan
+from airflow_kstream.stand.plan import Feature
+
+_PRODUCTION = ("-XX:TieredStopAtLevel=4",)
+HOME = f"/user/{getuser()}/benchmark"
+Each = TypeVar("Each")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The stand, and where the progress is shown: not among the figures."""
+
+    stand: Stand
+    console: Console = field(default_factory=lambda: Console(stderr=True))
+
+    def doing(self, what: str, work: Callable[[], Result]) -> Result:
+        """Do it and say so meanwhile."""
+        (result,) = (work() for _ in self.each(what, [None]))
+        return result
+
+    def each(self, what: str, things: Iterable[Each]) -> Iterable[Each]:
+        """The things, with a bar while they are gone through; where no terminal is, a line before."""
+        if self.console.is_terminal:
+            return track(list(things), what, console=self.console, transient=True)
+        self.tell(f"{what} ...")
+        return things
+
+    def tell(self, line: str) -> None:
+        self.console.print(line, highlight=False, markup=False)
+
+
+@contextmanager
+def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Ground]:
+    """A stand without Kafka in a folder of its own, which is gone afterwards.
+
+    A recovery begins with a heartbeat: Hadoop's default for it, and NameNodes that compile what they do often, as
+    those of production do.
+    """
+    with tempfile.TemporaryDirectory(prefix="kstream-benchmark-") as root:
+        plan = StandPlan(Path(root), frozenset({Feature.HA}), heartbeat=heartbeat, namenode_java=_PRODUCTION)
+        stand = Stand.up(plan)
+        try:
+            # libkrb5 in this process knows the realm by its environment only.
+            os.environ["KRB5_CONFIG"] = str(stand.krb5_conf)
+            yield Ground(stand)
+        finally:
+            stand.down()

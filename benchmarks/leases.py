@@ -1,0 +1,59 @@
+"""Open files found and recovered, by this package and by the means of today, measured in one run on a stand.
+
+    python -m benchmarks.leases --files 1000 10000 --namespace 1000000 --slow-sample 20
+
+Whatever is measured is a process of its own, from its start to its end. The stand is one machine: its DataNode
+answers at once, and Hadoop's JVMs start faster than those of an installation, for they find their classes in an
+archive. So of the slow side these figures are the better ones.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from datetime import timedelta
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.finding import checking, finding
+from benchmarks.ground import ground
+from benchmarks.recovering import recovering
+from benchmarks.report import save, table
+
+# Where no terminal says how wide it is.
+_WIDTH = 190
+
+
+def main() -> None:
+    """Start a stand, measure, and print one table."""
+    asked = _asked()
+    load = os.getloadavg()[0]
+    with ground(timedelta(seconds=asked.heartbeat)) as under:
+        recovered = recovering(under, asked.files, asked.slow_sample, judged=asked.judged)
+        figures = [*recovered, *checking(under), *finding(under, asked.namespace)]
+    caption = (
+        f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after; heartbeat "
+        f"{asked.heartbeat} s; the closed files are empty, which is fsck's best case"
+    )
+    Console(width=None if Console().is_terminal else _WIDTH).print(table(figures, caption))
+    if asked.json:
+        save(figures, asked.json)
+
+
+def _asked() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks.leases", description="Open files, found and recovered.")
+    parser.add_argument("--files", type=int, nargs="+", default=[1000, 10_000], help="how many are recovered")
+    parser.add_argument("--namespace", type=int, default=1_000_000, help="among how many the open ones are")
+    parser.add_argument("--slow-sample", type=int, default=20, help="how many the slow way gets; it is extrapolated")
+    parser.add_argument("--heartbeat", type=int, default=3, help="the DataNode's, in seconds; Hadoop's default is 3")
+    parser.add_argument(
+        "--judged", action=BooleanOptionalAction, default=True,
+        help="also find, judge and ask the holder first, a minute after it died",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

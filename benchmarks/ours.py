@@ -1,0 +1,203 @@
+"""One process that does one thing by this package, for others to measure: python -m benchmarks.ours VERB < QUESTION.
+
+It imports what the verb needs and nothing more. Its last line is JSON: what it found, how long the work took without
+the process's own start, and the most memory that it held.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_kstream.model.cluster import Cluster
+    from airflow_kstream.supervise.lease_access import LeaseAccess
+    from airflow_kstream.supervise.recover import RecoveryRun, Watcher
+
+Question = dict[str, Any]
+_WARM = 20
+
+
+def list_open(question: Question) -> dict[str, Any]:
+    """The NameNode's list of open files: the first time, and once the connection is there."""
+    from airflow_kstream.clients.namenode import namenode_rpc
+
+    with _cluster(question) as cluster, closing(namenode_rpc(cluster, cluster.watcher)) as namenode:
+        begun = time.perf_counter()
+        found = sum(1 for _ in namenode.open_files(question["folder"]))
+        cold = time.perf_counter() - begun
+        begun = time.perf_counter()
+        for _ in range(_WARM):
+            list(namenode.open_files(question["folder"]))
+        return {"found": found, "seconds": cold, "warm": (time.perf_counter() - begun) / _WARM}
+
+
+def look(question: Question) -> dict[str, Any]:
+    """All that one look does: listed, measured, remembered, judged."""
+    from airflow_kstream.model.lease import LeaseRules, Search
+    from airflow_kstream.supervise.survey import Surveyor
+
+    with _access(question) as access:
+        begun = time.perf_counter()
+        survey = Surveyor(access, Search(question["folder"]), LeaseRules(), _tell).look()
+        return {"found": len(survey.findings), "route": survey.route, "seconds": time.perf_counter() - begun}
+
+
+def walk(question: Question) -> dict[str, Any]:
+    """The fsck route, a row at a time; `grown` is what it made this process grow by at most, in MB."""
+    from airflow_kstream.clients.fsck import open_files_by_fsck
+
+    def count(folder: str) -> int:
+        return sum(1 for _ in open_files_by_fsck(cluster.namenodes, cluster.watcher, cluster.tls, folder))
+
+    with _cluster(question) as cluster:
+        # Logged in and warm: what it needs from now on is for the tree alone.
+        count(question["small"])
+        before, begun = _peak(), time.perf_counter()
+        found = count(question["folder"])
+        return {"found": found, "seconds": time.perf_counter() - begun, "grown": _peak() - before}
+
+
+def recover(question: Question) -> dict[str, Any]:
+    """Everything that is open below the folder, whoever holds it: listed, looked at, recorded, recovered."""
+    from airflow_kstream.model.open_file import FileState
+    from airflow_kstream.model.recovery import Target
+
+    with _access(question) as access:
+        begun = time.perf_counter()
+        assert access.rpc
+        listed = list(access.rpc.open_files(question["folder"]))
+        states = access.rpc.states([file.path for file in listed])
+        targets = [
+            Target(file.path, state.fingerprint, file.holder, "its writer was killed for a benchmark")
+            for file, state in zip(listed, states, strict=True)
+            if isinstance(state, FileState)
+        ]
+        found = time.perf_counter() - begun
+        run = _recovered(access, targets, question)
+        return _told(run) | {"found": found, "seconds": time.perf_counter() - begun}
+
+
+def _recovered(access: LeaseAccess, targets: list[Any], question: Question) -> RecoveryRun:
+    from airflow_kstream.clients.lease_recovery import NativeKicker
+    from airflow_kstream.policy.recovery_limits import Limits
+    from airflow_kstream.supervise.audit import Audit
+    from airflow_kstream.supervise.recover import Tools, recover
+    from airflow_kstream.supervise.sightings import lease_folder
+
+    folder = lease_folder(access.cluster.state_dir, access.identity)
+    with (
+        closing(Audit.begin(access.base.hdfs, folder, access.identity)) as audit,
+        closing(NativeKicker(access.cluster, access.identity)) as kicker,
+    ):
+        assert access.rpc
+        tools = Tools(access.rpc, kicker, access.jmx.gate, audit)
+        return recover(targets, tools, Limits.none() if question["bold"] else Limits(), _watcher())
+
+
+def rescue(question: Question) -> dict[str, Any]:
+    """What the operator and the command do: looked at twice, judged, holders asked, recovered."""
+    from datetime import timedelta
+
+    from airflow_kstream.model.lease import LeaseRules, Search
+    from airflow_kstream.policy.recovery_limits import Limits
+    from airflow_kstream.supervise.rescue import RescueOrder, rescue
+
+    # Files that are younger than ten minutes count too, and the failover that made this NameNode the active one not.
+    rules = LeaseRules(min_age=timedelta(0), blackout=timedelta(0))
+    order = RescueOrder(Search(question["folder"]), rules, limits=Limits.none() if question["bold"] else Limits())
+    with _access(question) as access:
+        begun = time.perf_counter()
+        done = rescue(access, order, _watcher())
+        assert done.run, "nothing was recovered"
+        return _told(done.run) | {"seconds": time.perf_counter() - begun, "settle": rules.settle.total_seconds()}
+
+
+def check(question: Question) -> dict[str, Any]:
+    """What a scheduled check costs the worker beyond what every task costs it: the sensor's poke, and its imports."""
+    os.environ["AIRFLOW_CONN_STAND"] = json.dumps({"conn_type": "kstream", "extra": question["connection"]})
+    _airflow()
+    logging.disable()
+    imported, begun = time.process_time(), time.perf_counter()
+    from airflow_kstream.sensors.leases import HdfsOpenFileSensor
+
+    sensor = HdfsOpenFileSensor(task_id="check", cluster_conn_id="stand", path=question["folder"], until="none")
+    ready = time.process_time()
+    context: Any = {}
+    done = sensor.poke(context)
+    assert done.is_done
+    assert isinstance(done.xcom_value, dict)
+    cpu = time.process_time()
+    return {
+        "found": done.xcom_value["open"],
+        "seconds": time.perf_counter() - begun,
+        "imports": ready - imported,
+        "cpu": cpu - imported,
+        "airflow": imported,
+        "children": sum(os.times()[2:4]),
+    }
+
+
+def _airflow() -> None:
+    """What a worker has imported before it reads anything of this package."""
+    from airflow.sdk import BaseHook, BaseSensorOperator, PokeReturnValue  # noqa: F401  they are imported lazily
+
+
+@contextmanager
+def _cluster(question: Question) -> Iterator[Cluster]:
+    from airflow_kstream.supervise.connect import cluster_of, connection_fields
+
+    with cluster_of("stand", connection_fields("stand", question["connection"])) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _access(question: Question) -> Iterator[LeaseAccess]:
+    from airflow_kstream.supervise.lease_access import open_lease_access
+
+    with _cluster(question) as cluster, open_lease_access(cluster, cluster.watcher) as access:
+        yield access
+
+
+def _told(run: RecoveryRun) -> dict[str, Any]:
+    from collections import Counter
+
+    outcomes = Counter(recovery.outcome.value for recovery in run.recoveries)
+    return {"outcomes": dict(outcomes), "stopped": run.stopped}
+
+
+def _watcher() -> Watcher:
+    from airflow_kstream.supervise.recover import Watcher
+
+    return Watcher(tell=_tell)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _peak() -> float:
+    """In MB. What getrusage tells of a child counts its parent's memory at the fork."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
+
+
+_VERBS: dict[str, Callable[[Question], dict[str, Any]]] = {
+    "list": list_open,
+    "look": look,
+    "walk": walk,
+    "recover": recover,
+    "rescue": rescue,
+    "check": check,
+}
+
+if __name__ == "__main__":
+    answer = _VERBS[sys.argv[1]](json.load(sys.stdin))
+    print(json.dumps({**answer, "peak": _peak()}))

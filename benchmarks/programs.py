@@ -1,0 +1,97 @@
+"""Programs that are measured from their start to their end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from airflow_kstream.stand import Stand, record
+from airflow_kstream.stand.java import hadoop
+from airflow_kstream.stand.tools import java_home
+from tests.stand.streams import fields
+
+Said = dict[str, Any]
+# Where `python -m benchmarks.…` finds them.
+_ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds on the clock, and of CPU with all children."""
+
+    wall: float
+    cpu: float
+
+
+@dataclass(frozen=True)
+class Ran:
+    cost: Cost
+    said: str
+
+    def json(self) -> Said:
+        """Its last line: Airflow logs to standard output."""
+        found: Said = json.loads(self.said.splitlines()[-1])
+        return found
+
+
+@dataclass(frozen=True)
+class Program:
+    command: list[str]
+    environment: dict[str, str]
+    question: str = ""
+
+    def run(self) -> Ran:
+        """Raise RuntimeError with what it said when it fails."""
+        with TemporaryFile() as errors:
+            begun = time.perf_counter()
+            process = subprocess.Popen(
+                self.command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                text=True, cwd=_ROOT,
+            )  # fmt: skip
+            said = _asked(process, self.question)
+            # Of this one child alone, as no other way tells it.
+            _, status, usage = os.wait4(process.pid, 0)
+            wall = time.perf_counter() - begun
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                errors.seek(0)
+                why = errors.read().decode(errors="replace")[-2000:]
+                raise RuntimeError(f"{self.command} ended with {process.returncode}: {why}")
+        return Ran(Cost(wall, usage.ru_utime + usage.ru_stime), said)
+
+
+def _asked(process: subprocess.Popen[str], question: str) -> str:
+    assert process.stdin
+    assert process.stdout
+    with process.stdin, process.stdout:
+        process.stdin.write(question)
+        process.stdin.close()
+        return process.stdout.read()
+
+
+def hadoop_program(stand: Stand, main_class: str, *arguments: str) -> Program:
+    """A tool of Hadoop as its superuser, with a ticket and with the quick start that the stand gives its JVMs."""
+    java = hadoop(record.read_site(stand.root), stand.conf_dir, "benchmark")
+    return Program([*java, main_class, *arguments], stand.client_env("hdfs"))
+
+
+def ours(stand: Stand, verb: str, who: str = "hdfs", **question: Any) -> Program:
+    """A process of its own that does one thing by this package: see `benchmarks/ours.py`."""
+    given = fields(stand, who)
+    connection = {name: getattr(given, name) for name in ("principal", "state_dir", "keytab_path", "hadoop_conf_dir")}
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(stand.root),
+        "AIRFLOW_HOME": str(stand.root / "airflow"),
+        "JAVA_HOME": str(java_home()),
+        "KRB5_CONFIG": str(stand.krb5_conf),
+    }
+    command = [sys.executable, "-m", "benchmarks.ours", verb]
+    return Program(command, environment, json.dumps({"connection": connection, **question}))

@@ -1,0 +1,123 @@
+"""Files of killed writers are recovered, by this package and by Hadoop's own tool in a loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import mean
+
+from benchmarks.ground import HOME, Ground
+from benchmarks.programs import Said, hadoop_program, ours
+from benchmarks.report import Figure
+from tests.stand.writers import leave_open, pattern
+from tests.stand.writers.hadoop_says import content, open_files
+
+_SIZE = 1000
+_BLOCKS_AT_ONCE = 1000
+_READ_AGAIN = 20
+_DEBUG = "org.apache.hadoop.hdfs.tools.DebugAdmin"
+# From a kill on, until the NameNode counts its holder as dead (LEASE_SOFTLIMIT_PERIOD), and a margin.
+_SOFT_LIMIT = 65.0
+
+
+def recovering(ground: Ground, counts: Sequence[int], sample: int, *, judged: bool) -> Iterator[Figure]:
+    """For each count, files with some bytes flushed by writers that were killed then.
+
+    With `judged` the first count a third time, by all that the operator and the command do.
+    """
+    first = _left(ground, "judged", counts[0]) if judged else ""
+    killed = time.monotonic()
+    costs = _by_hand(ground, sample)
+    for count in counts:
+        yield Figure(
+            task=f"recover {count:,} files of a killed writer",
+            means="loop of hdfs debug recoverLease -retries 3",
+            seconds=mean(costs) * count,
+            files=count,
+            extrapolated=sample,
+        )
+        for name, bold in (("default limits", False), ("no limits", True)):
+            yield _in_the_middle([_left_and_recovered(ground, count, name, bold) for _ in range(_rounds(count))])
+        if judged and count == counts[0]:
+            rest = max(0.0, killed + _SOFT_LIMIT - time.monotonic())
+            ground.doing("waiting until the NameNode takes the first writer for dead", partial(time.sleep, rest))
+            yield _by_us(ground, first, count, "no limits, the holder asked first", "rescue", bold=True)
+
+
+def _rounds(count: int) -> int:
+    """Where in the heartbeat it begins is luck, and much of what a small one takes."""
+    return 3 if count <= _BLOCKS_AT_ONCE else 1
+
+
+def _left_and_recovered(ground: Ground, count: int, name: str, bold: bool) -> Figure:
+    folder = _left(ground, f"{count}-{name.replace(' ', '-')}-{time.time_ns()}", count)
+    return _by_us(ground, folder, count, name, "recover", bold=bold)
+
+
+def _in_the_middle(figures: list[Figure]) -> Figure:
+    """The median one; the others are in its note."""
+    ordered = sorted(figures, key=lambda figure: figure.seconds)
+    middle = ordered[len(ordered) // 2]
+    if len(ordered) == 1:
+        return middle
+    spread = f"median of {len(ordered)}, {ordered[0].seconds:.2f} to {ordered[-1].seconds:.2f} s"
+    return replace(middle, note=f"{spread}; {middle.note}")
+
+
+def _by_hand(ground: Ground, sample: int) -> list[float]:
+    folder = _left(ground, "by-hand", sample)
+    paths = [_path(folder, number) for number in range(sample)]
+    program = partial(hadoop_program, ground.stand, _DEBUG, "recoverLease", "-retries", "3", "-path")
+    costs = [program(path).run().cost.wall for path in ground.each("hdfs debug recoverLease", paths)]
+    _verify(ground, folder, sample)
+    return costs
+
+
+def _by_us(ground: Ground, folder: str, count: int, name: str, verb: str, *, bold: bool) -> Figure:
+    program = ours(ground.stand, verb, folder=folder, bold=bold)
+    ran = ground.doing(f"recovering {count:,} files: {name}", program.run)
+    said = ran.json()
+    if said["outcomes"] != {"closed": count}:
+        raise RuntimeError(f"of {count} files below {folder} came {said}")
+    _verify(ground, folder, count)
+    return Figure(
+        task=f"recover {count:,} files of a killed writer",
+        means=f"this package, {name}",
+        seconds=ran.cost.wall,
+        files=count,
+        cpu=ran.cost.cpu,
+        peak=said["peak"],
+        note=_note(said),
+    )
+
+
+def _note(said: Said) -> str:
+    if "settle" in said:
+        return f"looked at twice and judged; {said['settle']:.0f} s between the looks are in it"
+    return f"{said['seconds']:.1f} s without the process's start"
+
+
+def _left(ground: Ground, name: str, count: int) -> str:
+    """The folder with so many files, their writers killed."""
+    folder = f"{HOME}/{name}"
+    parts = range(0, count, _BLOCKS_AT_ONCE)
+    for begin in ground.each(f"leaving {count:,} files open", parts):
+        numbers = range(begin, min(begin + _BLOCKS_AT_ONCE, count))
+        leave_open(ground.stand, [_path(folder, number) for number in numbers], _SIZE)
+    return folder
+
+
+def _path(folder: str, number: int) -> str:
+    return f"{folder}/part-{number:05}.in-progress"
+
+
+def _verify(ground: Ground, folder: str, count: int) -> None:
+    """By Hadoop's own word: none is open, and of some every flushed byte is there."""
+    still = ground.doing("looking whether all are closed", lambda: open_files(ground.stand, folder))
+    if still:
+        raise RuntimeError(f"{len(still)} of {count} files below {folder} are still open")
+    for number in range(0, count, max(1, count // _READ_AGAIN)):
+        if content(ground.stand, _path(folder, number)) != pattern(_SIZE):
+            raise RuntimeError(f"bytes of {_path(folder, number)} are lost")
