@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from statistics import mean
 
@@ -39,7 +40,9 @@ def recovering(ground: Ground, counts: Sequence[int], sample: int, *, judged: bo
             extrapolated=sample,
         )
         for name, bold in (("default limits", False), ("no limits", True)):
-            yield _in_the_middle([_left_and_recovered(ground, count, name, bold) for _ in range(_rounds(count))])
+            rounds = _rounds(count)
+            waits = [ground.stand.plan.heartbeat * number / rounds for number in range(rounds)]
+            yield _in_the_middle([_left_and_recovered(ground, count, name, bold, wait) for wait in waits])
         if judged and count == counts[0]:
             rest = max(0.0, killed + _SOFT_LIMIT - time.monotonic())
             ground.doing("waiting until the NameNode takes the first writer for dead", partial(time.sleep, rest))
@@ -47,12 +50,16 @@ def recovering(ground: Ground, counts: Sequence[int], sample: int, *, judged: bo
 
 
 def _rounds(count: int) -> int:
-    """Where in the heartbeat it begins is luck, and much of what a small one takes."""
+    """A recovery begins with the DataNode's next heartbeat: how long that takes is much of what a small one takes.
+
+    A round ends just after a heartbeat. Without waiting before the next all would begin at the same moment of it.
+    """
     return 3 if count <= _BLOCKS_AT_ONCE else 1
 
 
-def _left_and_recovered(ground: Ground, count: int, name: str, bold: bool) -> Figure:
+def _left_and_recovered(ground: Ground, count: int, name: str, bold: bool, wait: timedelta) -> Figure:
     folder = _left(ground, f"{count}-{name.replace(' ', '-')}-{time.time_ns()}", count)
+    time.sleep(wait.total_seconds())
     return _by_us(ground, folder, count, name, "recover", bold=bold)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from hdfs.client import _Request
 
 from airflow_kstream.clients.hdfs import Hdfs, WebHdfs, plain_path
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import HolderLife
 from airflow_kstream.model.open_file import Block, FileState
@@ -56,9 +56,13 @@ class _WebHdfs(WebHdfs):
     def ask_for_more_than_there_is(self, path: str) -> None:
         self._truncate(path, newlength=_LONGER_THAN_ANY_FILE)
 
-    def readable_length(self, path: str) -> int:
-        """The length that a DataNode announces to a reader; nothing is read."""
-        with closing(self._open(path, offset=0, stream=True)) as answer:
+    def readable_length(self, path: str, token: str) -> int:
+        """The length that a DataNode announces to a reader; nothing is read.
+
+        Without a token the NameNode would make one for each redirect and keep it for a week
+        (NamenodeWebHdfsMethods.redirectURI).
+        """
+        with closing(self._open(path, offset=0, stream=True, delegation=token)) as answer:
             return int(answer.headers["Content-Length"])
 
 
@@ -76,9 +80,22 @@ class LeaseHdfs(Hdfs):
         located = self._ask(f"locate the blocks of {path}", lambda: self._client.located_blocks(plain_path(path)))
         return _state(path, status, located)
 
-    def visible_length(self, path: str) -> int:
-        """What a reader would get now, in bytes, the flushed part of the last block included."""
-        return int(self._ask(f"open {path}", lambda: self._client.readable_length(plain_path(path))))
+    def visible_length(self, path: str, token: str) -> int:
+        """What a reader would get now, in bytes, the flushed part of the last block included.
+
+        `token` is the URL form of a delegation token of this identity, for the DataNode that is read from.
+        """
+        return int(self._ask(f"open {path}", lambda: self._client.readable_length(plain_path(path), token)))
+
+    @contextmanager
+    def token(self) -> Iterator[str]:
+        """A delegation token in its URL form, of no use to anybody afterwards."""
+        token = self.new_token(renewer=self._identity.do_as or self._identity.principal)
+        try:
+            yield token
+        finally:
+            with suppress(Unavailable):
+                self.cancel_token(token)
 
     def ask_holder(self, path: str) -> HolderAnswer:
         """Whether the holder of this open file's lease lives.
@@ -108,7 +125,11 @@ class LeaseHdfsPool:
         return self._each(LeaseHdfs.state, paths)
 
     def visible_lengths(self, paths: Sequence[str]) -> list[int | KstreamError]:
-        return self._each(LeaseHdfs.visible_length, paths)
+        """With one token for all of them; raises what asking for it raises."""
+        if not paths:
+            return []
+        with self._clients[0].token() as token:
+            return self._each(lambda client, path: client.visible_length(path, token), paths)
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         return [said if isinstance(said, KstreamError) else not said.is_open for said in self.states(paths)]

@@ -19,18 +19,18 @@ __all__ = ["Limits", "RecoveryPlan"]
 
 # Between two walks over all that is in flight; nothing here has to be known earlier.
 _WALK_EVERY = timedelta(seconds=0.25)
-_LOOK_AT_ONCE = 1000
 # The DataNodes close in the order in which they were asked: the next are polled once most of the first are closed.
 _POLL_AT_ONCE = 500
 _POLL_AGAIN_AFTER = timedelta(seconds=0.5)
 
 
 class RecoveryPlan:
-    """Decides the order of things for the cases, `batch` requests for recovery at once. It carries nothing out."""
+    """Decides the order of things for the cases. It carries nothing out."""
 
-    def __init__(self, cases: RecoveryCases, batch: int) -> None:
+    def __init__(self, cases: RecoveryCases, *, kick_at_once: int, look_at_once: int) -> None:
         self._cases = cases
-        self._batch = batch
+        self._kick_at_once = kick_at_once
+        self._look_at_once = look_at_once
         self._polls: deque[Case] = deque()
         self._polled_at, self._polled = -_POLL_AGAIN_AFTER, 0
         self._next_walk = timedelta(0)
@@ -76,10 +76,12 @@ class RecoveryPlan:
     def _kick(self, now: timedelta) -> Order | None:
         if self._cases.brake.holds:
             return None
-        picked = [case for case in self._cases.asked.values() if case.due <= now and case.fresh(now)][: self._batch]
+        picked = [case for case in self._cases.asked.values() if case.due <= now and case.fresh(now)][
+            : self._kick_at_once
+        ]
         left = []
         for case in self._cases.ready:
-            if case.place and len(picked) < self._batch and case.fresh(now) and self._may_go(case):
+            if case.place and len(picked) < self._kick_at_once and case.fresh(now) and self._may_go(case):
                 case.place.take()
                 picked.append(case)
             elif case.stage is Stage.QUEUED:
@@ -92,8 +94,8 @@ class RecoveryPlan:
             return None
         again = [case for case in self._cases.asked.values() if case.due <= now]
         again += [case for case in self._cases.ready if case.due <= now and self._may_go(case)]
-        again = [case for case in again if not case.fresh(now)][:_LOOK_AT_ONCE]
-        room = min(_LOOK_AT_ONCE - max(len(again), len(self._cases.ready)), self._cases.windows.together.room)
+        again = [case for case in again if not case.fresh(now)][: self._look_at_once]
+        room = min(self._look_at_once - max(len(again), len(self._cases.ready)), self._cases.windows.together.room)
         found = [*again, *self._from_queue(now, room)]
         return Look(_paths(found)) if found else None
 
@@ -108,7 +110,7 @@ class RecoveryPlan:
         return case.stage is Stage.QUEUED and case.place is not None and case.place.has_room
 
     def _review(self, now: timedelta) -> Order | None:
-        due = [case for case in self._cases.reviews if case.due <= now][:_LOOK_AT_ONCE]
+        due = [case for case in self._cases.reviews if case.due <= now][: self._look_at_once]
         chosen = set(due)
         self._cases.reviews = deque(case for case in self._cases.reviews if case not in chosen)
         return Review(_paths(due)) if due else None

@@ -50,13 +50,17 @@ class Clock:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a recovery works with. `valid_length` is asked for each file that was closed: make it cheap."""
+    """What a recovery works with. `valid_length` is asked for each file that was closed: make it cheap.
+
+    `look_at_once`: of how many files `states` is asked at most, where each of them takes long.
+    """
 
     states: FileStates
     kicker: Kicker
     gate: Callable[[], Gate]
     audit: Audit
     valid_length: Callable[[str], int | None] = lambda path: None
+    look_at_once: int = 1000
     clock: Clock = field(default_factory=Clock)
 
 
@@ -99,7 +103,7 @@ class _Execution:
         self._watcher = watcher
         self._began = tools.clock.passed()
         self._cases = RecoveryCases(targets, limits, tools.clock.now())
-        self._plan = RecoveryPlan(self._cases, tools.kicker.batch)
+        self._plan = RecoveryPlan(self._cases, kick_at_once=tools.kicker.batch, look_at_once=tools.look_at_once)
         self._unrecorded = _first_of_each_path(targets)
         self._paths = tuple(self._unrecorded)
         self._recoveries: dict[str, Recovery] = {}

@@ -27,6 +27,10 @@ from airflow_kstream.supervise.recover import RecoveryRun, Tools, Watcher, recov
 from airflow_kstream.supervise.sightings import lease_folder
 from airflow_kstream.supervise.survey import Finding, Survey, Surveyor, circumstances
 from airflow_kstream.supervise.valid_length import ValidLengths
+from airflow_kstream.supervise.visible_length import VisibleLengths
+
+# A look at a file is no older, when it is asked for, than it takes to measure so many.
+_MEASURED_AT_ONCE = 100
 
 
 class Means(StrEnum):
@@ -149,11 +153,12 @@ def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
         intents = _intents(access, order, informed)
         wanted = [intent for intent in intents if intent.permission.granted]
         tools = Tools(
-            states=_MeasuredStates(access, _living(wanted)),
+            states=MeasuredStates(access, _living(wanted)),
             kicker=kicker,
             gate=access.jmx.gate,
             audit=audit,
             valid_length=ValidLengths(access.base.hdfs).of,
+            look_at_once=_MEASURED_AT_ONCE,
         )
         broken_off = watcher.stop.is_set()
         run = recover([_target(intent) for intent in wanted], tools, order.limits, watcher)
@@ -219,35 +224,36 @@ class _Consenting:
         return Consent(rule is not None, finished, approved_by)
 
 
-class _MeasuredStates:
-    """States for the recovery. Those of a living holder's files with the length that a reader gets.
+class MeasuredStates:
+    """States for the recovery, with the length that a reader gets: since the verdict a file may have grown without
+    the NameNode's knowing, be it that a holder who was frozen for longer than his lease goes on.
 
-    Between verdict and recovery such a file may have grown without the NameNode's knowing.
+    Where no DataNode tells, a living holder's file can't be recovered; a dead one's can, whose DataNodes may be why.
     """
 
     def __init__(self, access: LeaseAccess, living: frozenset[str]) -> None:
         self._access = access
         self._living = living
+        self._visible = VisibleLengths(access.pool)
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
         states = self._access.states.states(paths)
-        asked = [number for number, path in enumerate(paths) if path in self._living]
-        lengths = self._access.pool.visible_lengths([paths[number] for number in asked])
-        for number, length in zip(asked, lengths, strict=True):
-            states[number] = _measured(states[number], length)
-        return states
+        lengths = self._visible.of(states)
+        return [
+            self._with_length(state, lengths.get(path)) if isinstance(state, FileState) else state
+            for path, state in zip(paths, states, strict=True)
+        ]
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         return self._access.states.closed(paths)
 
-
-def _measured(state: FileState | KstreamError, length: int | KstreamError) -> FileState | KstreamError:
-    if not isinstance(state, FileState) or state.measured:
+    def _with_length(self, state: FileState, length: int | None) -> FileState | KstreamError:
+        if length is not None:
+            return replace(state, visible_length=length)
+        if state.is_open and not state.measured and state.path in self._living:
+            # Without it nobody can say that the file did not grow.
+            return Unavailable("its DataNodes don't tell how long it is for a reader", tried=f"measure {state.path}")
         return state
-    if isinstance(length, int):
-        return replace(state, visible_length=length)
-    # Whatever it was that kept its length from us: without it nobody can say that the file did not grow.
-    return Unavailable(f"how long it is for a reader is not known: {length.message}", tried=length.tried)
 
 
 def _living(intents: Iterable[Intent]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from airflow_kstream.policy.leases import judge, matches
 from airflow_kstream.supervise.attribution import Attributions
 from airflow_kstream.supervise.lease_access import LeaseAccess
 from airflow_kstream.supervise.sightings import Sightings, lease_folder
+from airflow_kstream.supervise.visible_length import VisibleLengths
 
 # Between asking for the states of this many rows and of the next, memory stays flat however many are open.
 _BATCH = 1000
@@ -160,8 +161,9 @@ class Surveyor:
     def _states(self, rows: Iterable[OpenFile]) -> tuple[list[tuple[OpenFile, FileState]], dict[str, str]]:
         known: list[tuple[OpenFile, FileState]] = []
         unreadable: dict[str, str] = {}
+        visible = VisibleLengths(self._access.pool)
         for batch in _batches(rows):
-            for row, state in zip(batch, self._measured(batch), strict=True):
+            for row, state in zip(batch, self._measured(batch, visible), strict=True):
                 if isinstance(state, NotFound):
                     continue
                 if isinstance(state, KstreamError):
@@ -170,29 +172,14 @@ class Surveyor:
                     known.append((replace(row, file_id=state.file_id), state))
         return known, unreadable
 
-    def _measured(self, rows: list[OpenFile]) -> list[FileState | KstreamError]:
+    def _measured(self, rows: list[OpenFile], visible: VisibleLengths) -> list[FileState | KstreamError]:
         """With the length that a reader gets, where a writer could be filling a block behind the NameNode's back."""
         states = self._access.states.states([row.path for row in rows])
-        hidden = [state for state in states if isinstance(state, FileState) and state.is_open and not state.measured]
-        lengths = self._lengths(hidden)
+        lengths = visible.of(states)
         return [
             replace(state, visible_length=lengths.get(state.path)) if isinstance(state, FileState) else state
             for state in states
         ]
-
-    def _lengths(self, states: list[FileState]) -> dict[str, int]:
-        """By path, of those that a DataNode told. First one file of each set of DataNodes: a set that is silent, and
-        lets every question wait for its timeout, is asked once and not for all its files.
-        """
-        firsts = {state.block.hosts: state for state in states if state.block}
-        told = self._asked_lengths(list(firsts.values()))
-        answering = {hosts for hosts, state in firsts.items() if state.path in told}
-        rest = [state for state in states if state.path not in told and state.block and state.block.hosts in answering]
-        return told | self._asked_lengths(rest)
-
-    def _asked_lengths(self, states: list[FileState]) -> dict[str, int]:
-        lengths = self._access.pool.visible_lengths([state.path for state in states])
-        return {state.path: length for state, length in zip(states, lengths, strict=True) if isinstance(length, int)}
 
     def _meant(self, watched: Watched, now: datetime) -> bool:
         owner, min_age = self._search.owner, self._search.min_age

@@ -45,7 +45,8 @@ def test_an_open_file_s_state_and_what_a_reader_gets_of_it(hdfs: LeaseHdfs, livi
     assert state.block is not None
     assert state.block.hosts == ("localhost",)
     assert hdfs.now() - (state.block.newest_report or datetime.min.replace(tzinfo=UTC)) < timedelta(seconds=30)
-    assert hdfs.visible_length(path) == 75_000
+    with hdfs.token() as token:
+        assert hdfs.visible_length(path, token) == 75_000
 
 
 def test_an_empty_open_file_has_no_block_and_hides_nothing(hdfs: LeaseHdfs, living: Writer) -> None:
@@ -105,7 +106,8 @@ def test_a_name_may_hold_anything(hdfs: LeaseHdfs, living: Writer, name: str) ->
     path = f"{FOLDER}/{name}"
     living.leave(path, 321)
     assert hdfs.state(path).is_open
-    assert hdfs.visible_length(path) == 321
+    with hdfs.token() as token:
+        assert hdfs.visible_length(path, token) == 321
     assert hdfs.ask_holder(path).holder == living.holder
 
 
@@ -120,6 +122,22 @@ def test_many_files_are_asked_for_at_once_and_answered_in_order(stand: Stand, hd
     assert isinstance(lengths[10], NotFound)
     assert [state.path for state in states if isinstance(state, FileState)] == names
     assert [length for length in lengths if isinstance(length, int)] == list(range(100, 120))
+
+
+def test_measuring_many_files_makes_the_namenode_one_token_and_not_one_for_each(stand: Stand, living: Writer) -> None:
+    names = [f"{FOLDER}/one-token-{number}" for number in range(10)]
+    for path in names:
+        living.leave(path, 100)
+    before = _audited(stand, "getDelegationToken"), _audited(stand, "cancelDelegationToken")
+    with cluster(stand) as found, closing(LeaseHdfsPool(found.namenodes, found.watcher, found.tls)) as pool:
+        assert pool.visible_lengths(names) == [100] * 10
+    after = _audited(stand, "getDelegationToken"), _audited(stand, "cancelDelegationToken")
+    assert (after[0] - before[0], after[1] - before[1]) == (1, 1)
+
+
+def _audited(stand: Stand, command: str) -> int:
+    logs = stand.event_logs()
+    return sum(logs[f"{name}-audit"].read_text().count(f"cmd={command}\t") for name in ("nn1", "nn2"))
 
 
 def test_a_paused_datanode_leaves_the_length_unknown_and_not_zero(stand: Stand, living: Writer) -> None:

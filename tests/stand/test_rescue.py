@@ -21,7 +21,7 @@ from airflow_kstream.supervise.lease_access import LeaseAccess, open_lease_acces
 from airflow_kstream.supervise.recover import Watcher
 from airflow_kstream.supervise.rescue import AllowedPath, Consents, Rescue, RescueOrder, rescue
 from airflow_kstream.supervise.sightings import lease_folder
-from airflow_kstream.supervise.survey import Finding, Surveyor
+from airflow_kstream.supervise.survey import Finding, Survey, Surveyor
 from tests.stand.streams import await_that, cluster
 from tests.stand.writers import (
     Bucket,
@@ -208,6 +208,28 @@ def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
         monkeypatch.setattr(Holders, "ask", ask_and_write)
         assert outcomes(rescued(superuser, below(folder, consents=consents))) == {path: Outcome.CHANGED}
         woken.close(path)
+    assert content(stand, path) == pattern(200)
+
+
+def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
+    stand: Stand, superuser: LeaseAccess, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict is put into the NameNode's mouth: who is frozen for longer than his lease has lost his DataNode too,
+    by the same 60 s, unless dfs.client.socket-timeout is longer than Hadoop's default.
+    """
+    path = f"{folder}/frozen"
+    with writer(stand) as frozen:
+        frozen.leave(path, 100)
+        unchanged_for_long(superuser, folder)
+
+        def dead_and_back(holders: Holders, survey: Survey) -> tuple[Finding, ...]:
+            frozen.write(path, 100)
+            frozen.hflush(path)
+            return tuple(replace(finding, life=HolderLife.DEAD) for finding in survey.findings)
+
+        monkeypatch.setattr(Holders, "ask", dead_and_back)
+        assert outcomes(rescued(superuser, below(folder))) == {path: Outcome.CHANGED}
+        frozen.close(path)
     assert content(stand, path) == pattern(200)
 
 

@@ -1,0 +1,41 @@
+"""What readers get of open files: their DataNodes are asked, for the NameNode does not know what was flushed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_kstream.clients.leases import LeaseHdfsPool
+from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.open_file import FileState
+
+_Hosts = tuple[str, ...]
+
+
+class VisibleLengths:
+    """Lengths in bytes, by path, of the open files whose DataNodes tell.
+
+    First one file of each set of DataNodes is asked for. A set that is silent, and lets every question wait for its
+    timeout, is asked once in the life of this object and not for each of its files.
+    """
+
+    def __init__(self, pool: LeaseHdfsPool) -> None:
+        self._pool = pool
+        self._silent: set[_Hosts] = set()
+
+    def of(self, states: Sequence[FileState | KstreamError]) -> dict[str, int]:
+        hidden = {
+            state.path: state.block.hosts
+            for state in states
+            if isinstance(state, FileState) and state.is_open and state.block and not state.measured
+        }
+        firsts = {hosts: path for path, hosts in self._speaking(hidden).items()}
+        told = self._ask(list(firsts.values()), hidden)
+        return told | self._ask([path for path in self._speaking(hidden) if path not in firsts.values()], hidden)
+
+    def _speaking(self, hidden: dict[str, _Hosts]) -> dict[str, _Hosts]:
+        return {path: hosts for path, hosts in hidden.items() if hosts not in self._silent}
+
+    def _ask(self, paths: list[str], hosts: dict[str, _Hosts]) -> dict[str, int]:
+        answers = dict(zip(paths, self._pool.visible_lengths(paths), strict=True))
+        self._silent |= {hosts[path] for path, said in answers.items() if isinstance(said, Unavailable)}
+        return {path: said for path, said in answers.items() if isinstance(said, int)}
