@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,9 +28,6 @@ ClusterOption = Annotated[
 @contextmanager
 def opened(cluster: str) -> Iterator[Cluster]:
     with cluster_of(cluster, _fields(cluster)) as found:
-        if found.krb5_conf:
-            # libkrb5 in this process knows its realms by the environment only.
-            os.environ.setdefault("KRB5_CONFIG", found.krb5_conf)
         yield found
 
 

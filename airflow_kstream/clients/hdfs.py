@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -178,10 +179,8 @@ class Hdfs:
         try:
             yield
         except HdfsError as error:
-            # Without a Java exception it is the web server's own refusal, or a proxy's page.
-            refused = not error.exception and "Authentication required" in str(error)
-            kind = Denied if refused else _ERRORS.get(error.exception or "", Unavailable)
-            message = f"{error.exception}: {_in_one_line(error)}" if error.exception else str(error)[:200]
+            kind = _ERRORS.get(error.exception, Unavailable) if error.exception else _of_a_page(error)
+            message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
 
 
@@ -220,6 +219,21 @@ class _ServerClock:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)
+
+
+def _of_a_page(error: HdfsError) -> type[KstreamError]:
+    """Without a Java exception it is the web server's own refusal, or a proxy's page."""
+    said = str(error)
+    return Denied if any(words in said for words in _REFUSALS) else Unavailable
+
+
+_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
+
+
+def _title(error: HdfsError) -> str:
+    page = error.message.decode(errors="replace") if isinstance(error.message, bytes) else str(error)
+    found = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
+    return " ".join((found[1] if found else page).split())[:200]
 
 
 def _in_one_line(error: HdfsError) -> str:

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from airflow_kstream.clients import tickets
 from airflow_kstream.clients.private import private_folder
+from airflow_kstream.clients.realms import krb5_conf_of_a_child
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import (
     Conflict,
@@ -88,7 +89,7 @@ class DebugKicker:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        krb5_conf = self._cluster.krb5_conf or os.environ.get("KRB5_CONFIG")
+        krb5_conf = krb5_conf_of_a_child(self._cluster.krb5_conf)
         realm = {"KRB5_CONFIG": krb5_conf, "HADOOP_OPTS": f"-Djava.security.krb5.conf={krb5_conf}"} if krb5_conf else {}
         return {
             **inherited,

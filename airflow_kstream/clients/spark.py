@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kstream.clients.private import write_private
+from airflow_kstream.clients.realms import krb5_conf_of_a_child
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.submission import Submission
@@ -61,7 +62,7 @@ def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
     """The child's whole environment."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     conf_dir = cluster.hadoop_conf_dir or ""
-    krb5_conf = cluster.krb5_conf or os.environ.get("KRB5_CONFIG")
+    krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
     kerberos = {"KRB5_CONFIG": krb5_conf, "SPARK_SUBMIT_OPTS": _java_options(krb5_conf)} if krb5_conf else {}
     return {
         **inherited,

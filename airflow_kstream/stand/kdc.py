@@ -7,6 +7,7 @@ import secrets
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from airflow_kstream.model.errors import StandError
@@ -17,7 +18,8 @@ from airflow_kstream.stand.tools import tool
 SERVICES = tuple(f"{service}/localhost" for service in ("nn", "dn", "jn", "rm", "nm", "kafka", "HTTP"))
 USERS = ("hdfs", "streamer", "streamer/edge.kstream.test", "gateway", "watcher")
 
-# Canonical names come from DNS by default, which has no place on a loopback cluster.
+# Canonical names come from DNS by default, which has no place on a loopback cluster. That localhost is of no realm lets
+# a client ask the KDC of its own: so two stands can be used by one process.
 _KRB5_CONF = """\
 [libdefaults]
   default_realm = {realm}
@@ -34,7 +36,6 @@ _KRB5_CONF = """\
     kdc = 127.0.0.1:{port}
   }}
 [domain_realm]
-  localhost = {realm}
   .kstream.test = {realm}
 """
 _KDC_CONF = """\
@@ -96,6 +97,27 @@ class Kdc:
         self._administer([f"ktadd -k {successor} {name}"])
         successor.replace(self.keytab(name))
 
+    def change_key(self, name: str, *options: str) -> None:
+        """Another key in the KDC alone: the keytab stays behind, as after a rotation of which nobody was told.
+
+        By the words of kadmin's `cpw`: -keepold, -e aes128-cts-hmac-sha1-96:normal ...
+        """
+        self._administer([f"cpw -randkey {' '.join(options)} {name}"])
+
+    def export(self, name: str) -> None:
+        """The principal's present key into its keytab, alone, and at once for whoever reads it."""
+        successor = self.keytab(name).with_suffix(".next")
+        self._administer([f"ktadd -norandkey -k {successor} {name}"])
+        successor.replace(self.keytab(name))
+
+    def modify(self, name: str, *options: str) -> None:
+        """By the words of kadmin's `modprinc`: -allow_tix, -expire yesterday, -pwexpire never ..."""
+        self._administer([f"modprinc {' '.join(options)} {name}"])
+
+    def rename(self, name: str, successor: str) -> None:
+        """The key stays what it is; the salt of a password stays that of the first name."""
+        self._administer([f"renprinc -force {name} {successor}"])
+
     def keytab(self, name: str) -> Path:
         return self.folders.keytabs / f"{name.replace('/', '_')}.keytab"
 
@@ -111,6 +133,13 @@ class Kdc:
         if done.returncode:
             raise StandError(f"kinit as {self.principal(name)}: {done.stderr.strip()}")
         return cache
+
+    def limit_life(self, name: str, life: timedelta, renewable: timedelta | None = None) -> None:
+        """Tickets of the principal live so long from now on; `renewable` is for how long renewals extend them."""
+        options = f'-maxlife "{life.total_seconds():.0f} seconds"'
+        if renewable is not None:
+            options += f' -maxrenewlife "{renewable.total_seconds():.0f} seconds"'
+        self._administer([f"modprinc {options} {name}"])
 
     def _write_configuration(self) -> None:
         values = {

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from airflow_kstream.model.errors import InvalidInput, StandError
@@ -136,12 +137,31 @@ class Stand:
     def keytab(self, name: str) -> Path:
         return self._site.kdc.keytab(name)
 
-    def add_principal(self, name: str) -> None:
-        self._site.kdc.add(name)
+    def add_principal(self, *names: str) -> None:
+        self._site.kdc.add(*names)
 
     def rotate(self, name: str) -> None:
         """Another key for the principal, and a keytab that holds it alone."""
         self._site.kdc.rotate(name)
+
+    def limit_life(self, name: str, life: timedelta, renewable: timedelta | None = None) -> None:
+        """Tickets of the principal live so long from now on, and can be renewed for so long in all."""
+        self._site.kdc.limit_life(name, life, renewable)
+
+    def change_key(self, name: str, *options: str) -> None:
+        """Another key in the KDC, by the words of kadmin's `cpw`; the keytab stays as it is."""
+        self._site.kdc.change_key(name, *options)
+
+    def export_keytab(self, name: str) -> None:
+        """The key that the KDC has now, into the principal's keytab."""
+        self._site.kdc.export(name)
+
+    def modify_principal(self, name: str, *options: str) -> None:
+        """By the words of kadmin's `modprinc`: -allow_tix locks, -expire yesterday, -pwexpire yesterday, ..."""
+        self._site.kdc.modify(name, *options)
+
+    def rename_principal(self, name: str, successor: str) -> None:
+        self._site.kdc.rename(name, successor)
 
     def client_env(self, name: str) -> dict[str, str]:
         """The whole environment for a child process as that principal, with a fresh ticket cache of its own."""

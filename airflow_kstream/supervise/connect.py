@@ -16,6 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.private import private_folder, write_private
+from airflow_kstream.clients.realms import know_realms_of
 from airflow_kstream.model.cluster import Cluster, Tls
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity, split_principal
@@ -74,7 +75,11 @@ def connection_fields(name: str, given: Mapping[str, object]) -> ConnectionField
 
 @contextmanager
 def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
-    """The cluster; a keytab that the connection itself holds lies in a private folder until the end."""
+    """The cluster; a keytab that the connection itself holds lies in a private folder until the end.
+
+    From now on this process knows the cluster's realm, beside those of other clusters.
+    """
+    know_realms_of(fields.krb5_conf)
     with private_folder() as private:
         keytab = fields.keytab_path or (_unpacked(name, fields.keytab, private) if fields.keytab else None)
         conf = HadoopConf(fields.hadoop_conf_dir) if fields.hadoop_conf_dir else None
