@@ -17,6 +17,7 @@ for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN
     os.environ.pop(ambient, None)
 
 from airflow_kstream.stand import Stand, StandPlan  # noqa: E402  after the environment is clean
+from tests.secrets.watch import Watch  # noqa: E402
 
 
 def pytest_report_header() -> list[str]:
@@ -39,3 +40,18 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
         yield up
     finally:
         up.down()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    """Looks on from the first test to the last: what was secret, and who showed it."""
+    looking = Watch(tmp_path_factory.getbasetemp())
+    try:
+        yield looking
+    finally:
+        looking.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is asked of the whole run comes last."""
+    items.sort(key=lambda item: item.path.name == "test_secrets_stay_secret.py")

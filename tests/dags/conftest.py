@@ -19,6 +19,8 @@ from airflow_kstream.demo.ground import DAGS
 from airflow_kstream.demo.keeper import Keeper
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.stand import Stand
+from tests.secrets.answers import write_answers
+from tests.secrets.watch import Watch
 from tests.stand.streams import await_that, fields
 
 CONNECTION = "kstream_stand"
@@ -78,7 +80,7 @@ class LiveAirflow:
 
 
 @pytest.fixture(scope="session")
-def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+def airflow(stand: Stand, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
     root = tmp_path_factory.mktemp("airflow")
     streams = root / "streams" / CONNECTION
     streams.mkdir(parents=True)
@@ -94,5 +96,6 @@ def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         home.wait_until_healthy(keeper)
         extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
         home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
+        watch.at_the_end.append(lambda: write_answers(home.api(), root / "answers"))
         yield LiveAirflow(home, home.api(), streams, listener)
     listener.close()

@@ -1,0 +1,59 @@
+"""What comes and goes while the tests run: keytabs that are rotated, containers' tokens, command lines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from tests.secrets.known import keys_of, passwords_in
+
+_EVERY = 1.0
+_KEYTABS = ("*/keytabs/*.keytab", "*/kdc/*.keytab")
+_CREDENTIALS = (
+    "*/data/containers/nmPrivate/*/*/*.tokens",
+    "*/data/containers/usercache/*/appcache/*/*/container_tokens",
+)
+
+
+class Watch:
+    """Looks once a second below pytest's folder, and at all processes.
+
+    `at_the_end` is what others have to do before the search begins, while what they run still runs.
+    """
+
+    def __init__(self, below: Path) -> None:
+        self.at_the_end: list[Callable[[], None]] = []
+        self.secrets: set[bytes] = set()
+        self.command_lines: set[str] = set()
+        self._below = below
+        self._known: dict[Path, int] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def look(self) -> None:
+        for patterns, read in ((_KEYTABS, keys_of), (_CREDENTIALS, passwords_in)):
+            for path in (path for pattern in patterns for path in self._below.glob(pattern)):
+                if self._is_other(path):
+                    self.secrets |= read(path)
+        self.command_lines |= {" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
+
+    def _is_other(self, path: Path) -> bool:
+        """Whether it was not read yet, as it is now."""
+        try:
+            modified = path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return False
+        before, self._known[path] = self._known.get(path), modified
+        return before != modified
+
+    def _run(self) -> None:
+        while not self._stop.wait(_EVERY):
+            self.look()

@@ -1,0 +1,80 @@
+"""After all other tests: no key and no token's password is anywhere that it does not belong."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.stand import Stand
+from tests.secrets.known import keys_of, token_passwords
+from tests.secrets.search import where_any_is
+from tests.secrets.watch import Watch
+
+# Where keys and tokens live: the KDC's database, the keytabs, HDFS's blocks and journal, YARN's running containers.
+_AT_HOME = ("keytabs", "kdc", "data")
+# Hadoop's servers log the addresses of WebHDFS requests, with the tokens in them, at INFO: datanode.webhdfs those that
+# the NameNode made for a redirect, http.requests.namenode those that were renewed or cancelled. Who reads them can
+# read HDFS anyway; ours are cancelled right after their use.
+_HADOOPS_OWN = ("/logs/datanode.log", "/logs/nn1.log", "/logs/nn2.log")
+# What the tests about such files wrote themselves.
+_OF_TESTS = ("/test_",)
+
+
+@pytest.fixture(scope="module")
+def secrets(stand: Stand, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> frozenset[bytes]:
+    """Of all principals and all tokens of the whole run."""
+    for finish in watch.at_the_end:
+        finish()
+    watch.look()
+    return frozenset(watch.secrets | token_passwords(stand, tmp_path_factory.mktemp("journal")))
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="searching-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as own:
+        yield Path(own)
+
+
+def test_what_is_looked_for_are_the_secrets_that_were_used(stand: Stand, secrets: frozenset[bytes]) -> None:
+    assert keys_of(stand.keytab("streamer")) <= secrets
+    assert len(secrets) > 20
+
+
+@pytest.mark.parametrize("written", [bytes, bytes.hex, base64.b64encode, base64.urlsafe_b64encode])
+def test_the_search_finds_what_was_written(
+    secrets: frozenset[bytes], tmp_path: Path, scratch: Path, written: object
+) -> None:
+    secret = max(secrets, key=len)
+    for shift in range(3):
+        line = written(b"x" * shift + secret + b"and more")  # type: ignore[operator]
+        (tmp_path / f"log-{shift}").write_bytes(b"INFO " + (line.encode() if isinstance(line, str) else line) + b"\n")
+    (tmp_path / "innocent").write_text("INFO nothing\n")
+    assert where_any_is(secrets, [tmp_path], scratch) == [str(tmp_path / f"log-{shift}") for shift in range(3)]
+
+
+def test_no_file_of_the_run_holds_a_secret(
+    secrets: frozenset[bytes], tmp_path_factory: pytest.TempPathFactory, scratch: Path
+) -> None:
+    """Logs of tasks, containers and servers; Airflow's database with XComs, rendered fields and triggers; its API's
+    answers; and what is left in temporary folders.
+    """
+    places = [tmp_path_factory.getbasetemp(), Path(os.environ["AIRFLOW_HOME"]), *_left_in_temporary_folders()]
+    found = where_any_is(secrets, places, scratch, not_below=_AT_HOME)
+    assert not [path for path in found if not path.endswith(_HADOOPS_OWN) and not any(own in path for own in _OF_TESTS)]
+
+
+def test_no_command_line_held_a_secret(secrets: frozenset[bytes], watch: Watch, scratch: Path) -> None:
+    folder = scratch / "commands"
+    folder.mkdir()
+    (folder / "lines").write_text("\n".join(sorted(watch.command_lines)))
+    assert len(watch.command_lines) > 5
+    assert not where_any_is(secrets, [folder], scratch)
+
+
+def _left_in_temporary_folders() -> list[Path]:
+    return sorted(Path(tempfile.gettempdir()).glob("kstream-*"))
