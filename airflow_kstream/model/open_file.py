@@ -89,7 +89,8 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the looks at one open file tell. The times are the NameNode's.
+    """What the looks at one open file tell. The times are the NameNode's. A look takes a while: of the first one that
+    shows a file as it is its end counts, of the last one its beginning.
 
     `steady_since` and `steady_until` bound the time in which it was measured unchanged, `looks` times. A look that
     did not learn what a reader gets measures nothing: a writer can fill a block for hours without the NameNode's
@@ -108,19 +109,20 @@ class Watched:
     def begin(cls, file: OpenFile, state: FileState, now: datetime) -> Watched:
         return cls(file, state, now, now, now, looks=int(state.measured))
 
-    def then(self, file: OpenFile, state: FileState, now: datetime) -> Watched:
-        """The same file at a later look."""
+    def then(self, file: OpenFile, state: FileState, began: datetime, ended: datetime) -> Watched:
+        """The same file at a later look, which lasted from `began` to `ended`."""
         if state.file_id != self.state.file_id or _other(file.holder, self.file.holder):
-            return Watched.begin(file, state, now)
+            return Watched.begin(file, state, ended)
         if not state.fingerprint.same_as(self.state.fingerprint):
-            return Watched(file, state, self.first_seen, now, now, looks=int(state.measured), grew=now)
+            return Watched(file, state, self.first_seen, ended, ended, looks=int(state.measured), grew=ended)
         if not state.measured:
             # What a reader got at an earlier look is kept to compare with; it says nothing of this moment.
             kept = replace(state, visible_length=self.state.visible_length)
             return replace(self, file=file, state=kept)
         if not self.looks:
-            return replace(self, file=file, state=state, steady_since=now, steady_until=now, looks=1)
-        return replace(self, file=file, state=state, steady_until=now, looks=self.looks + 1)
+            return replace(self, file=file, state=state, steady_since=ended, steady_until=ended, looks=1)
+        until = max(self.steady_until, began)
+        return replace(self, file=file, state=state, steady_until=until, looks=self.looks + 1)
 
     @property
     def steady(self) -> timedelta:

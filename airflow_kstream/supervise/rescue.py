@@ -31,6 +31,8 @@ from airflow_kstream.supervise.visible_length import VisibleLengths
 
 # A look at a file is no older, when it is asked for, than it takes to measure so many.
 _MEASURED_AT_ONCE = 100
+# The NameNode tells its time in whole seconds.
+_CLOCK_GRAIN = 1.0
 
 
 class Means(StrEnum):
@@ -181,7 +183,7 @@ def _settled(surveyor: Surveyor, rules: LeaseRules, watcher: Watcher) -> Survey:
     survey = surveyor.look()
     if not any(_needs_another_look(finding, survey, rules) for finding in survey.findings):
         return survey
-    seconds = rules.settle.total_seconds()
+    seconds = rules.settle.total_seconds() + _CLOCK_GRAIN
     watcher.tell(f"looking again in {seconds:.0f} s: one look can't tell a quiet file from a growing one")
     watcher.stop.wait(seconds)
     return surveyor.look()

@@ -113,12 +113,13 @@ class Surveyor:
         Raises Unavailable when no NameNode is active, NotFound for a folder that does not exist, and InvalidInput
         where a principal without superuser's rights names none: the walk left to him would cross the whole namespace.
         """
+        began = self._access.base.hdfs.now()
         gate = self._access.jmx.gate()
         route, rows = self._rows()
         states, unreadable = self._states(rows)
         now = self._access.base.hdfs.now()
         before = self._sightings.load()
-        watched = {row.path: _next(before.get(row.path), row, state, now) for row, state in states}
+        watched = {row.path: _next(before.get(row.path), row, state, began, now) for row, state in states}
         self._remember(watched)
         findings = [self._finding(seen, gate, now) for seen in watched.values() if self._meant(seen, now)]
         return Survey(now, route, gate, tuple(findings), unreadable)
@@ -198,8 +199,8 @@ def circumstances(now: datetime, gate: Gate, life: HolderLife = HolderLife.UNKNO
     return Circumstances(now, life, gate.active_since, gate.safe_mode, refusal)
 
 
-def _next(before: Watched | None, row: OpenFile, state: FileState, now: datetime) -> Watched:
-    return before.then(row, state, now) if before else Watched.begin(row, state, now)
+def _next(before: Watched | None, row: OpenFile, state: FileState, began: datetime, ended: datetime) -> Watched:
+    return before.then(row, state, began, ended) if before else Watched.begin(row, state, ended)
 
 
 def _batches(rows: Iterable[OpenFile]) -> Iterator[list[OpenFile]]:

@@ -39,7 +39,7 @@ def seen(*looks: tuple[datetime, FileState]) -> Watched:
     (first, state), *later = looks
     watched = Watched.begin(FILE, state, first)
     for now, state in later:
-        watched = watched.then(FILE, state, now)
+        watched = watched.then(FILE, state, now, now)
     return watched
 
 
@@ -181,7 +181,14 @@ def test_a_file_that_stopped_growing_is_watched_anew_from_its_last_change() -> N
 )
 def test_another_file_at_the_same_path_begins_from_nothing(another: tuple[OpenFile, FileState]) -> None:
     watched, now = steady(hours=3)
-    assert watched.then(*another, now) == Watched.begin(*another, now)
+    assert watched.then(*another, now, now) == Watched.begin(*another, now)
+
+
+def test_the_time_that_a_look_itself_takes_is_no_time_without_growth() -> None:
+    first = Watched.begin(FILE, STATE, START)
+    long = first.then(FILE, STATE, began=at(seconds=4), ended=at(seconds=90))
+    assert long.steady == timedelta(seconds=4)
+    assert standing(long, at(seconds=90), HolderLife.DEAD) is not Standing.HOLDER_DEAD
 
 
 def test_a_file_with_no_block_at_all_needs_no_datanode_to_be_judged() -> None:
