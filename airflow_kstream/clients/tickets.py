@@ -1,89 +1,255 @@
-"""Ticket caches that nobody else sees: acquired whole or not at all, private, and gone afterwards."""
+"""Ticket caches that nobody else sees: acquired whole or not at all, private, renewed, and looked into."""
 
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import gssapi
+import krb5
 from gssapi.raw.misc import GSSError
 from krb5 import Krb5Error
 
+from airflow_kstream.clients import ticket_caches
 from airflow_kstream.clients.private import write_private
+from airflow_kstream.clients.replacing import replacing
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
 
 
-def acquire(identity: Identity, cache: Path) -> timedelta:
-    """Put a ticket-granting ticket for `identity` into `cache`, and return how long it lives.
+@dataclass(frozen=True)
+class TicketWanted:
+    """What to ask the KDC for, which may grant less; what is None is left to krb5.conf."""
+
+    life: timedelta | None = None
+    renewable_for: timedelta | None = None
+    forwardable: bool | None = None
+
+
+def acquire(identity: Identity, cache: Path, wanted: TicketWanted = TicketWanted()) -> timedelta:
+    """Put a ticket-granting ticket for `identity` into `cache`, and return how long it lives: see `log_in`."""
+    return log_in(identity, cache, wanted).remaining(datetime.now(UTC))
+
+
+def log_in(identity: Identity, cache: Path, wanted: TicketWanted = TicketWanted()) -> Ticket:
+    """Put a ticket-granting ticket for `identity` into `cache`, and return it.
 
     From the keytab where there is one, else a copy of the identity's own cache. Written beside, checked, synced and
-    renamed: a reader sees the old file or the whole new one. Raise CredentialError, leaving `cache` as it was.
+    renamed: a reader sees the old file or the whole new one, whoever else acquires at the same moment. Raise
+    CredentialError or Unavailable, leaving `cache` as it was.
     """
-    fresh = cache.with_name(f".{cache.name}.{os.getpid()}")
+    principal, source = identity.principal, identity.keytab or identity.ticket_cache or ""
+    tried = f"log in from keytab {source}" if identity.keytab else f"copy the ticket cache {source}"
+    with _replaced(cache, principal) as fresh, _mapped(tried, principal):
+        if identity.keytab:
+            _require_keytab(Path(identity.keytab), tried, principal)
+            _login(principal, Path(identity.keytab), fresh, wanted)
+        else:
+            _copy(source, fresh)
+        return _serving(_granting(inspect(str(fresh)), principal, tried), tried, principal)
+
+
+def renew(principal: str, cache: Path) -> Ticket:
+    """Exchange the cache's ticket-granting ticket for one that lives as long again, by its own renewability.
+
+    Written as `log_in` writes. Raise CredentialError with the reason: not renewable, expired, at the end of its
+    renewals, another principal's; Unavailable when no KDC answers.
+    """
+    tried = f"renew the ticket in {cache}"
+    held = _granting(inspect(str(cache)), principal, tried)
+    _require_renewable(held, tried, principal)
+    with _replaced(cache, principal) as fresh, _mapped(tried, principal):
+        try:
+            _renew_into(fresh, cache, principal)
+        except Krb5Error as error:
+            if _code(error) == _TICKET_EXPIRED:
+                raise _too_late(held, tried, principal) from error
+            raise
+        got = _granting(inspect(str(fresh)), principal, tried)
+        _require_gain(held, got, tried, principal)
+        return got
+
+
+def inspect(name: str) -> TicketCache:
+    """What lies in a cache: "FILE:/path", a path, "DIR:/folder" (its primary one), "DIR::/folder/tkt", "MEMORY:name".
+
+    Raise CredentialError when it is missing, damaged, unreadable or of a kind that Java can't read.
+    """
+    kind, rest = split_cache_name(name)
+    tried = f"look into the ticket cache {name}"
+    if not kind.java_reads and kind is not CacheKind.MEMORY:
+        raise CredentialError(_UNREADABLE_BY_JAVA.format(kind=kind), tried=tried)
+    if kind is CacheKind.FILE or rest.startswith(":"):
+        _require_file(Path(rest.removeprefix(":")), tried)
+    elif kind is CacheKind.DIR and not Path(rest).is_dir():
+        # libkrb5 would make the folder.
+        raise CredentialError("there is no such folder", tried=tried)
     try:
-        _fill(identity, fresh)
-        left = lifetime(fresh, identity.principal)
-        with fresh.open("rb") as written:
-            os.fsync(written.fileno())
-        fresh.replace(cache)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return left
+        return ticket_caches.read_cache(krb5.init_context(), f"{kind}:{rest}")
+    except Krb5Error as error:
+        raise kerberos_error(error, tried=tried) from error
+    except CredentialError as error:
+        raise CredentialError(f"it is damaged: {error.message}", tried=tried) from error
+
+
+def members(name: str) -> tuple[str, ...]:
+    """The names of the caches that `name` stands for: all of a "DIR:/folder", else itself."""
+    kind, rest = split_cache_name(name)
+    if kind is not CacheKind.DIR or rest.startswith(":"):
+        return (name,)
+    return tuple(f"DIR::{file}" for file in sorted(Path(rest).glob("tkt*"))) or (name,)
 
 
 def lifetime(cache: Path, principal: str) -> timedelta:
     """How long the cache's ticket still serves; CredentialError when it is expired, missing or another's."""
-    try:
-        # An expired cache is acquired without complaint; only its lifetime tells.
-        seconds = _credentials(principal, {"ccache": f"FILE:{cache}"}).lifetime
-    except GSSError as error:
-        raise kerberos_error(error, tried=f"read the ticket in {cache}", principal=principal) from error
-    return timedelta(seconds=seconds)
+    tried = f"read the ticket in {cache}"
+    held = _serving(_granting(inspect(str(cache)), principal, tried), tried, principal)
+    return held.remaining(datetime.now(UTC))
 
 
-def _fill(identity: Identity, cache: Path) -> None:
-    if identity.keytab:
-        _login(identity.principal, Path(identity.keytab), cache)
-        return
-    source = Path((identity.ticket_cache or "").removeprefix("FILE:"))
-    try:
-        write_private(cache, source.read_bytes())
-    except OSError as error:
-        tried = f"copy the ticket cache {source}"
-        raise CredentialError(error.strerror or str(error), tried=tried, principal=identity.principal) from error
+def _granting(cache: TicketCache, principal: str, tried: str) -> Ticket:
+    if cache.principal != principal:
+        raise CredentialError(f"it is a cache of {cache.principal}", tried=tried, principal=principal)
+    if cache.granting is None:
+        raise CredentialError("it holds no ticket-granting ticket", tried=tried, principal=principal)
+    return cache.granting
 
 
-def _login(principal: str, keytab: Path, cache: Path) -> None:
-    tried = f"log in from keytab {keytab}"
+def _serving(held: Ticket, tried: str, principal: str) -> Ticket:
+    if held.expiry <= datetime.now(UTC):
+        raise CredentialError(f"its ticket expired at {held.expiry:{_MOMENT}}", tried=tried, principal=principal)
+    return held
+
+
+def _require_renewable(held: Ticket, tried: str, principal: str) -> None:
+    if held.renew_until is None:
+        why = f"it is not renewable: ask for a renewable one (kinit -r). {_GET_ANOTHER}"
+        raise CredentialError(why, tried=tried, principal=principal)
+    if datetime.now(UTC) >= held.renew_until:
+        raise _too_late(held, tried, principal)
+
+
+def _require_gain(held: Ticket, got: Ticket, tried: str, principal: str) -> None:
+    """At the end of the renewals the KDC grants ever shorter lives: nobody would be told before it is over."""
+    if held.renew_until and held.renew_until <= got.expiry <= held.expiry:
+        why = f"no renewal extends it beyond its end at {held.expiry:{_MOMENT}}. {_GET_ANOTHER}"
+        raise CredentialError(why, tried=tried, principal=principal)
+
+
+def _too_late(held: Ticket, tried: str, principal: str) -> CredentialError:
+    past = held.renew_until is not None and datetime.now(UTC) >= held.renew_until
+    end, what = (held.renew_until, "reached the end of its renewals") if past else (held.expiry, "expired")
+    return CredentialError(f"it {what} at {end:{_MOMENT}}. {_GET_ANOTHER}", tried=tried, principal=principal)
+
+
+def _require_keytab(keytab: Path, tried: str, principal: str) -> None:
     if not os.access(keytab, os.R_OK):
         reason = "it is not readable" if keytab.exists() else "it does not exist"
         raise CredentialError(f"{reason} for this process", tried=tried, principal=principal)
+
+
+def _login(principal: str, keytab: Path, cache: Path, wanted: TicketWanted) -> None:
+    context = krb5.init_context()
+    client = krb5.parse_name_flags(context, principal.encode())
+    keys = krb5.kt_resolve(context, b"FILE:" + os.fsencode(keytab))
+    ticket = krb5.get_init_creds_keytab(context, client, _options(context, wanted), keys)
+    with _written(cache):
+        ticket_caches.store(context, f"FILE:{cache}", client, iter([ticket]))
+
+
+def _renew_into(fresh: Path, cache: Path, principal: str) -> None:
+    context = krb5.init_context()
+    owner = krb5.parse_name_flags(context, principal.encode())
+    renewed = krb5.get_renewed_creds(context, owner, krb5.cc_resolve(context, b"FILE:" + os.fsencode(cache)))
+    with _written(fresh):
+        ticket_caches.store(context, f"FILE:{fresh}", owner, iter([renewed]))
+
+
+def _options(context: krb5.Context, wanted: TicketWanted) -> krb5.GetInitCredsOpt:
+    options = krb5.get_init_creds_opt_alloc(context)
+    if wanted.life is not None:
+        krb5.get_init_creds_opt_set_tkt_life(options, round(wanted.life.total_seconds()))
+    if wanted.renewable_for is not None:
+        krb5.get_init_creds_opt_set_renew_life(options, round(wanted.renewable_for.total_seconds()))
+    if wanted.forwardable is not None:
+        krb5.get_init_creds_opt_set_forwardable(options, wanted.forwardable)
+    return options
+
+
+def _copy(source: str, cache: Path) -> None:
+    kind, rest = split_cache_name(source)
+    inspect(source)
+    with _written(cache):
+        ticket_caches.copy(krb5.init_context(), f"{kind}:{rest}", f"FILE:{cache}")
+
+
+@contextmanager
+def _replaced(cache: Path, principal: str) -> Iterator[Path]:
     try:
-        # Asking for the lifetime is what makes the library go to the KDC.
-        _ = _credentials(principal, {"client_keytab": f"FILE:{keytab}", "ccache": f"FILE:{cache}"}).lifetime
-    except GSSError as error:
+        with replacing(cache) as fresh:
+            yield fresh
+    except OSError as error:
+        words = f"the folder {cache.parent} does not take it: {error.strerror or error}"
+        raise CredentialError(words, tried=f"write the ticket cache {cache}", principal=principal) from error
+
+
+@contextmanager
+def _written(cache: Path) -> Iterator[None]:
+    """libkrb5 keeps to itself why it could not write: the system says so when asked again."""
+    try:
+        yield
+    except Krb5Error:
+        cache.unlink(missing_ok=True)
+        write_private(cache, bytes(_A_CACHE_S_BYTES))
+        raise
+
+
+@contextmanager
+def _mapped(tried: str, principal: str) -> Iterator[None]:
+    try:
+        yield
+    except Krb5Error as error:
         raise kerberos_error(error, tried=tried, principal=principal) from error
 
 
-def _credentials(principal: str, store: dict[bytes | str, bytes | str]) -> gssapi.Credentials:
-    name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
-    return gssapi.Credentials(name=name, usage="initiate", store=store)
+def _require_file(path: Path, tried: str) -> None:
+    try:
+        # A pipe would be waited for.
+        if not path.is_file():
+            raise CredentialError("there is no such file", tried=tried)
+        path.open("rb").close()
+    except OSError as error:
+        raise CredentialError(error.strerror or str(error), tried=tried) from error
 
 
 def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
     """Ours for what the Kerberos libraries raise: a KDC that is away can come back, a refusal stays one."""
     if isinstance(error, Krb5Error):
-        code, words = error.err_code, str(error).rpartition(" ")[0]
+        words = str(error).rpartition(" ")[0]
     else:
         # The mechanism's own text; the major status only says that something failed.
-        code = error.min_code
-        words = "; ".join(error.get_all_statuses(code, False)) or str(error)
-    kind = Unavailable if code & _ERROR_CODE in _KDC_AWAY else CredentialError
+        words = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
+    kind = Unavailable if _code(error) in _KDC_AWAY else CredentialError
     return kind(words, **context)
+
+
+def _code(error: GSSError | Krb5Error) -> int:
+    return (error.err_code if isinstance(error, Krb5Error) else error.min_code) & _ERROR_CODE
 
 
 _ERROR_CODE = 0xFFFFFFFF
 # KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
 _KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}
+# KRB5KRB_AP_ERR_TKT_EXPIRED
+_TICKET_EXPIRED = -1765328352 & _ERROR_CODE
+_MOMENT = "%Y-%m-%d %H:%M:%S %Z"
+_A_CACHE_S_BYTES = 4096
+_GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
+_UNREADABLE_BY_JAVA = (
+    "a {kind} cache is kept by the system and is no file, so Hadoop's and Spark's Java programs can't read it; "
+    "give a keytab, or a FILE cache (kinit -c FILE:/path)"
+)

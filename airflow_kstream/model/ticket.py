@@ -1,0 +1,96 @@
+"""Kerberos tickets as a cache holds them: whose, for what, until when; never the session keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from urllib.parse import quote
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.identity import split_principal
+
+
+class CacheKind(StrEnum):
+    """The kinds of caches that MIT Kerberos knows. Java reads plain files alone."""
+
+    FILE = "FILE"
+    DIR = "DIR"
+    MEMORY = "MEMORY"
+    KCM = "KCM"
+    KEYRING = "KEYRING"
+
+    @property
+    def java_reads(self) -> bool:
+        """A folder's caches are files too: Java reads one of them, by its path."""
+        return self is CacheKind.FILE or self is CacheKind.DIR
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One ticket. `flags` are the words of RFC 4120, 5.3; `kvno` and `enctype` are those of the key that it is sealed
+    with, the server's; None and empty where the ticket does not tell. `renew_until` is None if it is not renewable.
+    """
+
+    client: str
+    server: str
+    start: datetime
+    expiry: datetime
+    renew_until: datetime | None
+    flags: frozenset[str]
+    enctype: str
+    kvno: int | None
+
+    @property
+    def is_granting(self) -> bool:
+        return self.server.startswith("krbtgt/")
+
+    @property
+    def life(self) -> timedelta:
+        return self.expiry - self.start
+
+    def remaining(self, now: datetime) -> timedelta:
+        """Negative when it is expired."""
+        return self.expiry - now
+
+
+@dataclass(frozen=True)
+class TicketCache:
+    """`name` is as the Kerberos libraries write it, "FILE:/path"; `principal` is whose cache it is."""
+
+    name: str
+    principal: str
+    tickets: tuple[Ticket, ...]
+
+    @property
+    def kind(self) -> CacheKind:
+        return split_cache_name(self.name)[0]
+
+    @property
+    def granting(self) -> Ticket | None:
+        """The ticket-granting ticket of the principal's own realm; of several the one that serves longest."""
+        realm = self.principal.rpartition("@")[2]
+        own = [
+            ticket
+            for ticket in self.tickets
+            if ticket.client == self.principal and ticket.server == f"krbtgt/{realm}@{realm}"
+        ]
+        return max(own, key=lambda ticket: ticket.expiry, default=None)
+
+
+def split_cache_name(name: str) -> tuple[CacheKind, str]:
+    """Kind and rest of "FILE:/path"; a path alone is a FILE. Raise InvalidInput for a kind that nobody knows."""
+    prefix, colon, rest = name.partition(":")
+    if not colon or "/" in prefix:
+        return CacheKind.FILE, name
+    try:
+        return CacheKind(prefix.upper()), rest
+    except ValueError:
+        known = ", ".join(CacheKind)
+        raise InvalidInput(f"{name!r} is no ticket cache: its kind is {prefix!r}; known are {known}") from None
+
+
+def cache_file_name(principal: str) -> str:
+    """A file name of the principal's own: no two principals share it. Raise InvalidInput for what is no principal."""
+    split_principal(principal)
+    return f"{quote(principal, safe='@')}.ccache"
