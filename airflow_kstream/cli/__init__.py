@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from airflow_kstream.cli import connection, leases, stream, tokens
+from airflow_kstream.cli import connection, leases, stream, tickets, tokens
 from airflow_kstream.demo.cli import demo
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.stand.cli import app as stand
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(stream.app, name="stream")
 app.add_typer(leases.app, name="leases")
 app.add_typer(tokens.app, name="tokens")
+app.add_typer(tickets.app, name="tickets")
 app.add_typer(connection.app, name="connection")
 app.add_typer(stand, name="stand")
 app.command(name="demo")(demo)

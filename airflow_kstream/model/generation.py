@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 
@@ -64,7 +65,8 @@ class Claim:
 
     `claimed_at` is the NameNode's time of the file, so a moment before the submission: it bounds the issue of the
     generation's first tokens from below. `adopted` is the application that was taken over instead of submitted;
-    then `adopted_started` is its start by the ResourceManager's clock. `submitted_spec` has secrets masked.
+    then `adopted_started` is its start by the ResourceManager's clock. `submitted_spec` has secrets masked. `key` is
+    which key of its keytab it was submitted with; None without a keytab, or where somebody else submitted it.
     """
 
     generation: int
@@ -78,6 +80,7 @@ class Claim:
     reason: str = ""
     adopted: str | None = None
     adopted_started: datetime | None = None
+    key: KeyVersion | None = None
 
     @property
     def spec(self) -> StreamSpec:

@@ -10,6 +10,7 @@ from enum import StrEnum
 class HorizonReason(StrEnum):
     TOKEN_MAX_LIFETIME = "the delegation token reaches its max-lifetime and nobody makes another"
     YARN_LIFETIME = "YARN ends the application at its lifetime limit"
+    KEYTAB_ROTATED = "its keytab was rotated: with the one that it was submitted with it gets no more tokens"
     POLICY_MAX_AGE = "the restart policy's max_age"
     NONE = "the job makes its own tokens from its keytab"
 
@@ -18,8 +19,8 @@ class HorizonReason(StrEnum):
 class Horizon:
     """`hard` is when the credentials end (None: never by themselves), `plan` and `force` when we act before it.
 
-    Between `plan` and `force` a restart waits for a good preflight, after `force` it doesn't.
-    `am_retry_unsafe_from` is when a second application attempt would start on dead launch tokens.
+    Between `plan` and `force` a restart waits for a good preflight, after `force` it doesn't; without `force` it always
+    waits. `am_retry_unsafe_from` is when a second application attempt would start on dead launch tokens.
     """
 
     reason: HorizonReason

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Claim, Desired, StreamId
+from airflow_kstream.model.keytab import KeyVersion
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Observation:
 
     `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
     still lists, with their generations. `time_left` is what YARN's lifetime limit leaves the running one.
+    `key_at_hand` is the key in the keytab of this host that the next generation would be submitted with.
     """
 
     stream: StreamId
@@ -26,6 +28,7 @@ class Observation:
     applications: tuple[tuple[int, Application], ...]
     checkpoints: tuple[Checkpoint, ...]
     time_left: timedelta | None = None
+    key_at_hand: KeyVersion | None = None
 
     @property
     def generation(self) -> int:

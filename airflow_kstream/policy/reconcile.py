@@ -45,7 +45,7 @@ def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, urge: U
 
 
 def horizon_of(spec: StreamSpec, seen: Observation) -> Horizon | None:
-    return horizon(spec, seen.claim, seen.now, seen.time_left) if seen.claim else None
+    return horizon(spec, seen.claim, seen.now, seen.time_left, seen.key_at_hand) if seen.claim else None
 
 
 def silence_needed(spec: StreamSpec, seen: Observation) -> timedelta:

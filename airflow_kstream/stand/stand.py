@@ -160,9 +160,6 @@ class Stand:
         """By the words of kadmin's `modprinc`: -allow_tix locks, -expire yesterday, -pwexpire yesterday, ..."""
         self._site.kdc.modify(name, *options)
 
-    def rename_principal(self, name: str, successor: str) -> None:
-        self._site.kdc.rename(name, successor)
-
     def client_env(self, name: str) -> dict[str, str]:
         """The whole environment for a child process as that principal, with a fresh ticket cache of its own."""
         return client_environment(self._site, name)

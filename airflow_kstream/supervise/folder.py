@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hdfs import Hdfs
-from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, stop_marker
+from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, started_marker, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId, Wish, fence_name
+from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 
@@ -35,6 +36,7 @@ class Candidate:
     reason: str
     adopted: str | None = None
     adopted_started: datetime | None = None
+    key: KeyVersion | None = None
 
 
 class StreamFolder:
@@ -73,6 +75,11 @@ class StreamFolder:
                 self._hdfs.delete(fence)
                 raise self._lost(candidate, error) from error
         return self._read_claim(candidate.generation)
+
+    def driver_started(self, generation: int, names: frozenset[str]) -> datetime | None:
+        """When the generation's driver said that it runs; None where it did not, or does not take part in that."""
+        marker = started_marker(generation)
+        return self._hdfs.status(self._path(marker)).modified if marker in names else None
 
     def ask_to_stop(self, generation: int, why: str) -> None:
         self._put(stop_marker(generation), json.dumps({"why": why, "by": _whoami()}))
@@ -171,11 +178,12 @@ def _claim_json(candidate: Candidate) -> dict[str, Any]:
         "positions": {path: [at.query, at.offset, at.commit] for path, at in candidate.positions.items()},
         "adopted": candidate.adopted,
         "adopted_started": candidate.adopted_started.isoformat() if candidate.adopted_started else None,
+        "key": {"kvno": candidate.key.kvno, "fingerprint": candidate.key.fingerprint} if candidate.key else None,
     }
 
 
 def _claim(said: Mapping[str, Any], claimed_at: datetime) -> Claim:
-    started = said["adopted_started"]
+    started, key = said["adopted_started"], said["key"]
     return Claim(
         generation=said["generation"],
         nonce=said["nonce"],
@@ -190,4 +198,5 @@ def _claim(said: Mapping[str, Any], claimed_at: datetime) -> Claim:
         reason=said["reason"],
         adopted=said["adopted"],
         adopted_started=datetime.fromisoformat(started) if started else None,
+        key=KeyVersion(key["kvno"], key["fingerprint"]) if key else None,
     )

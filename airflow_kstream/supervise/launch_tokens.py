@@ -17,6 +17,7 @@ from airflow_kstream.policy.horizon import horizon, issued_at
 from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import StreamFolder
 from airflow_kstream.supervise.lifetimes import learn_lifetimes
+from airflow_kstream.supervise.observe import key_at_hand
 from airflow_kstream.supervise.watch import stream_names
 
 
@@ -73,7 +74,7 @@ def _of_stream(access: Access, app: Application, name: str, claim: Claim, lifeti
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(claim.spec, claim, now, time_left),
+        horizon=horizon(claim.spec, claim, now, time_left, key_at_hand(claim.spec, claim)),
     )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from airflow_kstream.clients import keytabs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.jobs.kstream_driver import newest_claim
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream import Keytab, StreamSpec
 from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import StreamFolder
 
@@ -48,7 +50,19 @@ def observe(access: Access, stream: StreamId, spec: StreamSpec, known: Known | N
         applications=applications,
         checkpoints=tuple(access.hdfs.checkpoint(path) for path in spec.checkpoints),
         time_left=access.yarn.time_left(running[-1].id) if running else None,
+        key_at_hand=key_at_hand(spec, claim),
     )
+
+
+def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
+    """Of the principal that the running generation logs in as: another principal is another spec, not a rotation."""
+    declared = spec.credentials
+    if claim is None or claim.key is None or not isinstance(declared, Keytab):
+        return None
+    submitted = claim.spec.credentials
+    if not isinstance(submitted, Keytab) or submitted.principal != declared.principal:
+        return None
+    return keytabs.key_at_hand(declared.keytab, declared.principal)
 
 
 def _refuse_to_conclude_from_a_fresh_start(access: Access, spec: StreamSpec, claim: Claim) -> None:

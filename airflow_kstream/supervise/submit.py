@@ -5,19 +5,22 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from airflow_kstream.clients import spark, tickets
+from airflow_kstream.clients import keytabs, spark, tickets
 from airflow_kstream.clients.private import private_folder
 from airflow_kstream.jobs import kstream_driver
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, SubmissionFailed, Unavailable
+from airflow_kstream.model.errors import CredentialError, InvalidInput, SubmissionFailed, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import Keytab, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission
 from airflow_kstream.policy.submission import Order, submission
 from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import Candidate, StreamFolder, new_nonce
+from airflow_kstream.supervise.keytab_check import KeytabPlace, why_refused
 from airflow_kstream.supervise.lifetimes import learn_lifetimes
 
 
@@ -31,10 +34,19 @@ def preflight(access: Access, stream: StreamId, spec: StreamSpec, defaults: Spar
     for path in _local_files(spec):
         if not Path(path).exists():
             raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
-    with private_folder() as private:
-        tickets.acquire(access.identity, private / "tickets")
+    _log_in(access.identity)
     access.yarn.active()
     access.hdfs.status("/")
+
+
+def _log_in(identity: Identity) -> None:
+    """The libraries' own words for a rotated key are a decryption that failed: the check of the keytab knows better."""
+    with private_folder() as private:
+        try:
+            tickets.acquire(identity, private / "tickets")
+        except CredentialError as error:
+            known = why_refused(KeytabPlace(identity.principal, identity.keytab)) if identity.keytab else ""
+            raise CredentialError(known or error.message, tried=error.tried, principal=identity.principal) from error
 
 
 def planned(
@@ -54,6 +66,7 @@ def claim_next(access: Access, seen: Observation, spec: StreamSpec, generation: 
         lifetimes=learn_lifetimes(access.hdfs, access.identity),
         positions={point.path: point.position for point in seen.checkpoints},
         reason=why,
+        key=_key_of(spec),
     )
     return StreamFolder(access.hdfs, seen.stream).make_claim(candidate)
 
@@ -95,6 +108,13 @@ def _find(access: Access, stream: StreamId, claim: Claim, spec: StreamSpec, *, p
         if found or time.monotonic() > deadline:
             return max(found, key=lambda app: app.id, default=None)
         time.sleep(spec.restart.look_every.total_seconds())
+
+
+def _key_of(spec: StreamSpec) -> KeyVersion | None:
+    """Read before spark-submit copies the file: of a rotation in between, the claim tells the older key."""
+    if not isinstance(spec.credentials, Keytab):
+        return None
+    return keytabs.key_at_hand(spec.credentials.keytab, spec.credentials.principal)
 
 
 def _local_files(spec: StreamSpec) -> list[str]:

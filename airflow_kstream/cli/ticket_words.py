@@ -1,0 +1,145 @@
+"""Tickets and their renewals as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.table import Column, Table
+from rich.text import Text
+
+from airflow_kstream.cli.token_words import moment
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.ticket import Ticket, TicketCache
+from airflow_kstream.operators.lease_report import printable
+from airflow_kstream.policy.tickets import TicketState
+from airflow_kstream.supervise.renewal import RenewalOutcome, RenewalReport, TicketStanding
+
+_STATES = {
+    TicketState.FRESH: ("fresh", "green"),
+    TicketState.DUE: ("due for renewal", "yellow"),
+    TicketState.URGENT: ("about to expire", "red"),
+    TicketState.EXPIRED: ("expired", "red"),
+    TicketState.MISSING: ("no ticket", "red"),
+}
+_OUTCOMES = {
+    RenewalOutcome.KEPT: "kept as it is",
+    RenewalOutcome.RENEWED: "renewed",
+    RenewalOutcome.ACQUIRED: "acquired anew",
+    RenewalOutcome.FAILED: "FAILED",
+}
+
+
+def standings_table(standings: Sequence[TicketStanding], now: datetime) -> Table:
+    table = _table("principal", "state", "expires", "renewable until", "flags", "kept in", "failed renewals")
+    for each in standings:
+        error = each.error.message if each.error else ""
+        failures = _failures(each.failures.count, each.failures.since, now)
+        table.add_row(
+            _cell(each.kept.principal), _state(each.state, error), *_life(each.ticket, now),
+            _cell(_flags(each.ticket)), _cell(f"FILE:{each.kept.cache}"), _cell(failures),
+        )  # fmt: skip
+    return table
+
+
+def standing_json(each: TicketStanding, now: datetime) -> dict[str, Any]:
+    """Plain data, times in UTC."""
+    return {
+        "cluster": each.kept.cluster,
+        "principal": each.kept.principal,
+        "cache": f"FILE:{each.kept.cache}",
+        "state": each.state.value,
+        "alert": each.alert,
+        "error": str(each.error or ""),
+        "failures": each.failures.count,
+        "failing_since": _iso(each.failures.since),
+        **(_ticket_json(each.ticket, now) if each.ticket else {}),
+    }
+
+
+def cache_table(cache: TicketCache, now: datetime) -> Table:
+    """Each ticket of one cache, whoever keeps it."""
+    table = _table("ticket for", "expires", "renewable until", "flags", "sealed with")
+    table.title = Text(printable(f"{cache.name} of {cache.principal}"))
+    for ticket in cache.tickets:
+        kvno = "a key of unknown version" if ticket.kvno is None else f"kvno {ticket.kvno}"
+        sealed = _cell(f"{ticket.enctype}, {kvno}")
+        table.add_row(_cell(ticket.server), *_life(ticket, now), _cell(_flags(ticket)), sealed)
+    return table
+
+
+def cache_json(cache: TicketCache, now: datetime) -> dict[str, Any]:
+    tickets = [_ticket_json(ticket, now) for ticket in cache.tickets]
+    return {"cache": cache.name, "kind": cache.kind.value, "principal": cache.principal, "tickets": tickets}
+
+
+def report_line(report: RenewalReport, now: datetime) -> Text:
+    """One renewal in a sentence; a failure with what is left and why."""
+    return Text(printable(f"{report.principal}: {', '.join(_said(report, now))}"), style=_style(report))
+
+
+def _said(report: RenewalReport, now: datetime) -> Iterator[str]:
+    yield _OUTCOMES[report.outcome]
+    if report.outcome is not RenewalOutcome.FAILED:
+        if report.expiry:
+            yield f"good until {moment(report.expiry, now)}"
+        return
+    yield _failures(report.failures, report.failing_since, now)
+    yield f"the ticket at hand: {_STATES[report.state][0]}" + (
+        f", {'good until' if report.state.serves else 'it ended'} {moment(report.expiry, now)}" if report.expiry else ""
+    )
+    yield report.error
+
+
+def _style(report: RenewalReport) -> str:
+    if report.outcome is not RenewalOutcome.FAILED:
+        return ""
+    return "red" if report.alert else "yellow"
+
+
+def _ticket_json(ticket: Ticket, now: datetime) -> dict[str, Any]:
+    return {
+        "server": ticket.server,
+        "start": ticket.start.isoformat(),
+        "expiry": ticket.expiry.isoformat(),
+        "seconds_left": round(ticket.remaining(now).total_seconds()),
+        "renew_until": _iso(ticket.renew_until),
+        "flags": sorted(ticket.flags),
+        "enctype": ticket.enctype,
+        "kvno": ticket.kvno,
+    }
+
+
+def _life(ticket: Ticket | None, now: datetime) -> tuple[Text, Text]:
+    if ticket is None:
+        return Text(""), Text("")
+    renewable = moment(ticket.renew_until, now) if ticket.renew_until else "not renewable"
+    return _cell(moment(ticket.expiry, now)), _cell(renewable)
+
+
+def _flags(ticket: Ticket | None) -> str:
+    return ", ".join(sorted(ticket.flags)) if ticket else ""
+
+
+def _failures(count: int, since: datetime | None, now: datetime) -> str:
+    if not count:
+        return ""
+    return f"{count} in a row" + (f" for {format_duration(now - since)}" if since else "")
+
+
+def _state(state: TicketState, error: str) -> Text:
+    words, style = _STATES[state]
+    return Text(printable(f"{words}: {error}" if error else words), style=style)
+
+
+def _iso(when: datetime | None) -> str | None:
+    return when.isoformat() if when else None
+
+
+def _table(*headings: str) -> Table:
+    return Table(*(Column(heading, overflow="fold") for heading in headings), show_lines=True)
+
+
+def _cell(text: str) -> Text:
+    return Text(printable(text))

@@ -1,0 +1,116 @@
+"""`kstream tickets ...`: the tickets that are kept fresh; renew them; check the keytabs behind them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from airflow_kstream.cli import ticket_words
+from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.ticket_check import check
+from airflow_kstream.clients import tickets
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.policy.tickets import RenewalPolicy
+from airflow_kstream.supervise.renewal import KeptTicket, renew_all, standing
+from airflow_kstream.supervise.ticket_order import kept_tickets, order_of, read_order
+
+app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew; keytabs: check.")
+app.command()(check)
+
+Order = Annotated[
+    Path | None,
+    typer.Option("--order", help="The YAML file with the principals; else $KSTREAM_TICKETS/CLUSTER.yaml, if there."),
+]
+Principals = Annotated[
+    list[str] | None, typer.Option("--principal", "-p", help="This principal's ticket alone. Can be repeated.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+_ALERT = 1
+
+
+@app.command(name="list")
+def list_(cluster: ClusterOption, order: Order = None, principal: Principals = None, as_json: AsJson = False) -> None:
+    """How the kept tickets stand. Nobody is asked but the files.
+
+    Exits with 1 when one is about to expire, expired or missing.
+    """
+    with _kept(cluster, order, principal) as (kept, policy):
+        standings = [standing(each, policy) for each in kept]
+    now = datetime.now(UTC)
+    if as_json:
+        _print_json([ticket_words.standing_json(each, now) for each in standings])
+    else:
+        Console().print(ticket_words.standings_table(standings, now))
+    if any(each.alert for each in standings):
+        raise typer.Exit(_ALERT)
+
+
+@app.command()
+def renew(
+    cluster: ClusterOption,
+    order: Order = None,
+    principal: Principals = None,
+    force: Annotated[bool, typer.Option("--force", help="Also those that have enough of their life left.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Renew what is due: by keytab where there is one, else by the ticket's own renewability.
+
+    A renewal that fails harms no other. Exits with 1 when one failed whose ticket is about to expire, expired or
+    missing; while the old ticket has time, a failure is told and counted.
+    """
+    with _kept(cluster, order, principal) as (kept, policy):
+        reports = []
+        for report in renew_all(kept, policy, force=force):
+            reports.append(report)
+            if not as_json:
+                Console(soft_wrap=True).print(ticket_words.report_line(report, datetime.now(UTC)))
+    if as_json:
+        _print_json([report.to_json() for report in reports])
+    if any(report.alert for report in reports):
+        raise typer.Exit(_ALERT)
+
+
+@app.command()
+def show(
+    cache: Annotated[str, typer.Argument(metavar="CACHE", help="FILE:/path, /path, DIR:/folder or MEMORY:name.")],
+    as_json: AsJson = False,
+) -> None:
+    """Every ticket of one cache, or of each cache in a folder: for what, until when, with which key. No cluster."""
+    looks = [tickets.inspect(name) for name in tickets.members(cache)]
+    now = datetime.now(UTC)
+    if as_json:
+        _print_json([ticket_words.cache_json(found, now) for found in looks])
+        return
+    for found in looks:
+        Console().print(ticket_words.cache_table(found, now))
+
+
+@contextmanager
+def _kept(
+    cluster: str, order: Path | None, principals: list[str] | None
+) -> Iterator[tuple[tuple[KeptTicket, ...], RenewalPolicy]]:
+    # The cluster stays open meanwhile: a keytab that the connection holds is a file for that time.
+    with opened(cluster) as found:
+        asked = read_order(order) if order else order_of(found.name)
+        kept = kept_tickets(found, asked)
+        yield _only(kept, principals or []), asked.policy
+
+
+def _only(kept: tuple[KeptTicket, ...], principals: list[str]) -> tuple[KeptTicket, ...]:
+    known = {each.principal for each in kept}
+    unknown = [principal for principal in principals if principal not in known]
+    if unknown:
+        raise InvalidInput(f"--principal {', '.join(unknown)} is not of the order; it has {', '.join(sorted(known))}")
+    return tuple(each for each in kept if not principals or each.principal in principals)
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=1))

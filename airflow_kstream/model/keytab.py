@@ -1,0 +1,157 @@
+"""Keytabs, what a KDC says of the principal in one, and what is wrong between the two. No key is in any of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+# Numbers of RFC 3961, 3962, 4757, 6803 and 8009 by the names that MIT Kerberos prints.
+ENCTYPES = {
+    1: "des-cbc-crc",
+    3: "des-cbc-md5",
+    16: "des3-cbc-sha1",
+    17: "aes128-cts-hmac-sha1-96",
+    18: "aes256-cts-hmac-sha1-96",
+    19: "aes128-cts-hmac-sha256-128",
+    20: "aes256-cts-hmac-sha384-192",
+    23: "arcfour-hmac",
+    24: "arcfour-hmac-exp",
+    25: "camellia128-cts-cmac",
+    26: "camellia256-cts-cmac",
+}
+
+
+def enctype_name(number: int) -> str:
+    return ENCTYPES.get(number, f"enctype {number}")
+
+
+@dataclass(frozen=True)
+class KeytabEntry:
+    """One key of one principal. `digest` tells it from another key and is one-way; `stamped` is the writer's clock."""
+
+    principal: str
+    kvno: int
+    enctype: int
+    stamped: datetime | None
+    digest: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class KeyVersion:
+    """Which key of a principal somebody works with: enough to see that another one works with another."""
+
+    kvno: int
+    fingerprint: str
+    stamped: datetime | None = None
+
+    def differs_from(self, other: KeyVersion) -> bool:
+        return self.fingerprint != other.fingerprint
+
+    def succeeds(self, other: KeyVersion) -> bool:
+        """Whether it came after that one: an older keytab that was put back is no rotation."""
+        return self.differs_from(other) and self.kvno >= other.kvno
+
+
+@dataclass(frozen=True)
+class Keytab:
+    """A keytab file. `mode` are its permission bits, `owner` its user's name or number."""
+
+    path: str
+    mode: int
+    owner: str
+    entries: tuple[KeytabEntry, ...]
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        return tuple(sorted({entry.principal for entry in self.entries}))
+
+    def newest(self, principal: str) -> tuple[KeytabEntry, ...]:
+        """The principal's keys of its highest version, one for each enctype: those that a login uses."""
+        mine = [entry for entry in self.entries if entry.principal == principal]
+        highest = max((entry.kvno for entry in mine), default=None)
+        return tuple(entry for entry in mine if entry.kvno == highest)
+
+    def version(self, principal: str) -> KeyVersion | None:
+        """None when the file has no key of that principal."""
+        newest = self.newest(principal)
+        if not newest:
+            return None
+        together = "".join(sorted(entry.digest for entry in newest))
+        stamped = max((entry.stamped for entry in newest if entry.stamped), default=None)
+        # Short on purpose: it stands in claims, to tell two keys apart and for nothing else.
+        return KeyVersion(newest[0].kvno, hashlib.sha256(together.encode()).hexdigest()[:8], stamped)
+
+
+class Login(StrEnum):
+    """How the KDC answered a login with the keytab's key."""
+
+    ACCEPTED = "accepted"
+    KEY_REFUSED = "key refused"
+    NO_KEY = "no usable key in the keytab"
+    UNKNOWN = "principal unknown"
+    EXPIRED = "principal expired"
+    LOCKED = "principal locked"
+    PASSWORD_EXPIRED = "password expired"
+    ENCTYPES_REFUSED = "enctypes refused"
+    SKEWED = "clocks differ"
+    UNREACHABLE = "KDC unreachable"
+    REFUSED = "refused"
+
+    @property
+    def lasting(self) -> bool:
+        """Whether every further login with that key is refused too, until somebody changes something."""
+        return self not in {Login.ACCEPTED, Login.UNREACHABLE, Login.SKEWED}
+
+
+@dataclass(frozen=True)
+class KdcView:
+    """What the KDC of the realm says. None stands for what it could not be made to say.
+
+    `kvno` is that of the principal's current key; `kvno_unknown` says why it was not learned. `refused_enctypes` are
+    those of the keytab that the KDC takes from this principal no more. `offset` is the KDC's clock less ours.
+    """
+
+    login: Login
+    said: str = ""
+    kvno: int | None = None
+    kvno_unknown: str = ""
+    refused_enctypes: tuple[int, ...] = ()
+    salt: bytes | None = None
+    offset: timedelta | None = None
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class FindingKind(StrEnum):
+    UNREADABLE = "unreadable"
+    OPEN_TO_OTHERS = "open to others"
+    NO_ENTRY = "no entry"
+    BEHIND = "kvno behind"
+    AHEAD = "kvno ahead"
+    KEY_REFUSED = "key refused"
+    UNKNOWN = "principal unknown"
+    EXPIRED = "principal expired"
+    LOCKED = "principal locked"
+    PASSWORD_EXPIRED = "password expired"
+    ENCTYPES_REFUSED = "enctypes refused"
+    SALT = "salt not the default"
+    CLOCK = "clock skew"
+    UNREACHABLE = "KDC unreachable"
+    REFUSED = "refused"
+    KVNO_NOT_LEARNED = "kvno not learned"
+    OLD_KEY_RUNS = "streams with an old key"
+    STREAMS_NOT_KNOWN = "streams not known"
+
+
+@dataclass(frozen=True)
+class KeytabFinding:
+    kind: FindingKind
+    severity: Severity
+    words: str
+    remedy: str = ""

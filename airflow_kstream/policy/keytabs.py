@@ -1,0 +1,225 @@
+"""What is wrong with a keytab, in words, with what helps: from the file and from what the KDC says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.keytab import (
+    FindingKind,
+    KdcView,
+    Keytab,
+    KeytabFinding,
+    KeyVersion,
+    Login,
+    Severity,
+    enctype_name,
+)
+
+# What MIT Kerberos and Java allow by default (clockskew in krb5.conf), and from where on somebody should look.
+_REFUSED_SKEW, _NOTED_SKEW = timedelta(minutes=5), timedelta(minutes=1)
+_GROUP, _OTHERS = 0o070, 0o007
+_EXPORT = "kadmin: ktadd -norandkey (without -norandkey it rotates the key once more)"
+
+
+@dataclass(frozen=True)
+class _Case:
+    keytab: Keytab
+    principal: str
+    kdc: KdcView
+    version: KeyVersion
+    worked: datetime | None
+
+    @property
+    def stamped(self) -> str:
+        """The last moment of which we know that the key was the right one."""
+        known = [moment for moment in (self.version.stamped, self.worked) if moment]
+        return f"{max(known):%Y-%m-%d %H:%M:%S %Z}" if known else "it was written"
+
+
+def judge(
+    keytab: Keytab, principal: str, kdc: KdcView | None, worked: datetime | None = None
+) -> tuple[KeytabFinding, ...]:
+    """All findings, errors first; of the file alone where the KDC was not asked. An empty answer means all is well.
+
+    `worked` is when somebody last logged in with that key, if we know of one.
+    """
+    version = keytab.version(principal)
+    if version is None:
+        return (*_mode(keytab), _no_entry(keytab, principal))
+    if kdc is None:
+        return tuple(_mode(keytab))
+    case = _Case(keytab, principal, kdc, version, worked)
+    found = [*_mode(keytab), *(finding for rule in _RULES for finding in rule(case))]
+    return tuple(sorted(found, key=lambda finding: list(Severity).index(finding.severity)))
+
+
+def unreadable(words: str) -> KeytabFinding:
+    return KeytabFinding(FindingKind.UNREADABLE, Severity.ERROR, words, "give this process a readable, whole keytab")
+
+
+def _mode(keytab: Keytab) -> Iterator[KeytabFinding]:
+    if keytab.mode & (_GROUP | _OTHERS):
+        whom = "everybody on this host" if keytab.mode & _OTHERS else "a group"
+        severity = Severity.ERROR if keytab.mode & _OTHERS else Severity.WARNING
+        words = f"its mode is {keytab.mode:04o}: beside {keytab.owner}, {whom} can get at the key"
+        remedy = f"chmod 0600 {keytab.path}, and rotate the key if somebody could have read it"
+        yield KeytabFinding(FindingKind.OPEN_TO_OTHERS, severity, words, remedy)
+
+
+def _no_entry(keytab: Keytab, principal: str) -> KeytabFinding:
+    there = ", ".join(keytab.principals) or "none at all"
+    words = f"it has no key of {principal}; there are keys of {there}"
+    return KeytabFinding(FindingKind.NO_ENTRY, Severity.ERROR, words, "name the right keytab, or the right principal")
+
+
+def _login(case: _Case) -> Iterator[KeytabFinding]:
+    if case.kdc.login in _ANSWERS:
+        kind, severity, words, remedy = _ANSWERS[case.kdc.login]
+        said = f" ({case.kdc.said})" if case.kdc.said else ""
+        yield KeytabFinding(kind, severity, f"{words.format(principal=case.principal)}{said}", remedy)
+
+
+def _behind(case: _Case) -> Iterator[KeytabFinding]:
+    known, ours = case.kdc.kvno, case.version.kvno
+    if known is None or known <= ours:
+        return
+    words = f"the KDC has kvno {known}, this keytab kvno {ours}: it was rotated after {case.stamped}"
+    if case.kdc.login is Login.ACCEPTED:
+        words += "; the KDC still takes the old key, so nothing fails yet"
+    severity = Severity.WARNING if case.kdc.login is Login.ACCEPTED else Severity.ERROR
+    yield KeytabFinding(FindingKind.BEHIND, severity, words, f"get a new one; {_EXPORT}")
+
+
+def _ahead(case: _Case) -> Iterator[KeytabFinding]:
+    known, ours = case.kdc.kvno, case.version.kvno
+    if known is not None and known < ours:
+        words = (
+            f"the KDC has kvno {known}, this keytab kvno {ours}: the KDC asked is a replica that lags behind, "
+            "was restored from a backup, or is another realm's of the same name"
+        )
+        severity = Severity.WARNING if case.kdc.login is Login.ACCEPTED else Severity.ERROR
+        yield KeytabFinding(FindingKind.AHEAD, severity, words, "ask the KDC's administrators; don't rotate again")
+
+
+def _key_refused(case: _Case) -> Iterator[KeytabFinding]:
+    if case.kdc.login is not Login.KEY_REFUSED or case.kdc.kvno not in {None, case.version.kvno}:
+        return
+    if case.kdc.kvno is None:
+        words = f"the KDC refuses its key ({case.kdc.said}): most likely it was rotated after {case.stamped}"
+        yield KeytabFinding(FindingKind.KEY_REFUSED, Severity.ERROR, words, f"get a new one; {_EXPORT}")
+        return
+    words = (
+        f"the KDC refuses its key ({case.kdc.said}) although both have kvno {case.version.kvno}: it was made of a "
+        "password with another salt or a typing error, or its kvno was set by hand"
+    )
+    salt = f"; the KDC's salt is {case.kdc.salt!r}" if case.kdc.salt is not None else ""
+    yield KeytabFinding(FindingKind.KEY_REFUSED, Severity.ERROR, words + salt, f"don't make it by hand: {_EXPORT}")
+
+
+def _enctypes(case: _Case) -> Iterator[KeytabFinding]:
+    gone = case.kdc.refused_enctypes
+    if gone and case.kdc.login is not Login.ENCTYPES_REFUSED:
+        words = f"the KDC takes {', '.join(map(enctype_name, gone))} from this principal no more"
+        yield KeytabFinding(
+            FindingKind.ENCTYPES_REFUSED, Severity.WARNING, words, "get a new one before clients pick that key"
+        )
+
+
+def _salt(case: _Case) -> Iterator[KeytabFinding]:
+    salt = case.kdc.salt
+    if salt is not None and salt != default_salt(case.principal):
+        words = f"the KDC's salt is {salt!r}, not the default: the principal was renamed, or is Active Directory's"
+        remedy = "keys made of a password need that salt (ktutil: addent -f, or -s SALT); exported ones are not touched"
+        yield KeytabFinding(FindingKind.SALT, Severity.NOTE, words, remedy)
+
+
+def _clock(case: _Case) -> Iterator[KeytabFinding]:
+    offset = case.kdc.offset
+    if offset is None or abs(offset) <= _NOTED_SKEW:
+        return
+    which = "ahead of" if offset > timedelta() else "behind"
+    words = f"the KDC's clock is {format_duration(abs(offset))} {which} this host's"
+    if abs(offset) > _REFUSED_SKEW:
+        words += ": servers and Java refuse more than 5m, though this library corrects for it"
+    severity = Severity.ERROR if abs(offset) > _REFUSED_SKEW else Severity.WARNING
+    yield KeytabFinding(FindingKind.CLOCK, severity, words, _SET_CLOCK)
+
+
+def _kvno_not_learned(case: _Case) -> Iterator[KeytabFinding]:
+    kdc = case.kdc
+    # With a clock that is wrong no service ticket is to be had, and the clock is told of already.
+    told = kdc.offset is not None and abs(kdc.offset) > _REFUSED_SKEW
+    if kdc.kvno is None and kdc.kvno_unknown and kdc.login in {Login.ACCEPTED, Login.KEY_REFUSED} and not told:
+        words = f"the KDC's kvno can't be learned: {kdc.kvno_unknown}"
+        remedy = "nothing to do: whether the key works was seen by logging in"
+        yield KeytabFinding(FindingKind.KVNO_NOT_LEARNED, Severity.NOTE, words, remedy)
+
+
+def default_salt(principal: str) -> bytes:
+    """RFC 4120, 4: the realm and the name's parts, one after the other."""
+    name, _, realm = principal.rpartition("@")
+    return (realm + name.replace("/", "")).encode()
+
+
+_SET_CLOCK = "set the clocks by NTP, on this host or on the KDC's, whichever is wrong"
+_Rule = Callable[[_Case], Iterator[KeytabFinding]]
+_RULES: tuple[_Rule, ...] = (
+    _login,
+    _behind,
+    _ahead,
+    _key_refused,
+    _enctypes,
+    _salt,
+    _clock,
+    _kvno_not_learned,
+)
+_Answer = tuple[FindingKind, Severity, str, str]
+_ANSWERS: dict[Login, _Answer] = {
+    Login.UNKNOWN: (
+        FindingKind.UNKNOWN,
+        Severity.ERROR,
+        "the KDC knows no {principal}: it was deleted or renamed",
+        "ask the KDC's administrators for its name today",
+    ),
+    Login.EXPIRED: (
+        FindingKind.EXPIRED,
+        Severity.ERROR,
+        "{principal} has expired",
+        "kadmin: modprinc -expire never (Active Directory: accountExpires)",
+    ),
+    Login.LOCKED: (
+        FindingKind.LOCKED,
+        Severity.ERROR,
+        "{principal} is locked or disabled",
+        "kadmin: modprinc +allow_tix, or -unlock after too many failed logins; find who failed",
+    ),
+    Login.PASSWORD_EXPIRED: (
+        FindingKind.PASSWORD_EXPIRED,
+        Severity.ERROR,
+        "the password of {principal} has expired, and a keytab can't change it",
+        "kadmin: modprinc -pwexpire never, or rotate the key and get a new keytab",
+    ),
+    Login.ENCTYPES_REFUSED: (
+        FindingKind.ENCTYPES_REFUSED,
+        Severity.ERROR,
+        "the KDC takes none of the keytab's enctypes from {principal}",
+        f"get a new one with an enctype that is allowed; {_EXPORT}",
+    ),
+    Login.NO_KEY: (
+        FindingKind.ENCTYPES_REFUSED,
+        Severity.ERROR,
+        "it has no key of {principal} in an enctype that this host and the KDC allow",
+        f"get a new one, or see permitted_enctypes in krb5.conf; {_EXPORT}",
+    ),
+    Login.SKEWED: (FindingKind.CLOCK, Severity.ERROR, "the KDC refuses this host's clock", _SET_CLOCK),
+    Login.UNREACHABLE: (
+        FindingKind.UNREACHABLE,
+        Severity.WARNING,
+        "no KDC answered; nothing is concluded about the key",
+        "see the realm's kdc in krb5.conf, and try again",
+    ),
+    Login.REFUSED: (FindingKind.REFUSED, Severity.ERROR, "the KDC refuses a login of {principal}", "ask its log"),
+}

@@ -1,0 +1,65 @@
+"""What a rotated key does to a Spark stream that started with the old one, and when.
+
+The driver logs in afresh for each round of new tokens, with the copy of the keytab that it was submitted with. Rounds
+come at `ratio` (`spark.security.credentials.renewalRatio`) of the tokens' renew interval: HadoopDelegationTokenManager
+of Spark 3 and 4. The first round after the rotation fails ("Failed to update tokens"), and what the last good one
+brought serves for a renew interval from its issue. Connections that stand are not asked again: death comes with the
+first one that is opened after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+RATIO_CONF = "spark.security.credentials.renewalRatio"
+_RATIO = 0.75
+
+
+@dataclass(frozen=True)
+class RenewalRounds:
+    """Rounds at first + k * ratio * interval, each by up to `slack` later: nobody sees from outside when it started."""
+
+    first: datetime
+    interval: timedelta
+    ratio: float = _RATIO
+    slack: timedelta = timedelta()
+
+    def latest(self, until: datetime) -> datetime:
+        """The last round at or before `until`; the first one, without which there would be no stream, if none is."""
+        step = self.interval * self.ratio
+        return self.first + max(0, (until - self.first) // step) * step
+
+
+@dataclass(frozen=True)
+class KeyLoss:
+    """Between which moments the first renewal fails, and between which the last good tokens end."""
+
+    fails_from: datetime
+    fails_by: datetime
+    dies_from: datetime
+    dies_by: datetime
+
+
+def key_loss(rounds: RenewalRounds, after: datetime, by: datetime) -> KeyLoss:
+    """What follows from a rotation somewhere between `after` and `by`. The earlier bounds are never too late."""
+    step = rounds.interval * rounds.ratio
+    # However late the driver started: the last round before a moment is less than a step before it, and not after it.
+    surely_good = max(rounds.latest(after - rounds.slack), after - step)
+    possibly_good = min(rounds.latest(by) + rounds.slack, max(by, rounds.first + rounds.slack))
+    return KeyLoss(
+        surely_good + step, possibly_good + step, surely_good + rounds.interval, possibly_good + rounds.interval
+    )
+
+
+def renewal_ratio(*confs: Mapping[str, str]) -> float:
+    """As the confs say, the later ones first; Spark's default where none does or it is no share."""
+    for conf in reversed(confs):
+        try:
+            said = float(conf[RATIO_CONF])
+        except (KeyError, ValueError):
+            continue
+        if 0 < said <= 1:
+            return said
+    return _RATIO

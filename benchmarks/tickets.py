@@ -1,0 +1,134 @@
+"""Tickets of many principals renewed, by this package in one process and by a loop of kinit, in one run on a stand.
+
+    python -m benchmarks.tickets --principals 200 --rounds 5
+
+The KDC is on this machine and answers at once; the further away it is, the more it counts that one process asks for
+several tickets at a time. Both sides log in from the same keytabs; what is told is the median of the rounds, in which
+they take turns. kinit writes its caches in place; ours are synced to the disk and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.policy.tickets import RenewalPolicy
+from airflow_kstream.stand import Stand
+from airflow_kstream.supervise.renewal import KeptTicket, RenewalOutcome, renew_all
+from benchmarks.ground import Ground, ground
+from benchmarks.report import Figure, save, table
+
+_WIDTH = 150
+# Python tells of every process that it is about to start.
+_BEGINNINGS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+_started: list[str] = []
+_RENEW, _CHECK = "log in as {count} principals", "look whether {count} tickets are fresh"
+
+
+def main() -> None:
+    """Start a stand, measure, and print one table."""
+    asked = _asked()
+    sys.addaudithook(lambda event, _: _started.append(event) if event in _BEGINNINGS else None)
+    load = os.getloadavg()[0]
+    with ground() as under:
+        names = [f"principal{number}" for number in range(asked.principals)]
+        under.doing(f"{asked.principals} principals", lambda: under.stand.add_principal(*names))
+        figures = list(_figures(under, names, asked.rounds))
+    caption = f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after; {asked.rounds} rounds"
+    drawn = table(figures, caption)
+    Console(width=None if Console().is_terminal else _WIDTH).print(drawn)
+    if asked.json:
+        save(figures, asked.json)
+
+
+def _figures(under: Ground, names: Sequence[str], rounds: int) -> Iterator[Figure]:
+    folder = under.stand.root / "benchmark"
+    folder.mkdir(0o700)
+    kept = [_kept(under.stand, name, folder) for name in names]
+    means: dict[str, Callable[[], None]] = {
+        "kinit, one after the other": lambda: _kinit(under.stand, names, folder),
+        "renew_all, one process": lambda: _ours(kept, RenewalOutcome.ACQUIRED, force=True),
+    }
+    looking = {
+        "klist -s, one after the other": lambda: _klist(kept),
+        "renew_all, one process": lambda: _ours(kept, RenewalOutcome.KEPT),
+    }
+    yield from _compared(under, _RENEW.format(count=len(names)), means, (len(names), rounds))
+    yield from _compared(under, _CHECK.format(count=len(names)), looking, (len(names), rounds))
+
+
+def _compared(
+    under: Ground, task: str, means: dict[str, Callable[[], None]], size: tuple[int, int]
+) -> Iterator[Figure]:
+    """In turns: what disturbs this machine meanwhile disturbs all of them."""
+    count, rounds = size
+    measured: dict[str, list[tuple[float, float, int]]] = {name: [] for name in means}
+    for _ in under.each(task, range(rounds)):
+        for name, work in means.items():
+            measured[name].append(_measured(work))
+    for name, runs in measured.items():
+        wall, cpu = median(run[0] for run in runs), median(run[1] for run in runs)
+        slowest = max(run[0] for run in runs)
+        note = f"{runs[-1][2]} processes; slowest round {slowest:.2f} s"
+        yield Figure(task, name, wall, count, cpu=cpu, note=note)
+
+
+def _measured(work: Callable[[], None]) -> tuple[float, float, int]:
+    """Seconds of wall and of CPU, children included, and how many processes it started."""
+    before, processes, began = _cpu(), len(_started), time.perf_counter()
+    work()
+    return time.perf_counter() - began, _cpu() - before, len(_started) - processes
+
+
+def _cpu() -> float:
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in both)
+
+
+def _kept(stand: Stand, name: str, folder: Path) -> KeptTicket:
+    identity = Identity(stand.principal(name), keytab=str(stand.keytab(name)))
+    return KeptTicket("stand", identity, folder / "ours" / name)
+
+
+def _ours(kept: Sequence[KeptTicket], expected: RenewalOutcome, *, force: bool = False) -> None:
+    reports = list(renew_all(kept, RenewalPolicy(), force=force))
+    wrong = [report for report in reports if report.outcome is not expected]
+    if wrong:
+        raise SystemExit(f"{len(wrong)} tickets were not {expected}, the first: {wrong[0]}")
+
+
+def _kinit(stand: Stand, names: Sequence[str], folder: Path) -> None:
+    for name in names:
+        cache = f"FILE:{folder}/kinit-{name}"
+        _run(["kinit", "-k", "-t", str(stand.keytab(name)), "-c", cache, stand.principal(name)])
+
+
+def _klist(kept: Sequence[KeptTicket]) -> None:
+    for each in kept:
+        _run(["klist", "-s", "-c", f"FILE:{each.cache}"])
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+def _asked() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks.tickets", description="Tickets of many principals, renewed.")
+    parser.add_argument("--principals", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=5, help="how often each side does it")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""`kstream tickets` on the stand: what it prints, with what it exits, and that it explains."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import yaml
+
+from airflow_kstream.cli import main
+from airflow_kstream.stand import Stand
+from tests.stand.streams import fields
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: object
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def words(self) -> str:
+        """Without the table's lines and folds."""
+        return " ".join(word for word in self.out.split() if word.isascii())
+
+
+@dataclass(frozen=True)
+class Commands:
+    """`kstream tickets`, in this process; the watcher's connection, and an order."""
+
+    folder: Path
+
+    def order(self, *principals: dict[str, str]) -> None:
+        given = {"principals": list(principals), "folder": str(self.folder / "kept")}
+        (self.folder / "order.yaml").write_text(yaml.safe_dump(given))
+
+    def run(self, *words: str) -> Ran:
+        out, err = StringIO(), StringIO()
+        code: object = 0
+        with mock.patch.object(sys, "argv", ["kstream", "tickets", *words]), redirect_stdout(out), redirect_stderr(err):
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+        return Ran(code or 0, out.getvalue(), err.getvalue())
+
+    def on_cluster(self, *words: str) -> Ran:
+        return self.run(
+            *words, "--cluster", str(self.folder / "stand.yaml"), "--order", str(self.folder / "order.yaml")
+        )
+
+
+@pytest.fixture
+def kstream(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    monkeypatch.setenv("COLUMNS", "300")
+    given = {name: value for name, value in dataclasses.asdict(fields(stand, "watcher")).items() if value}
+    (tmp_path / "stand.yaml").write_text(yaml.safe_dump(given))
+    commands = Commands(tmp_path)
+    commands.order({"principal": stand.principal("streamer"), "keytab": str(stand.keytab("streamer"))})
+    return commands
+
+
+def test_tickets_are_missing_then_acquired_then_fresh(stand: Stand, kstream: Commands) -> None:
+    before, renewed, listed = (kstream.on_cluster(word) for word in ("list", "renew", "list"))
+    again, forced = kstream.on_cluster("renew", "--json"), kstream.on_cluster("renew", "--force", "--json")
+    assert [ran.code for ran in (before, renewed, listed, again, forced)] == [1, 0, 0, 0, 0], renewed.err
+    assert before.out.count("no ticket") == 2
+    for name in ("watcher", "streamer"):
+        assert f"{stand.principal(name)}: acquired anew, good until 20" in renewed.out
+    assert listed.out.count("fresh") == 2
+    assert "forwardable, initial, renewable" in listed.out
+    assert f"FILE:{kstream.folder}/kept/stand/streamer@KSTREAM.TEST.ccache" in listed.out
+    assert [report["outcome"] for report in again.data] == ["kept", "kept"]
+    assert [report["outcome"] for report in forced.data] == ["acquired", "acquired"]
+
+
+def test_what_is_listed_for_programs_tells_the_same(stand: Stand, kstream: Commands) -> None:
+    kstream.on_cluster("renew", "--principal", stand.principal("streamer"))
+    listed = kstream.on_cluster("list", "--json")
+    watcher, streamer = listed.data
+    assert listed.code == 1
+    assert (watcher["state"], watcher["alert"]) == ("missing", True)
+    assert (streamer["state"], streamer["alert"], streamer["failures"]) == ("fresh", False, 0)
+    assert streamer["seconds_left"] == pytest.approx(stand.plan.ticket_lifetime.total_seconds(), abs=30)
+    assert (streamer["kvno"], streamer["enctype"]) == (1, "aes256-cts-hmac-sha1-96")
+
+
+def test_a_broken_keytab_and_a_foreign_cache_are_rows_and_harm_no_other(stand: Stand, kstream: Commands) -> None:
+    mine, theirs = kstream.folder / "mine", kstream.folder / "theirs"
+    kstream.order({"principal": stand.principal("watcher"), "cache": str(mine)})
+    kstream.on_cluster("renew")
+    theirs.write_bytes(mine.read_bytes())
+    kstream.order(
+        {"principal": stand.principal("gateway"), "keytab": str(kstream.folder / "gone.keytab")},
+        {"principal": stand.principal("streamer"), "keytab": str(stand.keytab("streamer")), "cache": str(theirs)},
+        {"principal": stand.principal("hdfs"), "ticket_cache": "KCM:0"},
+    )
+    renewed, listed = kstream.on_cluster("renew"), kstream.on_cluster("list")
+    assert (renewed.code, listed.code) == (1, 1)
+    assert f"{stand.principal('watcher')}: acquired anew" in renewed.out
+    assert f"{stand.principal('gateway')}: FAILED, 1 in a row for 0s, the ticket at hand: no ticket" in renewed.out
+    assert "it does not exist for this process" in renewed.out
+    assert "it is a cache of watcher@KSTREAM.TEST: name another file for one of them" in renewed.out
+    assert "it is a cache of watcher@KSTREAM.TEST" in listed.words
+    assert "a KCM cache is kept by the system and is no file" in listed.words
+    assert "1 in a row" in listed.words
+    assert theirs.read_bytes() == mine.read_bytes()
+
+
+def test_one_cache_is_shown_ticket_by_ticket_without_any_cluster(stand: Stand, kstream: Commands) -> None:
+    kstream.on_cluster("renew")
+    cache = kstream.folder / "kept" / "stand" / "streamer@KSTREAM.TEST.ccache"
+    shown, data = kstream.run("show", str(cache)), kstream.run("show", str(cache), "--json").data
+    assert "krbtgt/KSTREAM.TEST@KSTREAM.TEST" in shown.out
+    assert "aes256-cts-hmac-sha1-96, kvno 1" in shown.out
+    assert (data[0]["kind"], data[0]["principal"]) == ("FILE", stand.principal("streamer"))
+    explained = kstream.run("show", "KEYRING:persistent:0")
+    assert explained.code == 1
+    assert "Java programs can't read it; give a keytab" in explained.err
+    assert "Traceback" not in explained.err
+
+
+def test_whom_the_order_does_not_know_is_refused(kstream: Commands) -> None:
+    refused = kstream.on_cluster("renew", "--principal", "nobody@KSTREAM.TEST")
+    assert refused.code == 2
+    assert "it has streamer@KSTREAM.TEST, watcher@KSTREAM.TEST" in refused.err
