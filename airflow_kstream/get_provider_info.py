@@ -119,20 +119,40 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": _INTEGRATION,
-                "python-modules": ["airflow_kstream.operators.stream", "airflow_kstream.operators.leases"],
+                "python-modules": [
+                    "airflow_kstream.operators.stream",
+                    "airflow_kstream.operators.leases",
+                    "airflow_kstream.operators.keytabs",
+                    "airflow_kstream.operators.tickets",
+                ],
             },
         ],
         "sensors": [
-            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.sensors.leases"]},
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": [
+                    "airflow_kstream.sensors.leases",
+                    "airflow_kstream.sensors.tickets",
+                    "airflow_kstream.sensors.tokens",
+                ],
+            },
         ],
         "triggers": [
             {
                 "integration-name": _INTEGRATION,
-                "python-modules": ["airflow_kstream.triggers.stream", "airflow_kstream.triggers.leases"],
+                "python-modules": [
+                    "airflow_kstream.triggers.stream",
+                    "airflow_kstream.triggers.leases",
+                    "airflow_kstream.triggers.tickets",
+                    "airflow_kstream.triggers.tokens",
+                ],
             },
         ],
         "hooks": [
-            {"integration-name": _INTEGRATION, "python-modules": ["airflow_kstream.hooks.cluster"]},
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": ["airflow_kstream.hooks.cluster", "airflow_kstream.hooks.kerberos"],
+            },
         ],
         "connection-types": [_CONNECTION_TYPE],
         "extra-links": [

@@ -1,21 +1,44 @@
-"""Metrics through Airflow's own, in both of its ways: tagged, and with the stream's name in the metric's name.
+"""Metrics through Airflow's own, in both of its ways: tagged, and with what they tell of in the metric's name.
 
 Plain StatsD has no tags: without the second way two streams would overwrite each other's value.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from airflow.sdk.observability import stats
+
+# What Airflow lets into a metric's name, without its separator.
+_UNFIT = re.compile(r"[^\w/-]", re.ASCII)
 
 
 def gauge(name: str, value: float, stream: str) -> None:
     """`kstream.<name>` tagged `stream`, and `kstream.<stream>.<name>`."""
-    stats.gauge(f"kstream.{name}", value, tags={"stream": stream})
-    stats.gauge(f"kstream.{stream}.{name}", value)
+    _gauge(name, value, {"stream": stream})
+
+
+def ticket_gauge(name: str, value: float, cluster: str, principal: str) -> None:
+    """`kstream.ticket.<name>` tagged `cluster` and `principal`, and `kstream.<cluster>.<principal>.ticket.<name>`.
+
+    In the latter each character of the two that a metric's name can't have is a `_`.
+    """
+    _gauge(f"ticket.{name}", value, {"cluster": cluster, "principal": principal})
 
 
 def count(name: str, increment: int, stream: str) -> None:
     """As `gauge`, but a counter; nothing is sent for nothing."""
     if increment:
-        stats.incr(f"kstream.{name}", increment, tags={"stream": stream})
-        stats.incr(f"kstream.{stream}.{name}", increment)
+        tags = {"stream": stream}
+        stats.incr(f"kstream.{name}", increment, tags=tags)
+        stats.incr(_named(name, tags), increment)
+
+
+def _gauge(name: str, value: float, tags: Mapping[str, str]) -> None:
+    stats.gauge(f"kstream.{name}", value, tags=dict(tags))
+    stats.gauge(_named(name, tags), value)
+
+
+def _named(name: str, tags: Mapping[str, str]) -> str:
+    return ".".join(("kstream", *(_UNFIT.sub("_", value) for value in tags.values()), name))

@@ -129,7 +129,7 @@ def declared(declaration: Path) -> dict[str, Any]:
     """The declaration, if every word of it is right."""
     try:
         given = yaml.safe_load(declaration.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InvalidInput(f"{declaration} can't be read: {error}") from error
     if not isinstance(given, dict) or not given.get("paths"):
         raise InvalidInput(f"{declaration} names no paths")

@@ -25,7 +25,11 @@ from airflow_kstream.operators.stream import SparkStreamOperator
 
 
 def declared(declaration: Path, taken: set[str]) -> StreamSpec:
-    spec = StreamSpec.from_yaml(declaration.read_text())
+    try:
+        text = declaration.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{declaration} can't be read: {error}") from error
+    spec = StreamSpec.from_yaml(text)
     if spec.name != declaration.stem:
         raise InvalidInput(f"{declaration} declares {spec.name!r}; the file's name is the stream's name")
     if spec.name in taken:

@@ -47,6 +47,8 @@ class _Spnego(HTTPKerberosAuth):  # type: ignore[misc]  # requests_kerberos ship
         try:
             return str(super().generate_request_header(response, host, is_preemptive))
         except KerberosExchangeError as error:
+            # Nobody reads this 401 any more: its connection would stay open.
+            response.close()
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, Krb5Error | GSSError):
                 cause = cause.__cause__ or cause.__context__

@@ -84,7 +84,7 @@ def airflow(stand: Stand, watch: Watch, tmp_path_factory: pytest.TempPathFactory
     root = tmp_path_factory.mktemp("airflow")
     streams = root / "streams" / CONNECTION
     streams.mkdir(parents=True)
-    env = {"KRB5_CONFIG": str(stand.krb5_conf), "KSTREAM_STREAMS": str(streams.parent), "KSTREAM_RETRY_DELAY": "2s"}
+    env = {"KSTREAM_STREAMS": str(streams.parent), "KSTREAM_RETRY_DELAY": "2s"}
     # One run only: a second one would take the stream over from a run whose task a test marks failed.
     env["KSTREAM_ENSURE_EVERY"] = "1d"
     listener = Metrics()

@@ -1,0 +1,84 @@
+"""Check the keytabs that a connection and its streams live by, from a DAG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.keytab import Severity
+from airflow_kstream.supervise.keytab_check import KeytabCheck, KeytabPlace, check_keytabs
+from airflow_kstream.supervise.ticket_order import kept_tickets, order_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class KeytabCheckOperator(BaseOperator):
+    """Check each keytab of a connection, of its order of tickets and of its running streams, on disk and at the KDC.
+
+    The task fails when one of them can't be used any more, after all were checked: its log says of each what is
+    wrong, what to do, and which streams end of it and when. What is only odd is a warning. The result (XCom) is a list
+    with one entry for each keytab, never with a key.
+
+    What it does not do: it changes no keytab and restarts no stream. A login that the KDC refuses may count towards
+    the lock-out of the account, so don't run it every minute.
+
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param principal, keytab: this keytab alone; both or neither.
+    :raises AirflowFailException: a keytab can't be used any more, or what is given makes no sense.
+    """
+
+    template_fields: Sequence[str] = ("cluster_conn_id", "principal", "keytab")
+
+    def __init__(
+        self, *, cluster_conn_id: str, principal: str | None = None, keytab: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+        self.principal = principal
+        self.keytab = keytab
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Check, and raise when something is broken."""
+        try:
+            checks = self._checks()
+        except InvalidInput as error:
+            raise AirflowFailException(str(error)) from error
+        told = [check.to_json() for check in checks]
+        broken = [check for check in checks if check.failed]
+        if broken:
+            # The findings are kept although the task fails.
+            context["ti"].xcom_push("return_value", told)
+            named = ", ".join(f"{check.place.principal} ({check.place.path})" for check in broken)
+            raise AirflowFailException(f"{len(broken)} of {len(checks)} keytabs can't be used: {named}")
+        return told
+
+    def _checks(self) -> list[KeytabCheck]:
+        with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+            checks = []
+            for check in check_keytabs(cluster, self._place(), self._of_the_order(cluster)):
+                self._tell(check)
+                checks.append(check)
+        return checks
+
+    def _of_the_order(self, cluster: Cluster) -> list[KeytabPlace]:
+        found = [kept.identity for kept in kept_tickets(cluster, order_of(self.cluster_conn_id))]
+        return [KeytabPlace(identity.principal, identity.keytab) for identity in found if identity.keytab]
+
+    def _place(self) -> KeytabPlace | None:
+        if bool(self.principal) != bool(self.keytab):
+            raise InvalidInput("principal and keytab are given together, or neither of them")
+        return KeytabPlace(self.principal, self.keytab) if self.principal and self.keytab else None
+
+    def _tell(self, check: KeytabCheck) -> None:
+        if not check.findings:
+            self.log.info("%s: %s is in order", check.place.principal, check.place.path)
+        for finding in check.findings:
+            level = self.log.error if finding.severity is Severity.ERROR else self.log.warning
+            level("%s: %s: %s Remedy: %s", check.place.principal, check.place.path, finding.words, finding.remedy)

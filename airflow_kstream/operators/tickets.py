@@ -1,0 +1,145 @@
+"""Keep tickets fresh, from a DAG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream import metrics
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.errors import InvalidInput, Unavailable
+from airflow_kstream.supervise.renewal import RenewalOutcome, RenewalReport, renew_all
+from airflow_kstream.supervise.ticket_order import TicketOrder, order_of
+from airflow_kstream.supervise.ticket_wish import TicketWish, wished
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class KerberosTicketRenewOperator(BaseOperator):
+    """Renew the tickets of one principal, or of all in a connection's order, each in a cache of its own.
+
+    A ticket with enough of its life left is kept. Another is acquired anew from the keytab or, where there is none,
+    renewed. A failure while the old ticket still has time is a warning in the log, with the count of consecutive
+    failures, and the task succeeds: the next run tries again. When one can't be renewed and is about to expire, has
+    expired or never was, the task fails, after all principals were tried, and names them.
+
+    The result (XCom) is a list with one report for each principal, without secrets. Metrics for each:
+    `kstream.ticket.remaining` (seconds until its expiry, 0 without a ticket) and `kstream.ticket.failures` (how many
+    in a row).
+
+    What it does not do: it puts no ticket where a process finds it by itself. Whoever needs one names its cache, or
+    takes a copy by KerberosHook. The caches are on the host that runs the task: run it on each worker and triggerer
+    host that needs them, or keep the folder of the order where all of them see it.
+
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param principal: this one alone. To map the task over several: `.partial(...).expand(principal=[...])`.
+    :param keytab: the absolute path of its keytab, if neither the connection nor the order knows it.
+    :param cache: the absolute path of its ticket cache, if it is not the order's.
+    :param order: who is to be kept fresh, as the fields of the YAML file; that of `$KSTREAM_TICKETS` by default.
+    :param renew_at: the share of a ticket's life after which it is renewed; the order's by default.
+    :param alert_before: how long before its expiry a failure is an alert; the order's by default.
+    :param force: renew those that have enough of their life left, too.
+    :raises Unavailable: an alert, and a retry can help.
+    :raises AirflowFailException: an alert or a wrong order, and no retry helps.
+    """
+
+    template_fields: Sequence[str] = (
+        *("cluster_conn_id", "principal", "keytab", "cache", "order"),
+        *("renew_at", "alert_before", "force"),
+    )
+    template_fields_renderers = {"order": "yaml"}  # noqa: RUF012  Airflow's own attribute
+
+    def __init__(
+        self,
+        *,
+        cluster_conn_id: str,
+        principal: str | None = None,
+        keytab: str | None = None,
+        cache: str | None = None,
+        order: Mapping[str, Any] | None = None,
+        renew_at: float | str | None = None,
+        alert_before: str | None = None,
+        force: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+        self.principal = principal
+        self.keytab = keytab
+        self.cache = cache
+        self.order = order
+        self.renew_at = renew_at
+        self.alert_before = alert_before
+        self.force = force
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Renew what is due, and raise when some of it is alarming."""
+        try:
+            reports = self._renewed()
+        except InvalidInput as error:
+            raise AirflowFailException(str(error)) from error
+        told = [report.to_json() for report in reports]
+        alerts = [report for report in reports if report.alert]
+        if alerts:
+            # The reports are kept although the task fails: what was renewed is renewed.
+            context["ti"].xcom_push("return_value", told)
+            raise _alarm(alerts)
+        return told
+
+    def _renewed(self) -> list[RenewalReport]:
+        order = self._order()
+        wish = TicketWish(self.principal or None, self.keytab or None, self.cache or None)
+        with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+            reports = []
+            for report in renew_all(wished(cluster, order, wish), order.policy, force=_truth(self.force)):
+                self._tell(report)
+                _publish(report)
+                reports.append(report)
+        return reports
+
+    def _order(self) -> TicketOrder:
+        order = TicketOrder.from_mapping(self.order) if self.order else order_of(self.cluster_conn_id)
+        ours = {"renew_at": self.renew_at, "alert_before": self.alert_before}
+        given = {name: value for name, value in ours.items() if value not in (None, "", "None")}
+        return TicketOrder.from_mapping({**order.to_mapping(), **given})
+
+    def _tell(self, report: RenewalReport) -> None:
+        until = f", good until {report.expiry:%Y-%m-%d %H:%M:%S %Z}" if report.expiry else ""
+        if report.outcome is RenewalOutcome.FAILED:
+            since = f" since {report.failing_since:%Y-%m-%d %H:%M:%S %Z}" if report.failing_since else ""
+            level = self.log.error if report.alert else self.log.warning
+            what = f"not renewed, {report.failures} in a row{since}; the ticket at hand is {report.state}{until}"
+            level("%s: %s: %s", report.principal, what, report.error)
+        else:
+            self.log.info("%s: %s%s", report.principal, report.outcome, until)
+
+
+def _publish(report: RenewalReport) -> None:
+    left = (report.expiry - datetime.now(UTC)).total_seconds() if report.expiry else 0.0
+    metrics.ticket_gauge("remaining", max(left, 0.0), report.cluster, report.principal)
+    metrics.ticket_gauge("failures", report.failures, report.cluster, report.principal)
+
+
+def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
+    """Unavailable if one of them may be renewed later without anybody doing anything."""
+    named = "; ".join(
+        f"{report.principal} ({report.state}, {report.failures} in a row): {report.error}" for report in alerts
+    )
+    message = f"{len(alerts)} tickets can't wait: {named}"
+    if any(report.retryable for report in alerts):
+        return Unavailable(message, tried=f"renew the tickets of {alerts[0].cluster}")
+    return AirflowFailException(message)
+
+
+def _truth(given: bool | str) -> bool:
+    """A rendered template is text."""
+    words = {"true": True, "false": False, "": False}
+    said = str(given).strip().lower()
+    if said not in words:
+        raise InvalidInput(f"force is {given!r}; allowed are true and false")
+    return words[said]

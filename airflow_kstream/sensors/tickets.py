@@ -1,0 +1,90 @@
+"""Wait until a Kerberos ticket is about to expire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.supervise.ticket_expiry import TicketsAwaited, look
+from airflow_kstream.supervise.ticket_order import order_of
+from airflow_kstream.supervise.ticket_wish import TicketWish, wished
+from airflow_kstream.triggers.tickets import TicketExpiryTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class KerberosTicketExpirySensor(BaseSensorOperator):
+    """Wait until a ticket has at most `within` left, has expired, or is missing from its cache.
+
+    The caches are those that the renewal keeps: the connection's own and those of its order, or one of them. The
+    result (XCom) says of which principals, in which state and until when, the most urgent first, at most 20.
+
+    What it does not do: it asks no KDC, and renews nothing; KerberosTicketRenewOperator does. It sees the files of
+    the host where it looks: worker and triggerer must see the same.
+
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param principal: this one alone.
+    :param cache: the absolute path of its ticket cache, if it is not the one that the renewal keeps.
+    :param within: a duration such as `1h`.
+    :param deferrable: wait in the triggerer and hold no worker slot.
+    :raises AirflowFailException: for a wrong order, principal, path or duration.
+    """
+
+    template_fields: Sequence[str] = ("cluster_conn_id", "principal", "cache", "within")
+
+    def __init__(
+        self,
+        *,
+        cluster_conn_id: str,
+        principal: str | None = None,
+        cache: str | None = None,
+        within: str | timedelta = "1h",
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+        self.principal = principal
+        self.cache = cache
+        self.within = within
+        self.deferrable = deferrable
+
+    def execute(self, context: Context) -> Any:
+        """Look; then wait in the triggerer or here."""
+        if not self.deferrable:
+            return super().execute(context)
+        seen = self.poke(context)
+        return seen.xcom_value if seen else self._wait()
+
+    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """The trigger has seen it."""
+        report: dict[str, Any] = event["report"]
+        return report
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """One look. What can't be read counts as missing: that is what this waits for."""
+        seen = look(self._awaited())
+        self.log.info("%d of %d tickets serve no longer than %s", len(seen.expiring), len(seen.seen), self.within)
+        return PokeReturnValue(is_done=bool(seen.expiring), xcom_value=seen.report())
+
+    def _wait(self) -> NoReturn:
+        trigger = TicketExpiryTrigger(self._awaited().to_mapping(), self.poke_interval)
+        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
+
+    def _awaited(self) -> TicketsAwaited:
+        try:
+            wish = TicketWish(self.principal or None, cache=self.cache or None)
+            with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+                kept = wished(cluster, order_of(self.cluster_conn_id), wish)
+            caches = [{"principal": one.identity.principal, "cache": str(one.cache)} for one in kept]
+            return TicketsAwaited.from_mapping({"caches": caches, "within": self.within})
+        except InvalidInput as error:
+            raise AirflowFailException(str(error)) from error

@@ -1,0 +1,136 @@
+"""Two DAGs for each declared cluster: one renews tickets, one checks keytabs. `$KSTREAM_TICKETS/<connection id>.yaml`.
+
+A declaration names whose tickets are kept fresh beside the connection's own; an empty file is for that one alone:
+
+  principals:
+    - {principal: etl@EXAMPLE.COM, keytab: /etc/security/keytabs/etl.keytab}
+    - {principal: ops@EXAMPLE.COM, ticket_cache: /var/lib/airflow/ops.ccache}
+  folder: /var/lib/airflow/tickets    # where the caches lie
+  renew_at: 0.5                       # the share of its life after which a ticket is renewed
+  alert_before: 1h                    # a failure that close to the expiry fails the task
+  every: 15m                          # the schedule of tickets-<connection id>
+  check_every: 1d                     # the schedule of keytabs-<connection id>
+
+`tickets-<connection id>` has one mapped task for each principal: a keytab that is broken stops nobody else's renewal.
+While the old ticket has time a failure is a warning and a metric; close to the expiry its task fails. It can be run by
+hand for one principal, and with force. `keytabs-<connection id>` fails when a keytab can't be used any more, and says
+which streams will end of it and when; it is a DAG of its own because a wrong keytab's every try may count towards the
+lock-out of its account. A declaration that is wrong gets a DAG that fails and says why, and harms no other.
+
+Environment of the DAG processor and the workers:
+  KSTREAM_TICKETS    the folder (required; no DAG without it)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_kstream.hooks.kerberos import KerberosHook
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.operators.keytabs import KeytabCheckOperator
+from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
+from airflow_kstream.supervise.ticket_order import TicketOrder
+
+# The form with which a person starts a run by hand.
+FORM: Mapping[str, dict[str, Any]] = {
+    "principal": {
+        "default": None,
+        "title": "Only this principal",
+        "description": "One of the declared ones, or the connection's own. Leave it empty for all of them.",
+        "type": ["null", "string"],
+        "pattern": r"^[^/@\s]+(/[^/@\s]+)?@[^/@\s]+$",
+        "section": "Whose tickets",
+    },
+    "force": {
+        "default": False,
+        "title": "Force",
+        "description": "Renew tickets that have enough of their life left, too.",
+        "type": "boolean",
+        "section": "How",
+    },
+}
+
+
+def declared(declaration: Path) -> TicketOrder:
+    try:
+        return TicketOrder.from_yaml(declaration.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{declaration} can't be read: {error}") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"{declaration}: {error.message}") from error
+
+
+def maintenance_dag(dag_id: str, description: str, every: timedelta, **more: Any) -> DAG:
+    return DAG(
+        dag_id=dag_id,
+        description=description,
+        schedule=every,
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        tags=["kstream"],
+        doc_md=__doc__,
+        **more,
+    )
+
+
+def ticket_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
+    form = {name: Param(**field) for name, field in FORM.items()}
+    about = f"Keeps tickets for {cluster_conn_id} fresh"
+    # The form's answers arrive as what they are, not as text.
+    with maintenance_dag(
+        f"tickets-{cluster_conn_id}", about, order.every, params=form, render_template_as_native_obj=True
+    ) as dag:
+
+        @task
+        def principals(params: Mapping[str, Any] | None = None) -> list[str]:
+            only = params["principal"] if params else None
+            return [only] if only else KerberosHook(cluster_conn_id).principals()
+
+        KerberosTicketRenewOperator.partial(
+            task_id="renew",
+            cluster_conn_id=cluster_conn_id,
+            force="{{ params.force }}",
+            map_index_template="{{ task.principal }}",
+        ).expand(principal=principals())
+    return dag
+
+
+def keytab_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
+    about = f"Checks the keytabs for {cluster_conn_id}"
+    with maintenance_dag(f"keytabs-{cluster_conn_id}", about, order.check_every) as dag:
+        KeytabCheckOperator(task_id="check", cluster_conn_id=cluster_conn_id)
+    return dag
+
+
+def refused_dag(declaration: Path, why: str) -> DAG:
+    with DAG(
+        dag_id=f"refused-tickets-{declaration.stem}",
+        description=why,
+        schedule=None,
+        tags=["kstream", "refused"],
+    ) as dag:
+
+        @task
+        def say_why() -> None:
+            raise InvalidInput(why)
+
+        say_why()
+    return dag
+
+
+folder = os.environ.get("KSTREAM_TICKETS")
+for found in sorted(Path(folder).glob("*.yaml")) if folder else ():
+    try:
+        meant = declared(found)
+    except InvalidInput as error:
+        globals()[f"refused_{found.stem}"] = refused_dag(found, str(error))
+        continue
+    globals()[f"tickets_{found.stem}"] = ticket_dag(found.stem, meant)
+    globals()[f"keytabs_{found.stem}"] = keytab_dag(found.stem, meant)
