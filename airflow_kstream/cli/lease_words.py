@@ -13,7 +13,7 @@ from rich.text import Text
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.lease import Attribution
 from airflow_kstream.model.open_file import Block, FileState
-from airflow_kstream.operators.lease_report import printable
+from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.audit import AuditRecord
 from airflow_kstream.supervise.rescue import Intent, Rescue
 

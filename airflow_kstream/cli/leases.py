@@ -15,6 +15,7 @@ from airflow_kstream.cli.lease_progress import Follower
 from airflow_kstream.cli.lease_words import explanation, history_json, history_table
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.model.printable import printable
 from airflow_kstream.operators import lease_report
 from airflow_kstream.supervise.audit import read_audit
 from airflow_kstream.supervise.lease_access import LeaseAccess, open_lease_access
@@ -227,7 +228,7 @@ def _tell_unreadable(unreadable: Any) -> None:
 
 
 def _aside(line: str) -> None:
-    Console(stderr=True).print(lease_report.printable(line), markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_json(value: Any) -> None:

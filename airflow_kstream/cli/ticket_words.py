@@ -11,8 +11,8 @@ from rich.text import Text
 
 from airflow_kstream.cli.token_words import moment
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.printable import printable
 from airflow_kstream.model.ticket import Ticket, TicketCache
-from airflow_kstream.operators.lease_report import printable
 from airflow_kstream.policy.tickets import TicketState
 from airflow_kstream.supervise.renewal import RenewalOutcome, RenewalReport, TicketStanding
 

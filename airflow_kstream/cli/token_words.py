@@ -12,6 +12,7 @@ from rich.text import Text
 
 from airflow_kstream.clients.credential_files import CredentialFile
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.printable import printable
 from airflow_kstream.model.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken, Token
 from airflow_kstream.supervise.launch_tokens import LaunchTokens
 from airflow_kstream.supervise.tokens import Standing
@@ -148,4 +149,4 @@ def _table(headings: Sequence[str]) -> Table:
 
 def _cell(*lines: str) -> Text:
     """Control characters as escapes: an alias can neither break a table nor drive a terminal."""
-    return Text("\n".join("".join(each if each.isprintable() else repr(each)[1:-1] for each in line) for line in lines))
+    return Text("\n".join(printable(line) for line in lines))

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
+from airflow_kstream.model.printable import printable
 from airflow_kstream.model.recovery import OUTCOME_MEANS, Outcome, Recovery
 from airflow_kstream.supervise.rescue import Intent, Rescue
 from airflow_kstream.supervise.survey import Finding
@@ -21,11 +22,6 @@ from airflow_kstream.supervise.survey import Finding
 _LOG_WIDTH = 200
 # What the same call can settle later although nobody changed anything.
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
-
-
-def printable(text: str) -> str:
-    """With control characters as escapes, so that a path can neither break a table nor drive a terminal."""
-    return "".join(_visible(character) for character in text)
 
 
 def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
@@ -177,9 +173,3 @@ def _granted(recovery: Recovery) -> str:
     if recovery.valid_length is None:
         return ""
     return f"Flink's companion file grants {recovery.valid_length} bytes"
-
-
-def _visible(character: str) -> str:
-    if character == "\\":
-        return "\\\\"
-    return character if character.isprintable() else character.encode("unicode_escape").decode()

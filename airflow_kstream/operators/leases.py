@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.printable import printable
 from airflow_kstream.model.recovery import Recovery
 from airflow_kstream.operators import lease_report
 from airflow_kstream.supervise.lease_access import open_lease_access
@@ -148,7 +149,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         return Watcher(tell=self.log.info, on=progress.finished, started=progress.started, stop=self._stop)
 
     def _tell(self, done: Rescue, order: RescueOrder) -> None:
-        self.log.info("%s: %s", lease_report.printable(self.path), lease_report.summary(done))
+        self.log.info("%s: %s", printable(self.path), lease_report.summary(done))
         if order.dry_run:
             self._table(lease_report.intents_table(done.intents, _ROWS_IN_LOG))
             return

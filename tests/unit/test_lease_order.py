@@ -10,6 +10,7 @@ import pytest
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.lease import Attribution, Judgement, Permission, Standing
 from airflow_kstream.model.open_file import Block, FileState, OpenFile, Watched
+from airflow_kstream.model.printable import printable
 from airflow_kstream.model.recovery import Outcome, Recovery
 from airflow_kstream.model.recovery_gate import Gate
 from airflow_kstream.operators.lease_report import (
@@ -17,7 +18,6 @@ from airflow_kstream.operators.lease_report import (
     failure,
     findings_table,
     lines,
-    printable,
     recoveries_table,
     summary,
 )
