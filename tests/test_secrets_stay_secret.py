@@ -28,8 +28,6 @@ _OF_TESTS = ("/test_",)
 @pytest.fixture(scope="module")
 def secrets(stand: Stand, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> frozenset[bytes]:
     """Of all principals and all tokens of the whole run."""
-    for finish in watch.at_the_end:
-        finish()
     watch.look()
     return frozenset(watch.secrets | token_passwords(stand, tmp_path_factory.mktemp("journal")))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,18 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from airflow_kstream.demo.airflow_api import AirflowApi, Connection, TaskRef
+from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.ground import DAGS
-from airflow_kstream.demo.keeper import Keeper
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.stand import Stand
-from tests.secrets.answers import write_answers
-from tests.secrets.watch import Watch
-from tests.stand.streams import await_that, fields
-
-CONNECTION = "kstream_stand"
+from tests.dags.live import CONNECTION, live_airflow
+from tests.stand.streams import await_that
 
 
 class Metrics:
@@ -79,8 +73,8 @@ class LiveAirflow:
         await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}", 180)
 
 
-@pytest.fixture(scope="session")
-def airflow(stand: Stand, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+@pytest.fixture(scope="package")
+def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
     root = tmp_path_factory.mktemp("airflow")
     streams = root / "streams" / CONNECTION
     streams.mkdir(parents=True)
@@ -88,14 +82,6 @@ def airflow(stand: Stand, watch: Watch, tmp_path_factory: pytest.TempPathFactory
     # One run only: a second one would take the stream over from a run whose task a test marks failed.
     env["KSTREAM_ENSURE_EVERY"] = "1d"
     listener = Metrics()
-    home = AirflowHome(root / "home", DAGS, env, crash=CrashSettings.brisk(), overrides=listener.settings)
-    home.prepare()
-    with Keeper() as keeper:
-        for component in home.components():
-            keeper.start(component)
-        home.wait_until_healthy(keeper)
-        extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
-        home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
-        watch.at_the_end.append(lambda: write_answers(home.api(), root / "answers"))
+    with live_airflow(stand, root, DAGS, env, listener.settings) as home:
         yield LiveAirflow(home, home.api(), streams, listener)
     listener.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,18 +12,16 @@ import pytest
 import yaml
 
 from airflow_kstream.clients.hdfs import Hdfs
-from airflow_kstream.demo.airflow_api import AirflowApi, Connection, TaskRef
+from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.ground import DAGS
-from airflow_kstream.demo.keeper import Keeper
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.stand import Stand
-from tests.stand.streams import await_that, cluster, fields
+from tests.dags.live import CONNECTION, live_airflow
+from tests.stand.streams import await_that, cluster
 from tests.stand.writers import Writer, flink_like_bucket, leave_open, pattern, writer
 from tests.stand.writers.hadoop_says import content, open_files
 
-CONNECTION = "stand"
 FOLDER = f"/user/{getuser()}/lease-dags"
 LANDING, OTHER = f"{FOLDER}/landing zone", f"{FOLDER}/other"
 STUCK = [f"{LANDING}/part-{number}.in-progress" for number in range(20)] + [f"{OTHER}/part-0-6"]
@@ -106,15 +103,7 @@ def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     shutil.copy(DAGS / "kstream_leases.py", dags)
     (dags / "readers.py").write_text(READERS)
     (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(DECLARATION))
-    env = {"KRB5_CONFIG": str(stand.krb5_conf), "KSTREAM_LEASES": str(declarations)}
-    home = AirflowHome(root / "home", dags, env, crash=CrashSettings.brisk())
-    home.prepare()
-    with Keeper() as keeper:
-        for component in home.components():
-            keeper.start(component)
-        home.wait_until_healthy(keeper)
-        extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
-        home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
+    with live_airflow(stand, root, dags, {"KSTREAM_LEASES": str(declarations)}) as home:
         yield LeaseAirflow(home, home.api())
 
 

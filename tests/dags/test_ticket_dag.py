@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,19 +14,17 @@ import pytest
 import yaml
 
 from airflow_kstream.clients import tickets
-from airflow_kstream.demo.airflow_api import AirflowApi, Connection, TaskRef
+from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.ground import DAGS
-from airflow_kstream.demo.keeper import Keeper
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import Ticket, cache_file_name
 from airflow_kstream.stand import Stand
 from tests.dags.conftest import Metrics
-from tests.stand.streams import await_that, fields
+from tests.dags.live import CONNECTION, live_airflow
+from tests.stand.streams import await_that
 
-CONNECTION = "stand"
 RENEWAL, KEYTABS = f"tickets-{CONNECTION}", f"keytabs-{CONNECTION}"
 ETL, OPS, BRIEF = "etl", "ops", "brief"
 LIFE = timedelta(seconds=30)
@@ -143,15 +140,8 @@ def airflow(stand: Stand, principals: None, tmp_path_factory: pytest.TempPathFac
     order = {"principals": named, "folder": str(caches), "every": "30d", "check_every": "30d"}
     (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(order))
     listener = Metrics()
-    env = {"KRB5_CONFIG": str(stand.krb5_conf), "KSTREAM_TICKETS": str(declarations)}
-    home = AirflowHome(root / "home", dags, env, crash=CrashSettings.brisk(), overrides=listener.settings)
-    home.prepare()
-    with Keeper() as keeper:
-        for component in home.components():
-            keeper.start(component)
-        home.wait_until_healthy(keeper)
-        extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
-        home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
+    env = {"KSTREAM_TICKETS": str(declarations)}
+    with live_airflow(stand, root, dags, env, listener.settings) as home:
         yield TicketAirflow(home, home.api(), listener, declarations, caches)
     listener.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -19,13 +18,9 @@ _CREDENTIALS = (
 
 
 class Watch:
-    """Looks once a second below pytest's folder, and at all processes.
-
-    `at_the_end` is what others have to do before the search begins, while what they run still runs.
-    """
+    """Looks once a second below pytest's folder, and at all processes."""
 
     def __init__(self, below: Path) -> None:
-        self.at_the_end: list[Callable[[], None]] = []
         self.secrets: set[bytes] = set()
         self.command_lines: set[str] = set()
         self._below = below
