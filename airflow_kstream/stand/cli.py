@@ -1,8 +1,9 @@
-"""`kstream stand up | down | status`."""
+"""`kstream stand ...`: up, down and status; its daemons one by one; Hadoop's own commands on it."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.stand.display import shown
+from airflow_kstream.stand.kdc import USERS
 from airflow_kstream.stand.plan import DEFAULT_FEATURES, Feature, StandPlan
 from airflow_kstream.stand.stand import DaemonStatus, Stand
 
@@ -27,6 +29,12 @@ _Features = Annotated[list[Feature] | None, typer.Option("--feature", help="What
 _Bare = Annotated[bool, typer.Option("--bare", help="None of the features: one NameNode, no Kafka.")]
 _Renew = Annotated[str, typer.Option(help="How long a delegation token lives without being renewed.")]
 _MaxLifetime = Annotated[str, typer.Option(help="How long a delegation token lives however often it is renewed.")]
+_TicketLifetime = Annotated[str, typer.Option(help="How long a Kerberos ticket lives.")]
+_TicketRenew = Annotated[str, typer.Option(help="For how long renewals extend a Kerberos ticket.")]
+_Name = Annotated[str, typer.Argument(metavar="DAEMON", help="As `status` names it: kdc, nn1, datanode ...")]
+_Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Without its realm.")]
+_Words = Annotated[list[str], typer.Argument(metavar="COMMAND...", help="For instance: dfs -ls /")]
+_As = Annotated[str, typer.Option("--as", help="The principal, without its realm.")]
 _DEFAULT_ROOT = Path("kstream-stand")
 
 
@@ -37,10 +45,22 @@ def up(
     bare: _Bare = False,
     token_renew: _Renew = "1d",
     token_max_lifetime: _MaxLifetime = "7d",
+    ticket_lifetime: _TicketLifetime = "10m",
+    ticket_renew: _TicketRenew = "1h",
 ) -> None:
-    """Start a stand; it keeps running after this command has ended."""
+    """Start a stand from nothing; it keeps running after this command has ended.
+
+    What an earlier stand left in the folder is gone, its data too.
+    """
     features = frozenset() if bare else frozenset(feature or DEFAULT_FEATURES)
-    plan = StandPlan(root, features, parse_duration(token_renew), parse_duration(token_max_lifetime))
+    plan = StandPlan(
+        root,
+        features,
+        renew_interval=parse_duration(token_renew),
+        max_lifetime=parse_duration(token_max_lifetime),
+        ticket_lifetime=parse_duration(ticket_lifetime),
+        ticket_renew=parse_duration(ticket_renew),
+    )
     # Ended like by Ctrl-C: what was started goes down again.
     # Both by name: a process in the background of a script is born with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -49,7 +69,8 @@ def up(
     with shown(console) as listener:
         stand = Stand.up(plan, listener)
     _print(console, stand.status())
-    console.print(f"export KRB5_CONFIG={stand.krb5_conf} HADOOP_CONF_DIR={stand.conf_dir}", soft_wrap=True)
+    for line in _about(stand):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 @app.command()
@@ -65,6 +86,58 @@ def status(root: _Root = _DEFAULT_ROOT) -> None:
     daemons = Stand.at(root).status()
     _print(Console(), daemons)
     raise typer.Exit(0 if all(daemon.serves for daemon in daemons) else 1)
+
+
+@app.command()
+def kill(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """SIGKILL one daemon. `start` starts it again, with its data."""
+    Stand.at(root).kill(daemon)
+
+
+@app.command()
+def start(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """Start a dead daemon again, and wait until it serves."""
+    Stand.at(root).start(daemon)
+
+
+@app.command()
+def pause(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """SIGSTOP one daemon: its connections stay open and nothing answers."""
+    Stand.at(root).pause(daemon)
+
+
+@app.command()
+def resume(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """Let a paused daemon go on."""
+    Stand.at(root).resume(daemon)
+
+
+@app.command()
+def failover(root: _Root = _DEFAULT_ROOT) -> None:
+    """Make the other NameNode the active one."""
+    typer.echo(f"{Stand.at(root).failover()} is active")
+
+
+@app.command()
+def rotate(principal: _Principal, root: _Root = _DEFAULT_ROOT) -> None:
+    """Another key for a principal, in the KDC and in its keytab."""
+    Stand.at(root).rotate(principal)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def hdfs(words: _Words, root: _Root = _DEFAULT_ROOT, as_: _As = "hdfs") -> None:
+    """Hadoop's own `hdfs`: dfs, dfsadmin, haadmin, fsck or debug with its arguments, as one of the principals."""
+    done = Stand.at(root).hdfs(*words, as_=as_)
+    typer.echo(done.stdout, nl=False)
+    typer.echo(done.stderr, nl=False, err=True)
+    raise typer.Exit(done.returncode)
+
+
+def _about(stand: Stand) -> Iterator[str]:
+    yield f"principals: {', '.join(f'{name}@{stand.realm}' for name in USERS)}"
+    yield f"keytabs: {stand.keytab('NAME')}"
+    yield "hdfs is HDFS's superuser, gateway may impersonate others; state_dir /kstream is open to all of them"
+    yield f"export KRB5_CONFIG={stand.krb5_conf} HADOOP_CONF_DIR={stand.conf_dir}"
 
 
 def _print(console: Console, daemons: list[DaemonStatus]) -> None:

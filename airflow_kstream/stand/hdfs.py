@@ -44,7 +44,7 @@ def directories(site: Site) -> tuple[Directory, ...]:
         Directory("/tmp/logs", "yarn", "hadoop", "1777"),
         Directory("/user", "hdfs", "supergroup", "755"),
         *(Directory(f"/user/{name}", name, name, "750") for name in (user, "gateway", "watcher")),
-        Directory("/kstream", user, user, "755"),
+        Directory("/kstream", user, user, "1777"),
     )
 
 

@@ -9,13 +9,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from gssapi.raw.misc import GSSError
+from krb5 import Krb5Error
+
 from airflow_kstream.model.errors import StandError
 from airflow_kstream.stand.daemons import Daemon, NotReady
 from airflow_kstream.stand.processes import Identity
 from airflow_kstream.stand.site import Site
 
-# OSError includes every exception of requests.
-NOT_SERVING = (NotReady, OSError, LookupError, ValueError)
+# OSError includes every exception of requests. A web endpoint can't be asked either while the KDC is away.
+NOT_SERVING = (NotReady, OSError, LookupError, ValueError, Krb5Error, GSSError)
 _DEADLINE_SECONDS = 90
 _POLL_SECONDS = 0.1
 _TAIL_BYTES = 200_000

@@ -367,6 +367,26 @@ def test_a_stand_that_is_up_is_not_started_over(bare: Stand) -> None:
     assert Stand.at(bare.root).plan == bare.plan
 
 
+@pytest.mark.faults
+def test_the_command_line_kills_starts_and_tells_of_each_daemon(bare: Stand) -> None:
+    """Without its KDC no web endpoint can be asked: that is said of each, and is no traceback."""
+
+    def said(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*CLI, *words, "--root", str(bare.root)], capture_output=True, text=True)
+
+    assert said("kill", "kdc").returncode == 0
+    status = said("status")
+    assert (status.returncode, status.stderr) == (1, "")
+    assert {daemon.name: daemon.state for daemon in bare.status()}["kdc"] == "dead"
+    assert "Cannot contact any KDC" in " ".join(daemon.answer for daemon in bare.status())
+    assert said("start", "kdc").returncode == 0
+    assert said("status").returncode == 0
+    listed = said("hdfs", "dfs", "-ls", "/", "--as", "watcher")
+    assert "/kstream" in listed.stdout, listed.stderr
+    assert said("hdfs", "dfs", "-ls", "/nowhere").returncode == 1
+    assert "no 'nn7'" in said("pause", "nn7").stderr
+
+
 def test_down_ends_daemons_and_containers_from_any_process(bare: Stand) -> None:
     """The containers of a killed NodeManager have no parent that would end them."""
     with in_realm_of(bare), session_as(bare, "streamer") as session:
