@@ -4,7 +4,8 @@ The driver logs in afresh for each round of new tokens, with the copy of the key
 come at `ratio` (`spark.security.credentials.renewalRatio`) of the tokens' renew interval: HadoopDelegationTokenManager
 of Spark 3 and 4. The first round after the rotation fails ("Failed to update tokens"), and what the last good one
 brought serves for a renew interval from its issue. Connections that stand are not asked again: death comes with the
-first one that is opened after that.
+first one that is opened after that. A driver that never got a round of its own lives by the tokens of its launch, and
+those the ResourceManager renews to their max-lifetime.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ _RATIO = 0.75
 
 @dataclass(frozen=True)
 class RenewalRounds:
-    """Rounds at first + k * ratio * interval, each by up to `slack` later: nobody sees from outside when it started."""
+    """Rounds at first + k * ratio * interval, each by up to `slack` later: nobody sees from outside when it started.
+
+    `launch_tokens_end` is until when the tokens of the launch can be renewed, where that is known.
+    """
 
     first: datetime
     interval: timedelta
     ratio: float = _RATIO
     slack: timedelta = timedelta()
+    launch_tokens_end: datetime | None = None
 
     def latest(self, until: datetime) -> datetime:
         """The last round at or before `until`; the first one, without which there would be no stream, if none is."""
@@ -48,9 +53,11 @@ def key_loss(rounds: RenewalRounds, after: datetime, by: datetime) -> KeyLoss:
     # However late the driver started: the last round before a moment is less than a step before it, and not after it.
     surely_good = max(rounds.latest(after - rounds.slack), after - step)
     possibly_good = min(rounds.latest(by) + rounds.slack, max(by, rounds.first + rounds.slack))
-    return KeyLoss(
-        surely_good + step, possibly_good + step, surely_good + rounds.interval, possibly_good + rounds.interval
-    )
+    dies_by = possibly_good + rounds.interval
+    if rounds.launch_tokens_end and by <= rounds.first + rounds.slack:
+        # It may have come before the driver's first round.
+        dies_by = max(dies_by, rounds.launch_tokens_end)
+    return KeyLoss(surely_good + step, possibly_good + step, surely_good + rounds.interval, dies_by)
 
 
 def renewal_ratio(*confs: Mapping[str, str]) -> float:

@@ -141,7 +141,8 @@ def _rounds(access: Access, claim: Claim, app: Application, started: datetime | 
     first = max(issued_at(claim, policy), app.started or claim.claimed_at)
     slack = max(started - first, timedelta()) if started else policy.adopt_margin
     ratio = renewal_ratio(access.cluster.spark_conf, claim.spec.conf)
-    return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack)
+    launch_tokens_end = issued_at(claim, policy) + claim.lifetimes.max_lifetime
+    return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
 
 
 def _span(early: datetime, late: datetime) -> str:

@@ -39,6 +39,13 @@ def test_a_rotation_of_which_only_the_bounds_are_known_has_bounds_of_its_end() -
     assert (loss.dies_from, loss.dies_by) == (START + 24 * HOUR, START + 42 * HOUR)
 
 
+def test_a_driver_that_had_no_round_of_its_own_may_live_until_its_launch_tokens_end() -> None:
+    """Those the ResourceManager renews, whatever became of the keytab."""
+    starting = replace(ROUNDS, slack=timedelta(minutes=2), launch_tokens_end=START + 7 * DAY)
+    assert key_loss(starting, START, START + timedelta(minutes=1)).dies_by == START + 7 * DAY
+    assert key_loss(starting, START, START + HOUR).dies_by < START + 2 * DAY
+
+
 @given(
     ratio=st.floats(0.1, 1),
     late=st.timedeltas(timedelta(), timedelta(minutes=10)),
