@@ -15,7 +15,8 @@ A declaration names whose tickets are kept fresh beside the connection's own; an
 While the old ticket has time a failure is a warning and a metric; close to the expiry its task fails. It can be run by
 hand for one principal, and with force. `keytabs-<connection id>` fails when a keytab can't be used any more, and says
 which streams will end of it and when; it is a DAG of its own because a wrong keytab's every try may count towards the
-lock-out of its account. A declaration that is wrong gets a DAG that fails and says why, and harms no other.
+lock-out of its account. A declaration that is wrong gets a DAG that fails and says why, and harms no other; so does a
+folder that is not there.
 
 Environment of the DAG processor and the workers:
   KSTREAM_TICKETS    the folder (required; no DAG without it)
@@ -23,7 +24,6 @@ Environment of the DAG processor and the workers:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,7 +35,7 @@ from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
-from airflow_kstream.supervise.ticket_order import TicketOrder
+from airflow_kstream.supervise.ticket_order import TicketOrder, orders_folder
 
 # The form with which a person starts a run by hand.
 FORM: Mapping[str, dict[str, Any]] = {
@@ -109,9 +109,9 @@ def keytab_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
     return dag
 
 
-def refused_dag(declaration: Path, why: str) -> DAG:
+def refused_dag(name: str, why: str) -> DAG:
     with DAG(
-        dag_id=f"refused-tickets-{declaration.stem}",
+        dag_id=f"refused-{name}",
         description=why,
         schedule=None,
         tags=["kstream", "refused"],
@@ -125,12 +125,20 @@ def refused_dag(declaration: Path, why: str) -> DAG:
     return dag
 
 
-folder = os.environ.get("KSTREAM_TICKETS")
-for found in sorted(Path(folder).glob("*.yaml")) if folder else ():
+def declarations() -> list[Path]:
+    folder = orders_folder()
+    return sorted(folder.glob("*.yaml")) if folder else []
+
+
+try:
+    declared_here = declarations()
+except InvalidInput as error:
+    declared_here, refused = [], refused_dag("tickets", str(error))
+for found in declared_here:
     try:
         meant = declared(found)
     except InvalidInput as error:
-        globals()[f"refused_{found.stem}"] = refused_dag(found, str(error))
+        globals()[f"refused_{found.stem}"] = refused_dag(f"tickets-{found.stem}", str(error))
         continue
     globals()[f"tickets_{found.stem}"] = ticket_dag(found.stem, meant)
     globals()[f"keytabs_{found.stem}"] = keytab_dag(found.stem, meant)

@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from airflow_kstream.cli import connection, leases, stream, tickets, tokens
 from airflow_kstream.demo.cli import demo
@@ -33,5 +34,6 @@ def main() -> None:
     try:
         app()
     except KstreamError as error:
-        Console(stderr=True, soft_wrap=True).print(f"kstream: {error}", style="red", markup=False, highlight=False)
+        # As Text: nothing in an error is markup, nor an emoji's name.
+        Console(stderr=True, soft_wrap=True).print(Text(f"kstream: {error}", style="red"))
         sys.exit(_WRONG_INPUT if isinstance(error, InvalidInput) else _FAILED)

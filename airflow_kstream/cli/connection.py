@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.check import Step, check_connection
 
 app = typer.Typer(no_args_is_help=True, help="Cluster connections.")
@@ -32,13 +34,16 @@ def check(
     if as_json:
         typer.echo(json.dumps([asdict(step) for step in steps], indent=1))
     else:
-        Console().print(_table(steps))
+        Console().print(steps_table(steps))
     if not all(step.passed for step in steps):
         raise typer.Exit(1)
 
 
-def _table(steps: list[Step]) -> Table:
-    table = Table("step", "", "what was found")
+def steps_table(steps: list[Step]) -> Table:
+    table = Table("step", "", Column("what was found", overflow="fold"))
     for step in steps:
-        table.add_row(step.name, "[green]passed[/]" if step.passed else "[red]failed[/]", step.said)
+        table.add_row(Text(step.name), Text(*_RESULTS[step.passed]), Text(printable(step.said)))
     return table
+
+
+_RESULTS = {True: ("passed", "green"), False: ("failed", "red")}

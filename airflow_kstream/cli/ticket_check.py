@@ -11,9 +11,9 @@ from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.keytab_words import checks_table
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.cli.ticket_orders import OrderOption, written_order
+from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.supervise.keytab_check import KeytabPlace, check_keytabs, only_principal
-from airflow_kstream.supervise.ticket_order import order_of
 
 _FAILED = 1
 
@@ -29,6 +29,7 @@ def check(
     principal: Annotated[
         str | None, typer.Option(help="Whose key in --keytab; may be left out where it holds one principal's.")
     ] = None,
+    order: OrderOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Keytabs against the file system and the KDC: each failure with its remedy, and the streams that it will end.
@@ -36,7 +37,7 @@ def check(
     Exits with 1 when a keytab has an error. The KDC is asked by logging in; nothing is written.
     """
     place = _place(keytab, principal)
-    ordered = order_of(cluster).principals
+    ordered = written_order(cluster, order).order.principals
     also = [KeytabPlace(each.principal, each.keytab) for each in ordered if each.keytab]
     with opened(cluster) as found:
         checks = list(check_keytabs(found, place, also))
@@ -53,4 +54,12 @@ def _place(keytab: Path | None, principal: str | None) -> KeytabPlace | None:
         if principal:
             raise InvalidInput("--principal needs --keytab")
         return None
-    return KeytabPlace(principal or only_principal(str(keytab)), str(keytab))
+    return KeytabPlace(principal or _owner(keytab), str(keytab))
+
+
+def _owner(keytab: Path) -> str:
+    try:
+        return only_principal(str(keytab))
+    except CredentialError:
+        # That it can't be read is a finding like any other.
+        return ""

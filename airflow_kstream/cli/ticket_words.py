@@ -11,6 +11,7 @@ from rich.text import Text
 
 from airflow_kstream.cli.token_words import moment
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.ticket import Ticket, TicketCache
 from airflow_kstream.policy.tickets import TicketState
@@ -31,35 +32,57 @@ _OUTCOMES = {
 }
 
 
+_UNCOUNTED = "how often in a row can't be kept in its folder, which takes no file"
+
+
 def standings_table(standings: Sequence[TicketStanding], now: datetime) -> Table:
-    table = _table("principal", "state", "expires", "renewable until", "flags", "kept in", "failed renewals")
+    """What fits into a terminal of 80 columns, a pipe's width."""
+    table = _table("principal", "state", "expires")
     for each in standings:
-        error = each.error.message if each.error else ""
-        failures = _failures(each.failures.count, each.failures.since, now)
-        table.add_row(
-            _cell(each.kept.principal), _state(each.state, error), *_life(each.ticket, now),
-            _cell(_flags(each.ticket)), _cell(f"FILE:{each.kept.cache}"), _cell(failures),
-        )  # fmt: skip
+        table.add_row(_cell(each.kept.principal), Text(*_STATES[each.state]), _briefly(each.ticket, now))
     return table
 
 
+def troubles(standings: Sequence[TicketStanding], now: datetime) -> Iterator[Text]:
+    """A sentence for each that can't be read or whose renewals fail: how often, since when, and why."""
+    for each in standings:
+        failures = _failures(each.failures.count, each.failures.since, now)
+        failed = f"renewing failed {failures}: {each.failures.why}".removesuffix(": ") if failures else ""
+        said = "; ".join(filter(None, (each.error.message if each.error else "", failed)))
+        if said:
+            yield Text(printable(f"{each.kept.principal}: {said}"), style=_STATES[each.state][1] if each.alert else "")
+
+
+def _briefly(ticket: Ticket | None, now: datetime) -> Text:
+    if ticket is None:
+        return Text("")
+    away = moment(ticket.expiry, now).rpartition(" (")[2].rstrip(")")
+    left = ticket.renew_until and format_duration(ticket.renew_until - now)
+    renewable = f"renewable for {left}" if left and not left.startswith("-") else "not renewable"
+    return Text(f"{ticket.expiry:%Y-%m-%d %H:%M:%S %Z}\n{away}, {renewable}")
+
+
 def standing_json(each: TicketStanding, now: datetime) -> dict[str, Any]:
-    """Plain data, times in UTC."""
+    """Plain data, times in UTC. `error` is why it can't be told, else why the last renewal failed."""
     return {
         "cluster": each.kept.cluster,
         "principal": each.kept.principal,
-        "cache": f"FILE:{each.kept.cache}",
+        "cache": str(each.kept.cache),
         "state": each.state.value,
         "alert": each.alert,
-        "error": str(each.error or ""),
+        "error": str(each.error or "") or each.failures.why,
         "failures": each.failures.count,
         "failing_since": _iso(each.failures.since),
         **(_ticket_json(each.ticket, now) if each.ticket else {}),
     }
 
 
-def cache_table(cache: TicketCache, now: datetime) -> Table:
-    """Each ticket of one cache, whoever keeps it."""
+def cache_words(cache: TicketCache | KstreamError, now: datetime) -> Table | Text:
+    """Each ticket of one cache, whoever keeps it; or why there is none to show."""
+    if isinstance(cache, KstreamError):
+        return Text(printable(str(cache)), style="red")
+    if not cache.tickets:
+        return Text(printable(f"{cache.name} of {cache.principal}: no ticket in it"), style="red")
     table = _table("ticket for", "expires", "renewable until", "flags", "sealed with")
     table.title = Text(printable(f"{cache.name} of {cache.principal}"))
     for ticket in cache.tickets:
@@ -69,7 +92,9 @@ def cache_table(cache: TicketCache, now: datetime) -> Table:
     return table
 
 
-def cache_json(cache: TicketCache, now: datetime) -> dict[str, Any]:
+def cache_json(cache: TicketCache | KstreamError, now: datetime) -> dict[str, Any]:
+    if isinstance(cache, KstreamError):
+        return {"error": str(cache), "tickets": []}
     tickets = [_ticket_json(ticket, now) for ticket in cache.tickets]
     return {"cache": cache.name, "kind": cache.kind.value, "principal": cache.principal, "tickets": tickets}
 
@@ -80,12 +105,12 @@ def report_line(report: RenewalReport, now: datetime) -> Text:
 
 
 def _said(report: RenewalReport, now: datetime) -> Iterator[str]:
-    yield _OUTCOMES[report.outcome]
+    yield f"copied from {report.copied_from}" if report.copied_from else _OUTCOMES[report.outcome]
     if report.outcome is not RenewalOutcome.FAILED:
         if report.expiry:
             yield f"good until {moment(report.expiry, now)}"
         return
-    yield _failures(report.failures, report.failing_since, now)
+    yield _failures(report.failures, report.failing_since, now) if report.counted else _UNCOUNTED
     yield f"the ticket at hand: {_STATES[report.state][0]}" + (
         f", {'good until' if report.state.serves else 'it ended'} {moment(report.expiry, now)}" if report.expiry else ""
     )
@@ -126,11 +151,6 @@ def _failures(count: int, since: datetime | None, now: datetime) -> str:
     if not count:
         return ""
     return f"{count} in a row" + (f" for {format_duration(now - since)}" if since else "")
-
-
-def _state(state: TicketState, error: str) -> Text:
-    words, style = _STATES[state]
-    return Text(printable(f"{words}: {error}" if error else words), style=style)
 
 
 def _iso(when: datetime | None) -> str | None:

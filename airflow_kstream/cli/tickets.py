@@ -15,19 +15,16 @@ from rich.console import Console
 from airflow_kstream.cli import ticket_words
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.ticket_check import check
+from airflow_kstream.cli.ticket_orders import OrderOption, written_order
 from airflow_kstream.clients import tickets
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.ticket import TicketCache
 from airflow_kstream.policy.tickets import RenewalPolicy
 from airflow_kstream.supervise.renewal import KeptTicket, renew_all, standing
-from airflow_kstream.supervise.ticket_order import kept_tickets, order_of, read_order
 
 app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew; keytabs: check.")
 app.command()(check)
 
-Order = Annotated[
-    Path | None,
-    typer.Option("--order", help="The YAML file with the principals; else $KSTREAM_TICKETS/CLUSTER.yaml, if there."),
-]
 Principals = Annotated[
     list[str] | None, typer.Option("--principal", "-p", help="This principal's ticket alone. Can be repeated.")
 ]
@@ -37,8 +34,10 @@ _ALERT = 1
 
 
 @app.command(name="list")
-def list_(cluster: ClusterOption, order: Order = None, principal: Principals = None, as_json: AsJson = False) -> None:
-    """How the kept tickets stand. Nobody is asked but the files.
+def list_(
+    cluster: ClusterOption, order: OrderOption = None, principal: Principals = None, as_json: AsJson = False
+) -> None:
+    """How the kept tickets stand. Nobody is asked but the files. Where they lie and their flags: --json.
 
     Exits with 1 when one is about to expire, expired or missing.
     """
@@ -49,6 +48,8 @@ def list_(cluster: ClusterOption, order: Order = None, principal: Principals = N
         _print_json([ticket_words.standing_json(each, now) for each in standings])
     else:
         Console().print(ticket_words.standings_table(standings, now))
+        for line in ticket_words.troubles(standings, now):
+            Console(soft_wrap=True).print(line)
     if any(each.alert for each in standings):
         raise typer.Exit(_ALERT)
 
@@ -56,7 +57,7 @@ def list_(cluster: ClusterOption, order: Order = None, principal: Principals = N
 @app.command()
 def renew(
     cluster: ClusterOption,
-    order: Order = None,
+    order: OrderOption = None,
     principal: Principals = None,
     force: Annotated[bool, typer.Option("--force", help="Also those that have enough of their life left.")] = False,
     as_json: AsJson = False,
@@ -80,17 +81,33 @@ def renew(
 
 @app.command()
 def show(
-    cache: Annotated[str, typer.Argument(metavar="CACHE", help="FILE:/path, /path, DIR:/folder or MEMORY:name.")],
+    cache: Annotated[
+        str, typer.Argument(metavar="CACHE", help="FILE:/path, /path, DIR:/folder, /folder or MEMORY:name.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Every ticket of one cache, or of each cache in a folder: for what, until when, with which key. No cluster."""
-    looks = [tickets.inspect(name) for name in tickets.members(cache)]
+    """Every ticket of one cache, or of each cache in a folder: for what, until when, with which key. No cluster.
+
+    Exits with 1 when there is no cache, or one that can't be read or has no ticket in it.
+    """
+    names = tickets.members(cache)
+    # Alone, it is refused; in a folder it hides no other.
+    looks = [tickets.inspect(names[0])] if names == (cache,) else [_looked_into(name) for name in names]
     now = datetime.now(UTC)
     if as_json:
         _print_json([ticket_words.cache_json(found, now) for found in looks])
-        return
-    for found in looks:
-        Console().print(ticket_words.cache_table(found, now))
+    else:
+        for found in looks:
+            Console(soft_wrap=isinstance(found, KstreamError)).print(ticket_words.cache_words(found, now))
+    if not all(isinstance(found, TicketCache) and found.tickets for found in looks):
+        raise typer.Exit(_ALERT)
+
+
+def _looked_into(cache: str) -> TicketCache | KstreamError:
+    try:
+        return tickets.inspect(cache)
+    except KstreamError as error:
+        return error
 
 
 @contextmanager
@@ -99,9 +116,8 @@ def _kept(
 ) -> Iterator[tuple[tuple[KeptTicket, ...], RenewalPolicy]]:
     # The cluster stays open meanwhile: a keytab that the connection holds is a file for that time.
     with opened(cluster) as found:
-        asked = read_order(order) if order else order_of(found.name)
-        kept = kept_tickets(found, asked)
-        yield _only(kept, principals or []), asked.policy
+        asked = written_order(found.name, order)
+        yield _only(asked.kept(found), principals or []), asked.order.policy
 
 
 def _only(kept: tuple[KeptTicket, ...], principals: list[str]) -> tuple[KeptTicket, ...]:

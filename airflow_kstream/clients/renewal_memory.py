@@ -1,4 +1,4 @@
-"""How often the renewal of a ticket failed in a row, kept in a private file beside its cache."""
+"""How often the renewal of a ticket failed in a row and why, kept in a private file beside its cache."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from airflow_kstream.clients.replacing import replacing
 
 @dataclass(frozen=True)
 class Failures:
-    """Consecutive ones, and when they began."""
+    """Consecutive ones, when they began, and why the last one failed."""
 
     count: int = 0
     since: datetime | None = None
+    why: str = ""
 
-    def another(self, now: datetime) -> Failures:
-        return Failures(self.count + 1, self.since or now)
+    def another(self, now: datetime, why: str) -> Failures:
+        return Failures(self.count + 1, self.since or now, why)
 
 
 NONE = Failures()
@@ -29,16 +30,20 @@ def recall(cache: Path) -> Failures:
     """None where nothing is written, or nothing that makes sense: the count is a comfort, not a condition."""
     try:
         said = json.loads(_file(cache).read_text())
-        return Failures(int(said["failures"]), datetime.fromisoformat(said["since"]))
-    except (OSError, ValueError, TypeError, KeyError):
+        return Failures(int(said["failures"]), datetime.fromisoformat(said["since"]), str(said.get("why", "")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return NONE
 
 
-def remember(cache: Path, failures: Failures) -> None:
-    """A folder that takes nothing is what failed in the first place: then the count begins anew each time."""
+def remember(cache: Path, failures: Failures) -> bool:
+    """False where the folder takes nothing, often what failed in the first place: the count begins anew each time."""
     since = failures.since.isoformat() if failures.since else None
-    with suppress(OSError), replacing(_file(cache)) as file:
-        file.write_text(json.dumps({"failures": failures.count, "since": since}))
+    try:
+        with replacing(_file(cache)) as file:
+            file.write_text(json.dumps({"failures": failures.count, "since": since, "why": failures.why}))
+    except OSError:
+        return False
+    return True
 
 
 def forget(cache: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -97,11 +97,41 @@ def inspect(name: str) -> TicketCache:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """The names of the caches that `name` stands for: all of a "DIR:/folder", else itself."""
+    """The names of the caches that `name` stands for: all in a "DIR:/folder" or a folder's path, else itself.
+
+    In a folder those are libkrb5's own (tkt...) and all other files that begin like a cache; where it has none, those
+    in its folders, as an order's folder has one for each cluster. Raise CredentialError where there is none at all.
+    """
     kind, rest = split_cache_name(name)
-    if kind is not CacheKind.DIR or rest.startswith(":"):
+    if kind not in {CacheKind.DIR, CacheKind.FILE} or rest.startswith(":") or not Path(rest).is_dir():
         return (name,)
-    return tuple(f"DIR::{file}" for file in sorted(Path(rest).glob("tkt*"))) or (name,)
+    tried = f"look into the folder {rest}"
+    try:
+        found = _caches(Path(rest).iterdir()) or _caches(Path(rest).glob("*/*"))
+    except OSError as error:
+        raise CredentialError(error.strerror or str(error), tried=tried) from error
+    if not found:
+        raise CredentialError("there is no ticket cache in it", tried=tried)
+    return found
+
+
+def _caches(files: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(_member(file) for file in sorted(files) if _is_member(file))
+
+
+def _member(file: Path) -> str:
+    return f"DIR::{file}" if file.name.startswith("tkt") else f"FILE:{file}"
+
+
+def _is_member(file: Path) -> bool:
+    """Whatever may be called a cache, damaged too; nothing hidden, which may be half written."""
+    if file.name.startswith(".") or not file.is_file():
+        return False
+    if file.name.startswith("tkt") or file.suffix == ".ccache":
+        return True
+    with suppress(OSError), file.open("rb") as opened:
+        return opened.read(2) in _BEGINNINGS
+    return False
 
 
 def lifetime(cache: Path, principal: str) -> timedelta:
@@ -234,7 +264,7 @@ def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
         # The mechanism's own text; the major status only says that something failed.
         words = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
     kind = Unavailable if _code(error) in _KDC_AWAY else CredentialError
-    return kind(words, **context)
+    return kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)
 
 
 def _code(error: GSSError | Krb5Error) -> int:
@@ -244,10 +274,15 @@ def _code(error: GSSError | Krb5Error) -> int:
 _ERROR_CODE = 0xFFFFFFFF
 # KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
 _KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}
+# KRB5KRB_AP_ERR_BAD_INTEGRITY, KRB5KDC_ERR_PREAUTH_FAILED: without and with preauthentication
+_KEY_REFUSED = {code & _ERROR_CODE for code in (-1765328353, -1765328360)}
+_OF_A_ROTATED_KEY = ": most likely the KDC has a newer key than the keytab (`kstream tickets check` says more)"
 # KRB5KRB_AP_ERR_TKT_EXPIRED
 _TICKET_EXPIRED = -1765328352 & _ERROR_CODE
 _MOMENT = "%Y-%m-%d %H:%M:%S %Z"
 _A_CACHE_S_BYTES = 4096
+# Of a cache of libkrb5's format 3 or 4.
+_BEGINNINGS = {b"\x05\x03", b"\x05\x04"}
 _GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
 _UNREADABLE_BY_JAVA = (
     "a {kind} cache is kept by the system and is no file, so Hadoop's and Spark's Java programs can't read it; "

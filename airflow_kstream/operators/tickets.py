@@ -113,10 +113,12 @@ class KerberosTicketRenewOperator(BaseOperator):
         if report.outcome is RenewalOutcome.FAILED:
             since = f" since {report.failing_since:%Y-%m-%d %H:%M:%S %Z}" if report.failing_since else ""
             level = self.log.error if report.alert else self.log.warning
-            what = f"not renewed, {report.failures} in a row{since}; the ticket at hand is {report.state}{until}"
+            count = f"{report.failures} in a row{since}" if report.counted else "how often in a row can't be kept"
+            what = f"not renewed, {count}; the ticket at hand is {report.state}{until}"
             level("%s: %s: %s", report.principal, what, report.error)
         else:
-            self.log.info("%s: %s%s", report.principal, report.outcome, until)
+            done = f"copied from {report.copied_from}" if report.copied_from else report.outcome
+            self.log.info("%s: %s%s", report.principal, done, until)
 
 
 def _publish(report: RenewalReport) -> None:

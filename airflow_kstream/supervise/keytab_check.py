@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 from airflow_kstream.clients import keytabs, tickets
 from airflow_kstream.clients.private import private_folder
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError
-from airflow_kstream.model.keytab import FindingKind, KdcView, KeytabFinding, KeyVersion, Severity
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.keytab import FindingKind, KdcView, Keytab, KeytabFinding, KeyVersion, Login, Severity
 from airflow_kstream.policy.keytabs import judge, unreadable
 from airflow_kstream.supervise.access import open_access
 from airflow_kstream.supervise.keytab_users import Endangered, KeytabUser, endangered, keytab_users
+from airflow_kstream.supervise.silent_realms import SilentRealms
 
 
 @dataclass(frozen=True, order=True)
@@ -74,29 +75,52 @@ def check_keytabs(
     One failing hides no other, and each is checked once.
 
     The KDC is asked, by logins into caches that are gone afterwards. A stream is named only where the claim and the
-    ResourceManager tell that it runs; where they can't be asked, that is a finding.
+    ResourceManager tell that it runs; where they can't be asked, that is a finding. A realm whose KDCs keep silent is
+    waited for once, not with each keytab.
     """
-    with _watching(cluster) as helpers:
-        users, trouble = _users(cluster)
+    # What is asked once more costs 25 s, and everybody here is asked about the same KDCs.
+    silent = SilentRealms(give_up_after=1)
+    with _watching(cluster, silent) as helpers:
+        users, trouble = _users(cluster, silent)
         for each in [place] if place else _places(cluster, users, also):
-            yield _checked(each, users, trouble, helpers)
+            yield _checked(each, users, trouble, _Kdcs(silent, helpers))
+
+
+@dataclass(frozen=True)
+class _Kdcs:
+    """Who is asked about keys. `helpers` are caches with tickets to ask with."""
+
+    silent: SilentRealms = field(default_factory=SilentRealms)
+    helpers: Sequence[Path] = ()
+
+    def ask(self, keytab: Keytab, principal: str) -> KdcView:
+        try:
+            self.silent.require_speaking(principal, "log in")
+        except Unavailable as error:
+            return KdcView(Login.UNREACHABLE, error.message)
+        view = keytabs.ask_kdc(keytab, principal, self.helpers)
+        if view.login is Login.UNREACHABLE:
+            self.silent.note_silence(principal)
+        return view
 
 
 @contextmanager
-def _watching(cluster: Cluster) -> Iterator[tuple[Path, ...]]:
+def _watching(cluster: Cluster, silent: SilentRealms) -> Iterator[tuple[Path, ...]]:
     """A ticket of the watcher's, with which to ask of others; none where it gets none, which its own check tells."""
     with private_folder() as private:
         cache = private / "watcher"
         try:
-            tickets.acquire(cluster.watcher, cache)
+            with silent.asking(cluster.watcher.principal, "log in"):
+                tickets.acquire(cluster.watcher, cache)
         except KstreamError:
             yield ()
             return
         yield (cache,)
 
 
-def _users(cluster: Cluster) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
+def _users(cluster: Cluster, silent: SilentRealms) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
     try:
+        silent.require_speaking(cluster.watcher.principal, "look which streams use it")
         with open_access(cluster, cluster.watcher) as access:
             return keytab_users(access)
     except KstreamError as error:
@@ -113,7 +137,7 @@ def _places(cluster: Cluster, users: Sequence[KeytabUser], also: Sequence[Keytab
 
 
 def _checked(
-    place: KeytabPlace, users: Sequence[KeytabUser], trouble: tuple[KeytabFinding, ...], helpers: Sequence[Path]
+    place: KeytabPlace, users: Sequence[KeytabUser], trouble: tuple[KeytabFinding, ...], kdcs: _Kdcs
 ) -> KeytabCheck:
     try:
         keytab = keytabs.read(place.path)
@@ -122,7 +146,7 @@ def _checked(
     version = keytab.version(place.principal)
     if version is None:
         return KeytabCheck(place, (*judge(keytab, place.principal, None), *trouble))
-    kdc = keytabs.ask_kdc(keytab, place.principal, helpers)
+    kdc = kdcs.ask(keytab, place.principal)
     now = datetime.now(UTC)
     mine = [user for user in users if user.principal == place.principal and _uses(user, place, version)]
     streams = endangered(mine, version, kdc, now)
@@ -156,7 +180,7 @@ _COSTLY = frozenset(FindingKind) - {FindingKind.OPEN_TO_OTHERS, FindingKind.CLOC
 
 def why_refused(place: KeytabPlace) -> str:
     """The errors of one keytab and what helps, as one sentence; empty where none is found."""
-    errors = (found for found in _checked(place, (), (), ()).findings if found.severity is Severity.ERROR)
+    errors = (found for found in _checked(place, (), (), _Kdcs()).findings if found.severity is Severity.ERROR)
     return "; ".join(f"{found.words}: {found.remedy}" for found in errors)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,12 +16,12 @@ from typing import Any
 from airflow_kstream.clients import tickets
 from airflow_kstream.clients.renewal_memory import NONE, Failures, forget, recall, remember
 from airflow_kstream.model.errors import CredentialError, KstreamError
-from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.identity import Identity, split_principal
 from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
 from airflow_kstream.policy.tickets import RenewalPolicy, TicketState, ticket_state
 from airflow_kstream.supervise.silent_realms import SilentRealms
 
-# They wait for the KDC, not for each other.
+# Of a realm. They wait for its KDC, not for each other, and nobody waits for another realm's.
 _AT_ONCE = 4
 # Of a cache of libkrb5's format 3 or 4, and of one to which nothing was written.
 _BEGINNINGS = {b"\x05\x03", b"\x05\x04", b""}
@@ -28,11 +29,15 @@ _BEGINNINGS = {b"\x05\x03", b"\x05\x04", b""}
 
 @dataclass(frozen=True)
 class KeptTicket:
-    """A principal's ticket that is to be kept fresh, and the file of its own where it lies."""
+    """A principal's ticket that is to be kept fresh, and the file of its own where it lies.
+
+    `in_our_folder`: nobody has named the file, it lies where nothing but kept tickets belongs.
+    """
 
     cluster: str
     identity: Identity
     cache: Path
+    in_our_folder: bool = False
 
     @property
     def principal(self) -> str:
@@ -67,8 +72,9 @@ class TicketStanding:
 class RenewalReport:
     """How one renewal went. `state` is the cache's afterwards.
 
-    `failures` are consecutive ones and `failing_since` is the first one's time, this one included. `retryable` is
-    False where somebody has to change something first.
+    `failures` are consecutive ones and `failing_since` is the first one's time, this one included; where the folder
+    takes no file they can't be kept, `counted` is False, and each one is the first. `retryable` is False where
+    somebody has to change something first. `copied_from` is the cache out of which the ticket was taken.
     """
 
     cluster: str
@@ -80,6 +86,8 @@ class RenewalReport:
     renew_until: datetime | None = None
     failures: int = 0
     failing_since: datetime | None = None
+    counted: bool = True
+    copied_from: str = ""
     error: str = ""
     retryable: bool = True
 
@@ -97,12 +105,34 @@ def renew_all(kept: Sequence[KeptTicket], policy: RenewalPolicy, *, force: bool 
     """Renew what is due, or everything by `force`, several at a time; a report for each, in their order.
 
     Nothing is raised for a ticket that could not be renewed: its report says so, and the others go on. A cache that
-    is another principal's, or a file that is no cache, is left as it is. A realm whose KDCs keep silent is given up
-    for this round, so that hundreds of principals do not wait for it one after the other.
+    is another principal's, or a file that is no cache but was named by somebody, is left as it is. A realm whose KDCs
+    keep silent is given up for this round, so that hundreds of principals do not wait for it one after the other, and
+    those of other realms are renewed meanwhile.
     """
     renew = partial(_renew_one, policy=policy, silent=SilentRealms(), force=force)
-    with ThreadPoolExecutor(_AT_ONCE, "renewal") as pool:
-        yield from pool.map(renew, kept)
+    with _pools(kept) as pools:
+        coming: list[Future[RenewalReport]] = [pools[_realm(each)].submit(renew, each) for each in kept]
+        try:
+            for report in coming:
+                yield report.result()
+        finally:
+            # Whoever stops reading in between wants no more of them.
+            for report in coming:
+                report.cancel()
+
+
+@contextmanager
+def _pools(kept: Sequence[KeptTicket]) -> Iterator[Mapping[str, Executor]]:
+    """One for each realm."""
+    with ExitStack() as stack:
+        yield {
+            realm: stack.enter_context(ThreadPoolExecutor(_AT_ONCE, f"renewal-{realm}"))
+            for realm in {_realm(each) for each in kept}
+        }
+
+
+def _realm(kept: KeptTicket) -> str:
+    return split_principal(kept.principal)[2]
 
 
 def look(kept: KeptTicket) -> TicketCache | None:
@@ -117,9 +147,13 @@ def look(kept: KeptTicket) -> TicketCache | None:
         return None
     except OSError as error:
         raise CredentialError(error.strerror or str(error), tried=tried, principal=kept.principal) from error
-    found = tickets.inspect(str(kept.cache))
+    try:
+        found = tickets.inspect(str(kept.cache))
+    except CredentialError as error:
+        raise _with_remedy(error, kept) from error
     if found.principal != kept.principal:
-        why = f"it is a cache of {found.principal}: name another file for one of them"
+        remedy = "delete it" if kept.in_our_folder else "name another file for one of them"
+        why = f"it is a cache of {found.principal}: {remedy}"
         raise CredentialError(why, tried=tried, principal=kept.principal)
     return found
 
@@ -139,7 +173,7 @@ def _renew_one(kept: KeptTicket, policy: RenewalPolicy, silent: SilentRealms, *,
     before = standing(kept, policy)
     outcome, ticket = RenewalOutcome.KEPT, before.ticket
     try:
-        if before.error and not _is_damaged(kept.cache):
+        if before.error and not _is_replaced(kept):
             raise before.error
         if force or before.state is not TicketState.FRESH:
             with silent.asking(kept.principal, f"renew the ticket in {kept.cache}"):
@@ -148,18 +182,37 @@ def _renew_one(kept: KeptTicket, policy: RenewalPolicy, silent: SilentRealms, *,
         return _failed(standing(kept, policy), error)
     if before.failures.count:
         forget(kept.cache)
-    state = ticket_state(ticket, policy, datetime.now(UTC))
-    return _report(TicketStanding(kept, state, ticket), outcome)
+    report = _report(TicketStanding(kept, ticket_state(ticket, policy, datetime.now(UTC)), ticket), outcome)
+    copied = outcome is RenewalOutcome.ACQUIRED and not kept.identity.keytab
+    return replace(report, copied_from=kept.identity.ticket_cache or "") if copied else report
 
 
-def _is_damaged(cache: Path) -> bool:
-    """Whether it is a cache that was torn, which may be replaced: not a file of another kind, nor another's cache."""
+def _is_replaced(kept: KeptTicket) -> bool:
+    """Whether its file is damaged and may be replaced: a torn cache, or whatever else lies in our own folder.
+
+    Never another principal's cache, nor a file of another kind that somebody has named, by mistake it seems.
+    """
     try:
-        tickets.inspect(str(cache))
+        tickets.inspect(str(kept.cache))
     except CredentialError:
         with suppress(OSError):
-            return cache.is_file() and cache.read_bytes()[:2] in _BEGINNINGS
+            return kept.cache.is_file() and (kept.in_our_folder or _begins_like_a_cache(kept.cache))
     return False
+
+
+def _begins_like_a_cache(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(2) in _BEGINNINGS
+
+
+def _with_remedy(error: CredentialError, kept: KeptTicket) -> CredentialError:
+    """Where it is a file that can be read: what it is."""
+    if not os.access(kept.cache, os.R_OK) or not kept.cache.is_file():
+        return error
+    what = "the next renewal replaces it"
+    if not _is_replaced(kept):
+        what = "it is left as it is, for it was named as the cache: delete it, or name another file"
+    return CredentialError(f"{error.message.rstrip('.')}; {what}", tried=error.tried, principal=kept.principal)
 
 
 def _replenish(kept: KeptTicket, held: Ticket | None) -> tuple[RenewalOutcome, Ticket]:
@@ -194,10 +247,10 @@ def _require_java(identity: Identity) -> None:
 
 
 def _failed(now: TicketStanding, error: KstreamError) -> RenewalReport:
-    failures = now.failures.another(datetime.now(UTC))
-    remember(now.kept.cache, failures)
+    failures = now.failures.another(datetime.now(UTC), str(error))
+    counted = remember(now.kept.cache, failures)
     report = _report(replace(now, failures=failures), RenewalOutcome.FAILED)
-    return replace(report, error=str(error), retryable=error.retryable)
+    return replace(report, counted=counted, error=str(error), retryable=error.retryable)
 
 
 def _report(now: TicketStanding, outcome: RenewalOutcome) -> RenewalReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -97,7 +98,7 @@ class TicketOrder:
         try:
             return TypeAdapter(TicketOrder).validate_python(dict(given))
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+            wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {_why(item)}" for item in error.errors())
             fields, of_each = (", ".join(kind.__dataclass_fields__) for kind in (TicketOrder, PrincipalOrder))
             raise InvalidInput(f"{wrong}; the fields are {fields}; of each of the principals {of_each}") from None
 
@@ -128,9 +129,23 @@ class TicketOrder:
 
 def order_of(cluster: str) -> TicketOrder:
     """The order for a connection or a cluster's file; an empty one where none is written down. Raise InvalidInput."""
-    folder = os.environ.get("KSTREAM_TICKETS")
-    path = Path(folder) / f"{_short(cluster)}.yaml" if folder else None
-    return read_order(path) if path and path.exists() else TicketOrder()
+    path = order_path(cluster)
+    return read_order(path) if path else TicketOrder()
+
+
+def order_path(cluster: str) -> Path | None:
+    """Where its order is written down, None where there is none. Raise InvalidInput for a folder that is not there."""
+    path = orders_folder()
+    found = path / f"{_short(cluster)}.yaml" if path else None
+    return found if found and found.exists() else None
+
+
+def orders_folder() -> Path | None:
+    """`$KSTREAM_TICKETS`, None where it is not set. Raise InvalidInput where it is no folder: it was meant to be."""
+    named = os.environ.get("KSTREAM_TICKETS")
+    if named and not Path(named).is_dir():
+        raise InvalidInput(f"$KSTREAM_TICKETS is {named!r}; there is no such folder")
+    return Path(named) if named else None
 
 
 def read_order(path: Path) -> TicketOrder:
@@ -147,15 +162,16 @@ def kept_tickets(cluster: Cluster, order: TicketOrder) -> tuple[KeptTicket, ...]
     """Whose tickets are kept and where, the connection's own principal first. Raise InvalidInput."""
     named = {each.principal: each for each in order.principals}
     own = named.pop(cluster.watcher.principal, PrincipalOrder(principal=cluster.watcher.principal))
-    folder = (Path(order.folder) if order.folder else _state_home()) / _short(cluster.name)
-    kept = tuple(
-        KeptTicket(
-            cluster.name, _identity(each, cluster), each.cache_path() or folder / cache_file_name(each.principal)
-        )
-        for each in (own, *named.values())
-    )
+    folder = (Path(order.folder) if order.folder else _state_home()) / _folder_name(cluster.name)
+    kept = tuple(_kept(each, cluster, folder) for each in (own, *named.values()))
     _distinct("several principals have the cache", (str(each.cache) for each in kept))
     return kept
+
+
+def _kept(each: PrincipalOrder, cluster: Cluster, folder: Path) -> KeptTicket:
+    named = each.cache_path()
+    cache = named or folder / cache_file_name(each.principal)
+    return KeptTicket(cluster.name, _identity(each, cluster), cache, in_our_folder=named is None)
 
 
 def _identity(each: PrincipalOrder, cluster: Cluster) -> Identity:
@@ -170,10 +186,36 @@ def _state_home() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kstream" / "tickets"
 
 
+def _folder_name(cluster: str) -> str:
+    """As `_short`; files of one name in several folders are several clusters, whose tickets are not each other's."""
+    if not _is_file(cluster):
+        return _short(cluster)
+    place = hashlib.sha256(os.fsencode(Path(cluster).resolve())).hexdigest()
+    return f"{_short(cluster)}-{place[:8]}"
+
+
 def _short(cluster: str) -> str:
     """The name of a cluster, or that of its file, as one part of a path: never "." or ".."."""
-    name = Path(cluster).stem if cluster.endswith((".yaml", ".yml")) else cluster
+    name = Path(cluster).stem if _is_file(cluster) else cluster
     return quote(name, safe="") if name.strip(".") else quote(name, safe="").replace(".", "%2E")
+
+
+def _is_file(cluster: str) -> bool:
+    return cluster.endswith((".yaml", ".yml"))
+
+
+def _why(wrong: Mapping[str, Any]) -> str:
+    """In words of YAML, not of Python."""
+    said = str(wrong["msg"]).removeprefix("Value error, ")
+    return _IN_YAML.get(str(wrong["type"]), said)
+
+
+_IN_YAML = {
+    "tuple_type": "allowed is a list",
+    "dataclass_type": "allowed is a mapping of fields to values",
+    "unexpected_keyword_argument": "there is no such field",
+    "missing": "it is missing",
+}
 
 
 def _absolute(field: str, given: str) -> Path:

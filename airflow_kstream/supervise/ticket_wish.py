@@ -47,7 +47,7 @@ def wished_one(cluster: Cluster, order: TicketOrder, wish: TicketWish) -> KeptTi
     if wish.keytab:
         found = replace(found, identity=Identity(principal, keytab=wish.keytab.removeprefix("FILE:")))
     if wish.cache:
-        found = replace(found, cache=Path(wish.cache.removeprefix("FILE:")))
+        found = replace(found, cache=Path(wish.cache.removeprefix("FILE:")), in_our_folder=False)
     return found
 
 

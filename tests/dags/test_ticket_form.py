@@ -89,6 +89,15 @@ def test_a_wrong_declaration_gets_a_dag_that_says_why(declare: Declare, text: st
     assert why in str(dag.description)
 
 
+def test_a_folder_that_is_not_there_gets_a_dag_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KSTREAM_TICKETS", "/nope")
+    made = runpy.run_path(str(DAGS / "kstream_tickets.py"))
+
+    [dag] = (value for value in made.values() if isinstance(value, DAG))
+    assert dag.dag_id == "refused-tickets"
+    assert "there is no such folder" in str(dag.description)
+
+
 def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KSTREAM_TICKETS", raising=False)
     made = runpy.run_path(str(DAGS / "kstream_tickets.py"))

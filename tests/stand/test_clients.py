@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from base64 import b64encode
 from dataclasses import replace
@@ -139,6 +140,17 @@ def test_a_failed_login_leaves_the_old_ticket_as_it_was(stand: Stand, edge: Iden
     with pytest.raises(CredentialError, match=r"nobody@KSTREAM\.TEST"):
         tickets.acquire(Identity(stand.principal("nobody"), keytab=edge.keytab), cache)
     assert cache.read_bytes() == before
+
+
+def test_whoever_works_with_a_rotated_keytab_is_told_what_most_likely_happened(stand: Stand, tmp_path: Path) -> None:
+    stand.add_principal("rotated")
+    old = shutil.copy(stand.keytab("rotated"), tmp_path / "old.keytab")
+    stand.rotate("rotated")
+    behind = Identity(stand.principal("rotated"), keytab=str(old))
+    with pytest.raises(CredentialError, match="newer key than the keytab"):
+        Hdfs(stand.namenodes, behind, Tls()).status("/")
+    with pytest.raises(CredentialError, match="newer key than the keytab"):
+        tickets.acquire(behind, tmp_path / "cache")
 
 
 def test_a_private_folder_is_nobody_elses_and_gone_afterwards() -> None:

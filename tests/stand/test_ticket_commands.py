@@ -46,6 +46,11 @@ class Commands:
         given = {"principals": list(principals), "folder": str(self.folder / "kept")}
         (self.folder / "order.yaml").write_text(yaml.safe_dump(given))
 
+    def cache(self, principal: str) -> Path:
+        """In the folder of the cluster's file."""
+        (found,) = (self.folder / "kept").glob(f"stand-*/{principal}.ccache")
+        return found
+
     def run(self, *words: str) -> Ran:
         out, err = StringIO(), StringIO()
         code: object = 0
@@ -80,8 +85,8 @@ def test_tickets_are_missing_then_acquired_then_fresh(stand: Stand, kstream: Com
     for name in ("watcher", "streamer"):
         assert f"{stand.principal(name)}: acquired anew, good until 20" in renewed.out
     assert listed.out.count("fresh") == 2
-    assert "forwardable, initial, renewable" in listed.out
-    assert f"FILE:{kstream.folder}/kept/stand/streamer@KSTREAM.TEST.ccache" in listed.out
+    assert listed.out.count("renewable for ") == 2
+    assert forced.data[1]["cache"] == str(kstream.cache(stand.principal("streamer")))
     assert [report["outcome"] for report in again.data] == ["kept", "kept"]
     assert [report["outcome"] for report in forced.data] == ["acquired", "acquired"]
 
@@ -121,7 +126,7 @@ def test_a_broken_keytab_and_a_foreign_cache_are_rows_and_harm_no_other(stand: S
 
 def test_one_cache_is_shown_ticket_by_ticket_without_any_cluster(stand: Stand, kstream: Commands) -> None:
     kstream.on_cluster("renew")
-    cache = kstream.folder / "kept" / "stand" / "streamer@KSTREAM.TEST.ccache"
+    cache = kstream.cache(stand.principal("streamer"))
     shown, data = kstream.run("show", str(cache)), kstream.run("show", str(cache), "--json").data
     assert "krbtgt/KSTREAM.TEST@KSTREAM.TEST" in shown.out
     assert "aes256-cts-hmac-sha1-96, kvno 1" in shown.out

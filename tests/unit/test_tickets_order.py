@@ -62,12 +62,27 @@ def test_the_connections_own_principal_may_be_given_another_cache() -> None:
     assert (own.identity, own.cache) == (WATCHER, Path("/run/mine"))
 
 
-@pytest.mark.parametrize(
-    ("name", "folder"), [("prod", "prod"), ("/etc/prod.yaml", "prod"), ("a/b", "a%2Fb"), ("..", "%2E%2E")]
-)
+@pytest.mark.parametrize(("name", "folder"), [("prod", "prod"), ("a/b", "a%2Fb"), ("..", "%2E%2E")])
 def test_a_clusters_caches_lie_in_one_folder_whatever_its_name(name: str, folder: str) -> None:
     (own,) = kept_tickets(cluster(name), TicketOrder(folder="/run"))
     assert own.cache.parent == Path("/run") / folder
+
+
+def test_files_of_one_name_are_several_clusters_and_one_file_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("prod/cluster.yaml", "test/cluster.yaml", "./prod/../prod/cluster.yaml")
+    prod, test, again = (kept_tickets(cluster(name), TicketOrder(folder="/run"))[0].cache.parent for name in names)
+    assert prod != test
+    assert prod == again
+    assert prod.name.startswith("cluster-")
+
+
+def test_a_folder_of_orders_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KSTREAM_TICKETS", "/nope")
+    with pytest.raises(InvalidInput, match=r"\$KSTREAM_TICKETS is '/nope'; there is no such folder"):
+        order_of("prod")
 
 
 def test_the_order_is_found_by_the_clusters_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,9 +111,11 @@ ETL = {"principal": "etl@R"}
         ({"principals": [{**ETL, "ticket_cache": "API:0"}]}, "its kind is 'API'"),
         ({"principals": [{**ETL, "keytab": "/k"}] * 2}, "etl@R more than once"),
         ({"principals": [{"principal": "etl\0@R", "keytab": "/k"}]}, "allowed is what can be printed"),
+        ({"principals": "etl@R"}, "^principals: allowed is a list;"),
+        ({"principals": ["etl@R"]}, r"principals\.0: allowed is a mapping of fields"),
         ({"folder": "/run/\0"}, "folder is"),
         ({"folder": "tickets"}, "folder is 'tickets'"),
-        ({"alert_before": "soon"}, "alert_before: .*'soon' is not a duration"),
+        ({"alert_before": "soon"}, "alert_before: 'soon' is not a duration"),
         ({"every": "0s"}, "every is 0:00:00"),
     ],
 )
