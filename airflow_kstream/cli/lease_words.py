@@ -25,10 +25,23 @@ def explanation(done: Rescue, state: FileState | None) -> Table:
     """All that is known of the files that were found; of `state` where none is open."""
     table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
     for intent in done.intents:
+        if table.row_count:
+            table.add_row()
         _add(table, _open_file(intent, done.survey.at))
     if state is not None:
         _add(table, _other_file(state))
     return table
+
+
+def closed_json(state: FileState) -> dict[str, Any]:
+    """A file that is not open, as plain data: its length in bytes, its time in ISO 8601 UTC."""
+    return {
+        "length": state.length,
+        "closed_at": state.modified.isoformat(),
+        "owner": state.owner,
+        "file_id": state.file_id,
+        "erasure_coded": state.erasure_coded,
+    }
 
 
 _HEADINGS = ("when (UTC)", "path", "what", "because", "by")
@@ -38,7 +51,7 @@ def history_table(records: Sequence[AuditRecord]) -> Table:
     """Of a recovery that went well what came of it is enough; of any other also why."""
     table = Table(*(Column(heading, overflow="fold") for heading in _HEADINGS))
     for record in records:
-        why = f": {record.why}" if record.outcome and not record.outcome.settled else ""
+        why = f": {record.why}" if record.why and not (record.outcome and record.outcome.settled) else ""
         cells = (
             f"{record.at:%Y-%m-%d %H:%M:%S}",
             record.path,

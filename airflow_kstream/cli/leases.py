@@ -12,7 +12,7 @@ from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.lease_progress import Follower
-from airflow_kstream.cli.lease_words import explanation, history_json, history_table
+from airflow_kstream.cli.lease_words import closed_json, explanation, history_json, history_table
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.model.printable import printable
@@ -51,6 +51,8 @@ Host = Annotated[str | None, typer.Option(help="Only files of clients on this ho
 LeakAfter = Annotated[str, typer.Option("--leak-after", help="Unchanged for so long, a living holder's file leaks.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
+_YOUNGER = "Leave files alone that were opened later, however dead their holder is: with 0s none is too young."
+_LISTED = "Only files opened so long ago, such as 10m. What recover leaves alone as young is its own --min-age."
 _SOMETHING_LEFT = 1
 # Of the thousands that one command may recover; --json has them all.
 _ROWS = 100
@@ -61,7 +63,7 @@ def list_(
     cluster: ClusterOption,
     path: Path,
     patterns: Patterns = None,
-    min_age: Annotated[str, typer.Option("--min-age", help="Only files opened so long ago, such as 10m.")] = "0s",
+    min_age: Annotated[str, typer.Option("--min-age", help=_LISTED)] = "0s",
     owner: Owner = None,
     holder: Holder = None,
     host: Host = None,
@@ -80,6 +82,8 @@ def list_(
         _print_json(survey.to_json())
         return
     Console().print(lease_report.findings_table(survey.findings, survey.at))
+    for hint in lease_report.hints(survey.findings):
+        _aside(hint)
     _tell_unreadable(survey.unreadable)
 
 
@@ -111,7 +115,9 @@ def explain(
         # Only an open file is found; of any other the NameNode is asked, who says NotFound or Denied in his words.
         state = None if done.intents else access.web.state(path)
     if as_json:
-        _print_json({"path": path, "open": bool(done.intents), **done.to_json()})
+        is_open = bool(done.intents) or bool(state and state.is_open)
+        file = closed_json(state) if state and not is_open else None
+        _print_json({"path": path, "open": is_open, "file": file, **done.to_json()})
         return
     Console().print(explanation(done, state))
     _tell_unreadable(done.survey.unreadable)
@@ -125,7 +131,7 @@ def recover(
     allow: Allowed = None,
     approve: Approved = None,
     approved_by: ApprovedBy = None,
-    min_age: Annotated[str, typer.Option("--min-age", help="Leave younger files alone.")] = "10m",
+    min_age: Annotated[str, typer.Option("--min-age", help=_YOUNGER)] = "10m",
     leak_after: LeakAfter = "1h",
     owner: Owner = None,
     holder: Holder = None,
@@ -140,8 +146,12 @@ def recover(
     Never by age alone and never one that grows. A dead holder's files are recovered; a living holder's only with
     --allow or --approve. Every action leaves a record: `kstream leases history`.
 
-    Exit 0: nothing stuck is left. 1: something could not be recovered, or is stuck and was left alone. 2: wrong
-    input. 130: ended by Ctrl-C, after saying what was done.
+    Files that are younger than --min-age, that grow, or whose holder renewed the lease within the last minute are
+    left open, with a row that says so: a holder counts as dead 60 s after it last renewed.
+
+    Exit 0: nothing stuck is left. 1: something could not be recovered, or is stuck and was left alone, or nobody
+    could learn whether its holder lives, such as for want of the right to write it. 2: wrong input. 130: ended by
+    Ctrl-C, after saying what was done.
     """
     shared = {
         "patterns": patterns,
@@ -167,7 +177,7 @@ def recover(
     finally:
         # Also when a later path failed: what was done is told.
         _tell_done(orders, done, as_json=as_json, dry_run=dry_run)
-    left = any(each.failed or (not dry_run and lease_report.left_alone(each)) for each in done.values())
+    left = any(each.incomplete or (not dry_run and lease_report.left_alone(each)) for each in done.values())
     raise typer.Exit(follower.exit_code or (_SOMETHING_LEFT if left else 0))
 
 
@@ -217,9 +227,9 @@ def _tell_tables(done: Rescue, *, dry_run: bool) -> None:
         Console().print(lease_report.intents_table(done.intents, _ROWS))
     if done.recoveries:
         Console().print(lease_report.recoveries_table(done.recoveries, _ROWS))
-    alone = lease_report.left_alone(done)
-    if alone and not dry_run:
-        Console().print(lease_report.intents_table(alone, _ROWS))
+    kept = lease_report.left_open(done)
+    if kept and not dry_run:
+        Console().print(lease_report.intents_table(kept, _ROWS))
 
 
 def _tell_unreadable(unreadable: Any) -> None:

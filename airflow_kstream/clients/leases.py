@@ -48,6 +48,7 @@ class _WebHdfs(WebHdfs):
     # Made by hand: the name that the metaclass would make of it has no underscores.
     _get_block_locations = _Request("GET").to_method("GET_BLOCK_LOCATIONS")
     _truncate = _Request("POST")
+    _check_access = _Request("GET")
 
     def located_blocks(self, path: str) -> dict[str, Any]:
         answer: dict[str, Any] = self._get_block_locations(path, offset=0, length=1).json()["LocatedBlocks"]
@@ -55,6 +56,9 @@ class _WebHdfs(WebHdfs):
 
     def ask_for_more_than_there_is(self, path: str) -> None:
         self._truncate(path, newlength=_LONGER_THAN_ANY_FILE)
+
+    def check_right_to_write(self, path: str) -> None:
+        self._check_access(path, fsaction="-w-")
 
     def readable_length(self, path: str, token: str) -> int:
         """The length that a DataNode announces to a reader; nothing is read.
@@ -86,6 +90,10 @@ class LeaseHdfs(Hdfs):
         `token` is the URL form of a delegation token of this identity, for the DataNode that is read from.
         """
         return int(self._ask(f"open {path}", lambda: self._client.readable_length(plain_path(path), token)))
+
+    def check_right_to_write(self, path: str) -> None:
+        """Raises Denied without the right that `ask_holder` needs; it has no effect."""
+        self._ask(f"see who may write {path}", lambda: self._client.check_right_to_write(plain_path(path)))
 
     @contextmanager
     def token(self) -> Iterator[str]:
@@ -130,6 +138,10 @@ class LeaseHdfsPool:
             return []
         with self._clients[0].token() as token:
             return self._each(lambda client, path: client.visible_length(path, token), paths)
+
+    def right_to_write(self, paths: Sequence[str]) -> list[KstreamError | None]:
+        """None where there is one."""
+        return self._each(LeaseHdfs.check_right_to_write, paths)
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         return [said if isinstance(said, KstreamError) else not said.is_open for said in self.states(paths)]

@@ -20,10 +20,13 @@ class HolderLife(StrEnum):
 class Standing(StrEnum):
     """How an open file stands.
 
-    HOLDER_DEAD and LEAKED are the stuck ones: nobody will close them, or nobody who makes progress.
+    HOLDER_DEAD and LEAKED are the stuck ones: nobody will close them, or nobody who makes progress. YOUNG and
+    UNWATCHED are those of which nothing is said yet; an IDLE one is quiet, and nothing is known against its holder.
     """
 
     CLOSED = "closed"
+    YOUNG = "young"
+    UNWATCHED = "not watched long enough"
     GROWING = "growing"
     IDLE = "idle"
     HOLDER_DEAD = "holder dead"
@@ -67,7 +70,8 @@ class LeaseRules:
 class Circumstances:
     """What is known beside the looks. `active_since`: since when this NameNode serves, where known.
 
-    `safe_mode` is whether it doesn't serve just now. `refusal` is what it said when it was asked for the file.
+    `safe_mode` is whether it doesn't serve just now. `refusal` is why nobody learned whether the holder lives: what it
+    said when it was asked for the file, or why it was not. `recovering` is whether it said that it recovers it.
     """
 
     now: datetime
@@ -75,15 +79,22 @@ class Circumstances:
     active_since: datetime | None = None
     safe_mode: bool = False
     refusal: str = ""
+    recovering: bool = False
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """How a file stands, why in words, and what a person can do."""
+    """How a file stands, why in words, and what a person can do. `brief` is why without this file's own figures."""
 
     standing: Standing
     why: str
     advice: str = ""
+    brief: str = ""
+
+    @property
+    def sort(self) -> str:
+        """What to count it under, among many files."""
+        return self.brief or self.standing.value
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,11 @@ class HdfsLeaseRecoverOperator(BaseOperator):
     no harm: a file that is closed is not found any more.
 
     What it does not do: it deletes, truncates or renames nothing, and waits for no file to become stuck. Stuck files
-    that nobody allowed to recover don't fail the task; they are warned of in its log and counted in its result.
+    that nobody allowed to recover don't fail the task; they are warned of in its log and counted in its result. Nor do
+    files that are young or grow, or whose holder lives: the log says of each why it was left open.
+
+    What does fail it: a file that was not recovered though it should have been, and one that is old enough and quiet
+    but of which it could not learn whether its holder lives, such as for want of the right to write the file.
 
     :param cluster_conn_id: the `kstream` connection, whose principal does the work. There is no default.
     :param path: an absolute folder or file. To map the task over several: `.partial(...).expand(path=[...])`.
@@ -109,7 +113,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
             done = rescue(access, order, self._watcher())
         self._tell(done, order)
         report = lease_report.bounded(done, _ROWS_IN_XCOM)
-        if done.failed or done.interrupted:
+        if done.incomplete:
             # The report is kept although the task fails: what was done is done.
             context["ti"].xcom_push("return_value", report)
             raise lease_report.failure(done, self.path)
@@ -158,7 +162,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         alone = lease_report.left_alone(done)
         if alone:
             self.log.warning("%d stuck files were left alone", len(alone))
-        kept = [intent for intent in done.intents if not intent.permission.granted]
+        kept = lease_report.left_open(done)
         if kept:
             self._table(lease_report.intents_table(kept, _ROWS_IN_LOG))
 

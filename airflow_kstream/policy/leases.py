@@ -20,6 +20,7 @@ from airflow_kstream.model.open_file import OpenFile, Watched
 
 # FSNamesystem's words for a file under construction whose lease it lost; of the 2.x line the second.
 _LOST_LEASES = ("no leases found", "pendingCreates is non-null")
+_NO_RIGHT = ("AccessControlException", "AuthorizationException")
 
 
 def judge(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement:
@@ -137,8 +138,11 @@ def _young(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgeme
     age = about.now - watched.open_since
     if age >= rules.min_age:
         return None
+    least = format_duration(rules.min_age)
     return Judgement(
-        Standing.IDLE, f"it was opened {format_duration(age)} ago: {format_duration(rules.min_age)} is young"
+        Standing.YOUNG,
+        f"it was opened {format_duration(age)} ago; what is younger than min_age, {least}, is left alone",
+        brief=f"younger than min_age, {least}",
     )
 
 
@@ -150,8 +154,12 @@ def _unsettled(watched: Watched, about: Circumstances, rules: LeaseRules) -> Jud
             Standing.UNKNOWN,
             "no DataNode of its last block says how long it is, so nobody can tell whether it grows",
             "See whether they serve: hdfs dfsadmin -report, and the WebHDFS port of the hosts of its last block.",
+            "of unknown length",
         )
-    return Judgement(Standing.IDLE, f"seen unchanged at {watched.looks} look(s) for {format_duration(watched.steady)}")
+    if watched.looks == 1:
+        return Judgement(Standing.UNWATCHED, "it was looked at once, which does not tell whether it grows")
+    seen = f"seen unchanged at {watched.looks} looks for {format_duration(watched.steady)}"
+    return Judgement(Standing.UNWATCHED, f"{seen}; {format_duration(rules.settle)} are needed")
 
 
 def _safe_mode(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
@@ -159,14 +167,23 @@ def _safe_mode(watched: Watched, about: Circumstances, rules: LeaseRules) -> Jud
         return None
     why = "the NameNode is in safe mode, in which nobody can renew a lease: the living look dead"
     return Judgement(
-        Standing.UNKNOWN, why, f"Look again {format_duration(rules.blackout)} after it has left safe mode."
+        Standing.UNKNOWN,
+        why,
+        f"Look again {format_duration(rules.blackout)} after it has left safe mode.",
+        "undecided in safe mode",
     )
 
 
 def _refused(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
     if not about.refusal or about.holder is not HolderLife.UNKNOWN:
         return None
-    return Judgement(Standing.UNKNOWN, f"the NameNode would not say whether its holder lives: {about.refusal}")
+    denied = any(words in about.refusal for words in _NO_RIGHT)
+    return Judgement(
+        Standing.UNKNOWN,
+        f"whether its holder lives could not be learned: {about.refusal}",
+        "Who asks, and who recovers, needs the right to write the file: its owner, or a superuser." if denied else "",
+        "whose holder could not be asked for",
+    )
 
 
 def _blackout(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
@@ -178,6 +195,7 @@ def _blackout(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judg
         f"the NameNode serves since {ago} only: a failover renewed every lease, so the dead look alive, and "
         "whom safe mode kept from renewing looks dead",
         f"Look again {format_duration(rules.blackout)} after that.",
+        "undecided so soon after a failover",
     )
 
 
@@ -208,16 +226,29 @@ def _unasked(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judge
         Standing.UNKNOWN,
         "it is erasure-coded: the NameNode can't be asked whether its holder lives",
         "Find out whether its writer lives; then hdfs debug recoverLease, one file at a time.",
+        "erasure-coded",
     )
 
 
 def _idle(watched: Watched, about: Circumstances, rules: LeaseRules) -> Judgement | None:
-    life = {
-        HolderLife.RENEWING: "its holder renews the lease",
-        HolderLife.UNKNOWN: "whether its holder lives was not asked",
-        HolderLife.DEAD: "",
-    }[about.holder]
-    return Judgement(Standing.IDLE, f"unchanged for {format_duration(watched.steady)}; {life}")
+    why, advice, brief = _RECOVERING if about.recovering else _QUIET[about.holder]
+    return Judgement(Standing.IDLE, f"unchanged for {format_duration(watched.steady)}; {why}", advice, brief)
+
+
+_RECOVERING = ("its recovery runs already", "Look again in a minute.", "that are being recovered already")
+_QUIET = {
+    HolderLife.RENEWING: (
+        "asked for its holder, the NameNode says that he renewed the lease within the last minute",
+        "If its writer died just now, look again when a minute has passed.",
+        "whose holder renewed the lease within the last minute",
+    ),
+    HolderLife.UNKNOWN: (
+        "whether its holder lives was not asked",
+        "Only recover asks: kstream leases recover, with --dry-run first.",
+        "quiet and not asked about",
+    ),
+    HolderLife.DEAD: ("", "", ""),
+}
 
 
 _Rule = Callable[[Watched, Circumstances, LeaseRules], Judgement | None]

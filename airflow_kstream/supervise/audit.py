@@ -31,7 +31,7 @@ class AuditRecord:
     """One recovery that was meant. `at` is when it was; `recovery` what came of it, as `Recovery.to_json` tells it.
 
     Without a result the outcome is UNCONFIRMED: the run ended before it could tell. A question after a holder has
-    the action "ask", and its outcome is None.
+    the action "ask", its outcome is None, and `why` is what was learned.
     """
 
     run: str
@@ -78,6 +78,11 @@ class Audit:
         """Before questions after holders (by path), which of a dead holder's file begin the recovery."""
         questions = [{"path": path, "holder": holder, "reason": reason} for path, holder in holders.items()]
         self._write("intents", [self._intent("ask", question) for question in questions])
+
+    def answered(self, answers: Mapping[str, str]) -> None:
+        """What was learned of holders, in words by path. Kept until the next `flush`."""
+        told = {"action": "ask", "at": self._hdfs.now().isoformat()} | self._by
+        self._results.extend(_line(told | {"path": path, "why": words}) for path, words in answers.items())
 
     def ended(self, recovery: Recovery) -> None:
         """Kept until the next `flush`."""
@@ -134,14 +139,16 @@ def read_audit(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterat
 def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[AuditRecord]:
     intents: list[dict[str, Any]] = []
     results: dict[str, dict[str, Any]] = {}
+    answers: dict[str, dict[str, Any]] = {}
     for kind, path in files:
         for line in _lines(hdfs.read(path)):
             if kind == "intents":
                 intents.append(line)
             else:
-                results[line["path"]] = line
+                (answers if line.get("action") == "ask" else results)[line["path"]] = line
     meant = {intent["path"] for intent in intents if intent["action"] == "recover"}
-    yield from (_record(intent, results.get(intent["path"])) for intent in intents)
+    come_of = {"ask": answers, "recover": results}
+    yield from (_record(intent, come_of[intent["action"]].get(intent["path"])) for intent in intents)
     # What was never asked for has a result and no intent.
     yield from (_record(result, result) for path, result in results.items() if path not in meant)
 
@@ -161,7 +168,7 @@ def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> AuditRecor
         principal=intent["principal"],
         holder=intent["holder"],
         outcome=outcome,
-        why=(result["why"] if result else OUTCOME_MEANS[outcome]) if outcome else "",
+        why=result["why"] if result else OUTCOME_MEANS[outcome] if outcome else "",
         recovery=result if result and outcome else {},
     )
 

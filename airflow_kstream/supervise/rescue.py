@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -11,23 +11,22 @@ from typing import Any
 from airflow_kstream.clients.hdfs_debug import DebugKicker
 from airflow_kstream.clients.lease_recovery import Kicker, NativeKicker
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import Consent, HolderLife, LeaseRules, Permission, Search
-from airflow_kstream.model.open_file import FileState
 from airflow_kstream.model.recovery import Recovery, Target
 from airflow_kstream.model.recovery_gate import Gate
-from airflow_kstream.policy.leases import path_matches, permission, worth_asking
+from airflow_kstream.policy.leases import path_matches, permission
 from airflow_kstream.policy.recovery import Limits
 from airflow_kstream.supervise.attribution import Attributions
 from airflow_kstream.supervise.audit import Audit
-from airflow_kstream.supervise.holders import Holders
+from airflow_kstream.supervise.holders import Holders, doubtful_of, foreseen_refusals, kept_from_asking
 from airflow_kstream.supervise.lease_access import LeaseAccess
 from airflow_kstream.supervise.recover import RecoveryRun, Tools, Watcher, recover
 from airflow_kstream.supervise.sightings import lease_folder
-from airflow_kstream.supervise.survey import Finding, Survey, Surveyor, circumstances
+from airflow_kstream.supervise.survey import Finding, Survey, Surveyor
 from airflow_kstream.supervise.valid_length import ValidLengths
-from airflow_kstream.supervise.visible_length import VisibleLengths
+from airflow_kstream.supervise.visible_length import MeasuredStates
 
 # A look at a file is no older, when it is asked for, than it takes to measure so many.
 _MEASURED_AT_ONCE = 100
@@ -111,6 +110,16 @@ class Rescue:
         return tuple(recovery for recovery in self.recoveries if not recovery.outcome.settled)
 
     @property
+    def unasked(self) -> tuple[Intent, ...]:
+        """What may want it too: old enough and quiet, and nobody learned whether its holder lives."""
+        return tuple(intent for intent in self.intents if intent.finding.unasked and not intent.permission.granted)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something was meant to be done and was not; of a dry run nothing was."""
+        return self.run is not None and bool(self.failed or self.unasked or self.interrupted)
+
+    @property
     def stopped(self) -> str:
         return self.run.stopped if self.run else ""
 
@@ -140,7 +149,8 @@ def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
     surveyor = Surveyor(access, order.search, order.rules, watcher.tell)
     survey = _settled(surveyor, order.rules, watcher)
     if order.dry_run:
-        return Rescue(survey, _intents(access, order, survey))
+        foreseen = _informed(surveyor, survey, foreseen_refusals(access.pool, doubtful_of(survey, order.rules)))
+        return Rescue(foreseen, _intents(access, order, foreseen))
     folder = lease_folder(access.cluster.state_dir, access.identity)
     # The kicker first: who can't ask for a recovery must not begin any by asking for holders.
     with (
@@ -149,9 +159,10 @@ def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
     ):
         if why := _unfit(survey.gate, order.limits):
             watcher.tell(f"nothing is asked for: {why}")
-            return Rescue(survey, _intents(access, order, survey), RecoveryRun(audit.run_id, (), stopped=why))
-        asked = Holders(access.web, order.rules, watcher.tell, audit.asked, watcher.stop).ask(survey)
-        informed = replace(survey, findings=tuple(surveyor.judged(finding, survey) for finding in asked))
+            held_back = _informed(surveyor, survey, kept_from_asking(survey, order.rules, why))
+            return Rescue(held_back, _intents(access, order, held_back), RecoveryRun(audit.run_id, (), stopped=why))
+        asked = Holders(access.web, order.rules, watcher.tell, audit, watcher.stop).ask(survey)
+        informed = _informed(surveyor, survey, {finding.path: finding for finding in asked})
         intents = _intents(access, order, informed)
         wanted = [intent for intent in intents if intent.permission.granted]
         tools = Tools(
@@ -178,6 +189,17 @@ def _unfit(gate: Gate, limits: Limits) -> str:
     return ""
 
 
+def _informed(surveyor: Surveyor, survey: Survey, learned: Mapping[str, Finding]) -> Survey:
+    """The survey with what was learned of some files, each of them judged anew."""
+    return replace(
+        survey,
+        findings=tuple(
+            surveyor.judged(learned[finding.path], survey) if finding.path in learned else finding
+            for finding in survey.findings
+        ),
+    )
+
+
 def _settled(surveyor: Surveyor, rules: LeaseRules, watcher: Watcher) -> Survey:
     """The survey, after a second look where the first one can't tell a quiet file from a growing one."""
     survey = surveyor.look()
@@ -197,13 +219,13 @@ def _needs_another_look(finding: Finding, survey: Survey, rules: LeaseRules) -> 
 
 def _intents(access: LeaseAccess, order: RescueOrder, survey: Survey) -> tuple[Intent, ...]:
     consenting = _Consenting(access, order.consents)
-    return tuple(_intent(finding, survey, order, consenting) for finding in survey.findings)
+    doubtful = {finding.path for finding in doubtful_of(survey, order.rules)} if order.dry_run else set()
+    return tuple(_intent(finding, doubtful, consenting) for finding in survey.findings)
 
 
-def _intent(finding: Finding, survey: Survey, order: RescueOrder, consenting: _Consenting) -> Intent:
-    about = circumstances(survey.at, survey.gate, finding.life, finding.refusal)
+def _intent(finding: Finding, doubtful: Collection[str], consenting: _Consenting) -> Intent:
     granted = _CLOSED_BY_ASKING if finding.closed else permission(finding.judgement, consenting.to(finding))
-    return Intent(finding, granted, would_ask=order.dry_run and worth_asking(finding.watched, about, order.rules))
+    return Intent(finding, granted, would_ask=finding.path in doubtful)
 
 
 _CLOSED_BY_ASKING = Permission(True, "it was closed when its holder was asked for")
@@ -224,38 +246,6 @@ class _Consenting:
             finished = self._applications.is_finished(rule.application)
         approved_by = self._consents.approved_by if path in self._consents.approved else None
         return Consent(rule is not None, finished, approved_by)
-
-
-class MeasuredStates:
-    """States for the recovery, with the length that a reader gets: since the verdict a file may have grown without
-    the NameNode's knowing, be it that a holder who was frozen for longer than his lease goes on.
-
-    Where no DataNode tells, a living holder's file can't be recovered; a dead one's can, whose DataNodes may be why.
-    """
-
-    def __init__(self, access: LeaseAccess, living: frozenset[str]) -> None:
-        self._access = access
-        self._living = living
-        self._visible = VisibleLengths(access.pool)
-
-    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
-        states = self._access.states.states(paths)
-        lengths = self._visible.of(states)
-        return [
-            self._with_length(state, lengths.get(path)) if isinstance(state, FileState) else state
-            for path, state in zip(paths, states, strict=True)
-        ]
-
-    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
-        return self._access.states.closed(paths)
-
-    def _with_length(self, state: FileState, length: int | None) -> FileState | KstreamError:
-        if length is not None:
-            return replace(state, visible_length=length)
-        if state.is_open and not state.measured and state.path in self._living:
-            # Without it nobody can say that the file did not grow.
-            return Unavailable("its DataNodes don't tell how long it is for a reader", tried=f"measure {state.path}")
-        return state
 
 
 def _living(intents: Iterable[Intent]) -> frozenset[str]:

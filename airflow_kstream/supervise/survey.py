@@ -26,6 +26,8 @@ _BATCH = 1000
 class Finding:
     """An open file, what is thought of it, and who writes it. `life` is UNKNOWN until its holder was asked for.
 
+    `refusal` is why it stayed so, and `retriable` whether a later question may be answered although nobody changed
+    anything.
     `begun` is whether that question began its recovery, `closed` whether the answer was that it is closed: then
     either the question closed it, whose last block was complete, or its writer did.
     """
@@ -35,6 +37,7 @@ class Finding:
     attribution: Attribution
     life: HolderLife = HolderLife.UNKNOWN
     refusal: str = ""
+    retriable: bool = False
     begun: bool = False
     closed: bool = False
 
@@ -45,6 +48,15 @@ class Finding:
     @property
     def stuck(self) -> bool:
         return self.judgement.standing.stuck
+
+    @property
+    def unasked(self) -> bool:
+        """Whether it wants to be recovered as far as one can see, and nobody learned whether its holder lives."""
+        return bool(self.refusal) and self.life is HolderLife.UNKNOWN and not self.stuck
+
+    def circumstances(self, survey: Survey) -> Circumstances:
+        known = unasked_circumstances(survey.at, survey.gate)
+        return replace(known, holder=self.life, refusal=self.refusal, recovering=self.begun)
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """Plain data: times in ISO 8601 UTC, durations in seconds, lengths in bytes."""
@@ -104,6 +116,7 @@ class Surveyor:
         self._search = search
         self._rules = rules
         self._tell = tell
+        self._told: set[str] = set()
         self._sightings = Sightings(access.base.hdfs, lease_folder(access.cluster.state_dir, access.identity))
         self._attributions = Attributions(access.base)
 
@@ -126,11 +139,10 @@ class Surveyor:
 
     def judged(self, finding: Finding, survey: Survey) -> Finding:
         """The same finding with its judgement anew, after its holder was asked for."""
-        about = circumstances(survey.at, survey.gate, finding.life, finding.refusal)
-        return replace(finding, judgement=judge(finding.watched, about, self._rules))
+        return replace(finding, judgement=judge(finding.watched, finding.circumstances(survey), self._rules))
 
     def _finding(self, watched: Watched, gate: Gate, now: datetime) -> Finding:
-        said = judge(watched, circumstances(now, gate), self._rules)
+        said = judge(watched, unasked_circumstances(now, gate), self._rules)
         return Finding(watched, said, self._attributions.of(watched))
 
     def _rows(self) -> tuple[str, Iterable[OpenFile]]:
@@ -138,15 +150,25 @@ class Surveyor:
         if self._access.rpc is not None:
             try:
                 listed = [row for row in self._access.rpc.open_files(self._search.path) if matches(row, self._search)]
-            except (Denied, NotFound) as error:
-                # A router and NameNodes before 2.8.3 have no such list.
-                self._tell(f"walking {self._search.path} by fsck: {error.message}")
+            except Denied:
+                self._tell_once(
+                    f"{self._access.identity} is no superuser, who alone is given the list of open files: "
+                    f"{self._search.path} is walked instead, and holders are not known"
+                )
+            except NotFound:
+                # A router and NameNodes before 2.8.3.
+                self._tell_once(f"this NameNode has no list of open files: {self._search.path} is walked instead")
             else:
                 if not listed:
                     # The list does not tell a folder without open files from a folder that is not there.
                     self._access.base.hdfs.status(self._search.path)
                 return "listOpenFiles", listed
         return "fsck", self._walk()
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._tell(line)
 
     def _walk(self) -> Iterator[OpenFile]:
         if self._search.path == "/":
@@ -195,8 +217,9 @@ class Surveyor:
             self._tell(f"what was seen is not kept for the next run: {error}")
 
 
-def circumstances(now: datetime, gate: Gate, life: HolderLife = HolderLife.UNKNOWN, refusal: str = "") -> Circumstances:
-    return Circumstances(now, life, gate.active_since, gate.safe_mode, refusal)
+def unasked_circumstances(now: datetime, gate: Gate) -> Circumstances:
+    """What is known before anybody was asked for a holder."""
+    return Circumstances(now, active_since=gate.active_since, safe_mode=gate.safe_mode)
 
 
 def _next(before: Watched | None, row: OpenFile, state: FileState, began: datetime, ended: datetime) -> Watched:

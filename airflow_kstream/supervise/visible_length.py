@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from airflow_kstream.clients.leases import LeaseHdfsPool
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.open_file import FileState
+from airflow_kstream.supervise.lease_access import LeaseAccess
 
 _Hosts = tuple[str, ...]
 
@@ -39,3 +41,35 @@ class VisibleLengths:
         answers = dict(zip(paths, self._pool.visible_lengths(paths), strict=True))
         self._silent |= {hosts[path] for path, said in answers.items() if isinstance(said, Unavailable)}
         return {path: said for path, said in answers.items() if isinstance(said, int)}
+
+
+class MeasuredStates:
+    """States for the recovery, with the length that a reader gets: since the verdict a file may have grown without
+    the NameNode's knowing, be it that a holder who was frozen for longer than his lease goes on.
+
+    Where no DataNode tells, a living holder's file can't be recovered; a dead one's can, whose DataNodes may be why.
+    """
+
+    def __init__(self, access: LeaseAccess, living: frozenset[str]) -> None:
+        self._access = access
+        self._living = living
+        self._visible = VisibleLengths(access.pool)
+
+    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
+        states = self._access.states.states(paths)
+        lengths = self._visible.of(states)
+        return [
+            self._with_length(state, lengths.get(path)) if isinstance(state, FileState) else state
+            for path, state in zip(paths, states, strict=True)
+        ]
+
+    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        return self._access.states.closed(paths)
+
+    def _with_length(self, state: FileState, length: int | None) -> FileState | KstreamError:
+        if length is not None:
+            return replace(state, visible_length=length)
+        if state.is_open and not state.measured and state.path in self._living:
+            # Without it nobody can say that the file did not grow.
+            return Unavailable("its DataNodes don't tell how long it is for a reader", tried=f"measure {state.path}")
+        return state

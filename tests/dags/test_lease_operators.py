@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from getpass import getuser
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import yaml
@@ -15,18 +16,24 @@ from airflow_kstream.clients.hdfs import Hdfs
 from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.ground import DAGS
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import Conflict, InvalidInput
+from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.stand import Stand
 from tests.dags.live import CONNECTION, live_airflow
-from tests.stand.streams import await_that, cluster
+from tests.stand.lease_commands import await_leases_worn_off
+from tests.stand.streams import await_that, cluster, fields
 from tests.stand.writers import Writer, flink_like_bucket, leave_open, pattern, writer
 from tests.stand.writers.hadoop_says import content, open_files
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 FOLDER = f"/user/{getuser()}/lease-dags"
 LANDING, OTHER = f"{FOLDER}/landing zone", f"{FOLDER}/other"
 STUCK = [f"{LANDING}/part-{number}.in-progress" for number in range(20)] + [f"{OTHER}/part-0-6"]
 LIVING = f"{FOLDER}-living"
 LEAKED = f"{LIVING}/leaked"
+READABLE = "/tmp/lease-dags/readable"
 # The readers' and the watchers' side; the recovery itself is the shipped DAG.
 READERS = f'''
 from airflow.sdk import DAG, Asset, AssetWatcher, task
@@ -191,6 +198,47 @@ def test_what_no_waiting_can_change_fails_the_sensor_with_its_reason(airflow: Le
     airflow.await_state(task, "failed")
 
     assert "absolute HDFS path" in airflow.api.task_log(task, 1)
+
+
+def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_holder(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an Airflow around it. The file is old enough and quiet: it is not left open for a good reason."""
+    leave_open(stand, [READABLE], size=10)
+    await_leases_worn_off(stand)
+    extra = {name: value for name, value in asdict(fields(stand, "watcher")).items() if value}
+    monkeypatch.setenv("AIRFLOW_CONN_STRANGER", json.dumps({"conn_type": "kstream", "extra": extra}))
+    context = _Context()
+
+    with pytest.raises(Conflict, match=r"1 files were not recovered.*Permission denied: user=watcher, access=WRITE"):
+        _recovery(min_age="0s").execute(cast("Context", context))
+    report = context.pushed["return_value"]
+    assert report["counts"]["unasked"] == 1
+    assert "could not be learned" in report["plan"][READABLE]
+
+    young = _recovery(min_age="1h").execute(cast("Context", context))
+    assert young["counts"]["standings"] == {"young": 1}
+    assert open_files(stand, READABLE) != {}
+
+
+def _recovery(**more: Any) -> HdfsLeaseRecoverOperator:
+    return HdfsLeaseRecoverOperator(
+        task_id="recover", cluster_conn_id="stranger", path=READABLE, approved_by="ada", settle="1s", **more
+    )
+
+
+class _Context(dict[str, Any]):
+    """Of a run whose XComs are kept here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pushed: dict[str, Any] = {}
+
+    def __missing__(self, key: str) -> Any:
+        return self
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
 
 
 def _closed(airflow: LeaseAirflow) -> int:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from getpass import getuser
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from airflow_kstream.clients.hdfs import Hdfs
 from airflow_kstream.stand import Stand
-from tests.stand.streams import await_that, cluster, fields
-from tests.stand.writers import Writer, leave_open, pattern, writer
+from tests.stand.lease_commands import NO_AGE, Commands, commands_as
+from tests.stand.streams import await_that, cluster
+from tests.stand.writers import Writer, leave_open, make_closed, pattern, writer
 from tests.stand.writers.hadoop_says import content, is_open, open_files, soft_probe
 
 FOLDER = f"/user/{getuser()}/lease-commands"
@@ -30,46 +25,18 @@ DEAD = (f"{FOLDER}/dead/plain", f"{FOLDER}/dead/two words", f"{FOLDER}/dead/a\tt
 LEAKED, GROWING = f"{FOLDER}/living/leaked", f"{FOLDER}/living/growing"
 MANY = [f"{FOLDER}/many/{number}" for number in range(600)]
 OUTCOMES = ("closed", "already closed", "unconfirmed", "not tried")
-KSTREAM = (sys.executable, "-c", "from airflow_kstream.cli import main; main()")
-NO_AGE = ("--min-age", "0s")
-
-
-@dataclass(frozen=True)
-class Commands:
-    """`kstream leases` with the cluster's file, as a child process with its output apart."""
-
-    cluster_file: Path
-
-    def argv(self, *words: str) -> list[str]:
-        return [*KSTREAM, "leases", *words, "--cluster", str(self.cluster_file)]
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.argv(*words), env=os.environ | {"COLUMNS": "400"}, capture_output=True, text=True, check=False
-        )
-
-    def json(self, *words: str) -> Any:
-        done = self.run(*words, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def kstream(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Commands:
     """As the owner of the files."""
-    return _commands(stand, "streamer", tmp_path_factory.mktemp("cluster"))
+    return commands_as(stand, "streamer", tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture(scope="module")
 def superuser(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Commands:
     """As who may ask the NameNode for all its leases."""
-    return _commands(stand, "hdfs", tmp_path_factory.mktemp("cluster"))
-
-
-def _commands(stand: Stand, who: str, folder: Path) -> Commands:
-    file = folder / "stand.yaml"
-    file.write_text(yaml.safe_dump({name: value for name, value in asdict(fields(stand, who)).items() if value}))
-    return Commands(file)
+    return commands_as(stand, "hdfs", tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +114,23 @@ def test_a_growing_file_is_explained_as_growing(kstream: Commands, living: Write
     [finding] = kstream.json("explain", GROWING, *NO_AGE)["findings"]
 
     assert finding["standing"] == "growing"
+
+
+def test_a_holder_that_renewed_just_now_is_said_to_have_done_so(kstream: Commands, living: Writer) -> None:
+    done = kstream.run("recover", LEAKED, *NO_AGE)
+
+    assert done.returncode == 0, done.stderr
+    assert "renewed the lease within the last minute" in done.stdout
+    assert "1 whose holder renewed the lease within the last minute" in done.stderr
+
+
+def test_a_closed_file_is_explained_to_programs_too(stand: Stand, kstream: Commands, folder: str) -> None:
+    make_closed(stand, [f"{folder}/closed"])
+    told = kstream.json("explain", f"{folder}/closed")
+
+    assert (told["open"], told["findings"]) == (False, [])
+    assert told["file"]["owner"] == getuser()
+    assert {"length", "closed_at", "file_id"} <= told["file"].keys()
 
 
 def test_a_path_that_is_not_there_is_said_to_be_missing(kstream: Commands) -> None:

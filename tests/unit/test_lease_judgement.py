@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Search, Standing
+from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Standing
 from airflow_kstream.model.open_file import Block, FileState, OpenFile, Watched
-from airflow_kstream.policy.leases import judge, matches, path_matches, permission, worth_asking
+from airflow_kstream.policy.leases import judge, permission, worth_asking
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPREDUCE_1_30", "worker7")
@@ -160,7 +160,7 @@ def test_a_leaking_writer_s_file_needs_its_path_allowed_and_its_application_fini
 
 def test_one_look_is_never_enough() -> None:
     watched, now = seen((START, STATE)), at(hours=5)
-    assert standing(watched, now, HolderLife.DEAD) is Standing.IDLE
+    assert standing(watched, now, HolderLife.DEAD) is Standing.UNWATCHED
     with pytest.raises(InvalidInput, match="one look can't tell"):
         LeaseRules(looks=1)
 
@@ -245,52 +245,37 @@ def test_in_safe_mode_nobody_is_called_dead_and_nobody_is_asked() -> None:
     assert not worth_asking(watched, replace(about, holder=HolderLife.UNKNOWN), RULES)
 
 
+def test_a_young_file_and_one_that_was_seen_once_are_not_called_idle() -> None:
+    """Either may be growing; and neither is thought to have a holder that lives."""
+    young = replace(STATE, modified=START)
+    told = judge(seen((START, young)), Circumstances(at(seconds=54)), RULES)
+    assert (told.standing, told.sort) == (Standing.YOUNG, "younger than min_age, 10m")
+    assert told.why == "it was opened 54s ago; what is younger than min_age, 10m, is left alone"
+    assert standing(seen((START, STATE)), at()) is Standing.UNWATCHED
+
+
+def test_a_quiet_file_says_whether_its_holder_was_asked_for_and_what_came_of_it() -> None:
+    watched, now = steady(seconds=30)
+    about = Circumstances(now)
+    assert "was not asked" in judge(watched, about, RULES).why
+    renewing = judge(watched, replace(about, holder=HolderLife.RENEWING), RULES)
+    assert "renewed the lease within the last minute" in renewing.why
+    assert "when a minute has passed" in renewing.advice
+    assert "its recovery runs already" in judge(watched, replace(about, recovering=True), RULES).why
+
+
+def test_who_lacks_the_right_to_ask_is_told_which_right_it_is() -> None:
+    watched, now = steady(hours=2)
+    denied = Circumstances(now, refusal="AccessControlException: Permission denied: user=ada, access=WRITE")
+    assert "the right to write the file" in judge(watched, denied, RULES).advice
+    assert judge(watched, replace(denied, refusal="no NameNode answers"), RULES).advice == ""
+
+
 def test_a_refusal_of_the_namenode_is_told_and_not_taken_for_silence() -> None:
     watched, now = steady(hours=2)
     told = judge(watched, Circumstances(now, refusal="AccessControlException: Permission denied: user=ada"), RULES)
     assert told.standing is Standing.UNKNOWN
     assert "Permission denied: user=ada" in told.why
-
-
-@pytest.mark.parametrize(
-    ("pattern", "matched"),
-    [
-        ("/data/landing/*.tmp", False),
-        ("/data/landing/*/*/*.tmp", True),
-        ("/data/landing/**", True),
-        ("/data/**/live/*.tmp", True),
-        ("/**/x.tmp", True),
-        ("*.tmp", True),
-        ("/data/landing/payments/live/x.tmp/**", True),
-        ("/data/landing/payments/live/x.tmp/*", False),
-    ],
-)
-def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool) -> None:
-    """What is allowed for one folder is not allowed for another stream's below it."""
-    assert path_matches("/data/landing/payments/live/x.tmp", pattern) is matched
-
-
-@pytest.mark.parametrize(
-    ("search", "found"),
-    [
-        (Search(), True),
-        (Search(path="/data/events"), True),
-        (Search(path=FILE.path), True),
-        (Search(path="/data/event"), False),
-        (Search(patterns=("*.avro.tmp", "*.in-progress")), True),
-        (Search(patterns=("/data/*/part-*",)), True),
-        (Search(patterns=("events/*",)), False),
-        (Search(holder=FILE.holder, host="worker7"), True),
-        (Search(host="worker8"), False),
-    ],
-)
-def test_a_search_means_files_by_path_name_holder_and_host(search: Search, found: bool) -> None:
-    assert matches(FILE, search) is found
-
-
-def test_a_name_that_looks_like_a_pattern_is_only_a_name() -> None:
-    assert matches(OpenFile("/data/[a].tmp"), Search(path="/data/[a].tmp"))
-    assert not matches(OpenFile("/data/a.tmp"), Search(path="/data/[a].tmp"))
 
 
 def test_the_looks_are_in_order() -> None:

@@ -17,6 +17,7 @@ from airflow_kstream.operators.lease_report import (
     bounded,
     failure,
     findings_table,
+    hints,
     lines,
     recoveries_table,
     summary,
@@ -184,6 +185,70 @@ def test_the_summary_says_what_is_left() -> None:
     assert summary(done) == (
         "3 open files; 1 closed, 1 denied; 1 stuck and left alone; 8 bytes lost that a reader could see"
     )
+
+
+DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
+
+
+def unasked(path: str, refusal: str, *, retriable: bool = False) -> Intent:
+    why = Judgement(Standing.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be asked for")
+    silent = replace(finding(path), judgement=why, refusal=refusal, retriable=retriable)
+    return Intent(silent, Permission(False, "it is unknown"))
+
+
+def not_recovered(*intents: Intent) -> Rescue:
+    return Rescue(survey(*(intent.finding for intent in intents)), intents, RecoveryRun("run", ()))
+
+
+@pytest.mark.parametrize(("retriable", "raised"), [(False, Conflict), (True, Unavailable)])
+def test_a_file_whose_holder_could_not_be_asked_for_is_not_done(retriable: bool, raised: type[KstreamError]) -> None:
+    done = not_recovered(unasked("/data/a", DENIED, retriable=retriable))
+    error = failure(done, "/data")
+
+    assert done.incomplete
+    assert summary(done) == f"1 open files; nothing was recovered; 1 whose holder could not be asked for ({DENIED})"
+    assert type(error) is raised
+    assert error.message == f"1 files were not recovered: 1 whose holder could not be asked for ({DENIED})"
+    assert bounded(done, rows=50)["counts"]["unasked"] == 1
+
+
+def test_files_that_are_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
+    sorts = ["growing", "younger than min_age, 10m", "growing"]
+    found = [
+        replace(finding(f"/data/{number}"), judgement=Judgement(Standing.IDLE, "of a reason", brief=sort))
+        for number, sort in enumerate(sorts)
+    ]
+    done = not_recovered(*(Intent(each, Permission(False, "of a reason")) for each in found))
+
+    assert not done.incomplete
+    assert summary(done) == "3 open files; nothing to recover; 2 growing, 1 younger than min_age, 10m"
+
+
+def test_the_summary_of_a_dry_run_says_what_would_be_asked() -> None:
+    asked = Intent(finding("/data/a"), Permission(False, "it is idle"), would_ask=True)
+    planned = Rescue(survey(asked.finding), (asked,))
+
+    assert summary(planned) == "1 open files; 1 to be asked for, and recovered if their holders are dead"
+
+
+def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
+    assert not replace(not_recovered(unasked("/data/a", DENIED)), run=None).incomplete
+
+
+def test_a_list_says_what_a_look_alone_can_not_tell() -> None:
+    quiet, once = finding("/data/a"), finding("/data/b", Standing.UNWATCHED)
+    told = hints([quiet, once])
+
+    assert len(told) == 2
+    assert "1 not watched long enough: list them again" in told[0]
+    assert "1 quiet: their holders may be dead" in told[1]
+
+
+def test_a_host_in_the_list_is_called_a_host() -> None:
+    row = finding("/data/a")
+    on_host = replace(row, watched=replace(row.watched, file=OpenFile("/data/a", host="worker7")))
+
+    assert any("a client on worker7" in line for line in lines(findings_table([on_host], NOW)))
 
 
 @pytest.mark.parametrize(
