@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_kstream.model.cluster import Cluster
+    from airflow_kstream.model.recovery import Recovery
     from airflow_kstream.supervise.lease_access import LeaseAccess
     from airflow_kstream.supervise.recover import RecoveryRun, Watcher
 
@@ -71,7 +73,7 @@ def recover(question: Question) -> dict[str, Any]:
     from airflow_kstream.model.recovery import Target
 
     with _access(question) as access:
-        begun = time.perf_counter()
+        began, begun = datetime.now(UTC), time.perf_counter()
         assert access.rpc
         listed = list(access.rpc.open_files(question["folder"]))
         states = access.rpc.states([file.path for file in listed])
@@ -82,7 +84,14 @@ def recover(question: Question) -> dict[str, Any]:
         ]
         found = time.perf_counter() - begun
         run = _recovered(access, targets, question)
-        return _told(run) | {"found": found, "seconds": time.perf_counter() - begun}
+        closed = max(_closed(recovery, began) for recovery in run.recoveries)
+        return _told(run) | {"found": found, "seconds": time.perf_counter() - begun, "closed": closed}
+
+
+def _closed(recovery: Recovery, began: datetime) -> float:
+    """After how many seconds it was seen closed; what follows is looking it over and writing that down."""
+    assert recovery.started
+    return (recovery.started - began).total_seconds() + recovery.seconds
 
 
 def _recovered(access: LeaseAccess, targets: list[Any], question: Question) -> RecoveryRun:

@@ -103,7 +103,7 @@ def _by_us(ground: Ground, folder: str, count: int, name: str, verb: str, *, bol
 def _note(said: Said) -> str:
     if "settle" in said:
         return f"looked at twice and judged; {said['settle']:.0f} s between the looks are in it"
-    return f"{said['seconds']:.1f} s without the process's start"
+    return f"{said['seconds']:.1f} s without the process's start, the last was closed after {said['closed']:.1f} s"
 
 
 def _left(ground: Ground, name: str, count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache as remembered
+from threading import local
 
 import krb5
 
@@ -15,12 +16,27 @@ from airflow_kstream.model.ticket_bytes import ticket_key
 _SETTINGS = b"X-CACHECONF:"
 
 
-def read_cache(context: krb5.Context, name: str) -> TicketCache:
+def read_cache(name: str) -> TicketCache:
     """Raise CredentialError for a ticket that is none."""
+    context = _context_to_read_with()
     found = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
     # Without a principal there is no cache; asking says why.
     owner = _text(krb5.unparse_name_flags(context, krb5.cc_get_principal(context, found)))
     return TicketCache(name, owner, tuple(_ticket(context, each) for each in _tickets(found)))
+
+
+def _context_to_read_with() -> krb5.Context:
+    """One for each thread: to make one is to read krb5.conf, and costs more than to read a cache.
+
+    Only for reading. A login leaves the KDC's clock in its context, which is no other realm's business.
+    """
+    if not hasattr(_OF_THIS_THREAD, "context"):
+        _OF_THIS_THREAD.context = krb5.init_context()
+    found: krb5.Context = _OF_THIS_THREAD.context
+    return found
+
+
+_OF_THIS_THREAD = local()
 
 
 def store(context: krb5.Context, name: str, owner: krb5.Principal, tickets: Iterator[krb5.Creds]) -> None:

@@ -89,7 +89,7 @@ def inspect(name: str) -> TicketCache:
         # libkrb5 would make the folder.
         raise CredentialError("there is no such folder", tried=tried)
     try:
-        return ticket_caches.read_cache(krb5.init_context(), f"{kind}:{rest}")
+        return ticket_caches.read_cache(f"{kind}:{rest}")
     except Krb5Error as error:
         raise kerberos_error(error, tried=tried) from error
     except CredentialError as error:
