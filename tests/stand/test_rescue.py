@@ -37,6 +37,10 @@ from tests.stand.writers.hadoop_says import content, is_open, open_files
 HASTY = LeaseRules(
     min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
 )
+# Longer than a busy machine lets a writer wait, and shorter than several looks take.
+UNHURRIED = replace(HASTY, leak_after=timedelta(seconds=5))
+# No pause between two looks is as long as this.
+PATIENT = replace(HASTY, leak_after=timedelta(hours=1))
 
 
 @pytest.fixture
@@ -155,7 +159,7 @@ def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
         leaking.leave(f"{folder}/other", 10)
         leaking.leave(path, 1700)
         leaking.abandon(path)
-        left_alone = rescued(superuser, below(folder))
+        left_alone = rescued(superuser, below(folder, rules=PATIENT))
         assert outcomes(left_alone) == {}
         finding = next(intent.finding for intent in left_alone.intents if intent.finding.path == path)
         assert finding.judgement.standing is Standing.IDLE
@@ -178,9 +182,9 @@ def test_a_slow_writer_that_grows_survives_every_consent(stand: Stand, superuser
     consents = Consents(allowed=(AllowedPath("*"),), approved=frozenset({path}), approved_by="ada")
     with writer(stand) as slow:
         slow.leave(path, 100)
-        slow.grow(path, seconds=0.5)
-        for _ in range(4):
-            done = rescued(superuser, below(folder, consents=consents))
+        slow.grow(path, seconds=0.2)
+        for _ in range(8):
+            done = rescued(superuser, below(folder, consents=consents, rules=UNHURRIED))
             assert outcomes(done) == {}
         slow.close(path)
     grown = content(stand, path)
