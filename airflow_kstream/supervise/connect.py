@@ -20,6 +20,7 @@ from airflow_kstream.clients.realms import know_realms_of
 from airflow_kstream.model.cluster import Cluster, Tls
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.wrong_fields import wrong_fields
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,8 @@ def connection_fields(name: str, given: Mapping[str, object]) -> ConnectionField
     try:
         return _FIELDS.validate_python({key: value for key, value in given.items() if value not in (None, "")})
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         allowed = ", ".join(ConnectionFields.__dataclass_fields__)
-        raise InvalidInput(f"connection {name}: {wrong}; its fields are {allowed}") from None
+        raise InvalidInput(f"connection {name}: {wrong_fields(error)}; its fields are {allowed}") from None
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.lease import LeaseRules, Search
+from airflow_kstream.model.wrong_fields import wrong_fields
 from airflow_kstream.policy.recovery_limits import Limits
 from airflow_kstream.supervise.rescue import AllowedPath, Consents, Means, RescueOrder
 from airflow_kstream.supervise.survey import Finding, Survey
@@ -156,6 +157,5 @@ def _checked(kind: type[T], given: Mapping[str, object]) -> T:
     try:
         return TypeAdapter(kind).validate_python(dict(given))
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         allowed = ", ".join(TypeAdapter(kind).json_schema()["properties"])
-        raise InvalidInput(f"{wrong}; the fields are {allowed}") from None
+        raise InvalidInput(f"{wrong_fields(error)}; the fields are {allowed}") from None

@@ -13,6 +13,7 @@ from airflow_kstream.clients.tickets import inspect
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.ticket import Ticket, split_cache_name
+from airflow_kstream.model.wrong_fields import wrong_fields
 from airflow_kstream.policy.tickets import RenewalPolicy, TicketState, ticket_state
 
 _STRICT = ConfigDict(extra="forbid")
@@ -48,8 +49,7 @@ class TicketsAwaited:
         try:
             return _AWAITED.validate_python(dict(given))
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-            raise InvalidInput(wrong) from None
+            raise InvalidInput(wrong_fields(error)) from None
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""

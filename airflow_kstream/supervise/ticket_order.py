@@ -20,6 +20,7 @@ from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity, split_principal
 from airflow_kstream.model.ticket import CacheKind, cache_file_name, split_cache_name
+from airflow_kstream.model.wrong_fields import wrong_fields
 from airflow_kstream.policy.tickets import RenewalPolicy
 from airflow_kstream.supervise.renewal import KeptTicket
 
@@ -98,9 +99,10 @@ class TicketOrder:
         try:
             return TypeAdapter(TicketOrder).validate_python(dict(given))
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {_why(item)}" for item in error.errors())
             fields, of_each = (", ".join(kind.__dataclass_fields__) for kind in (TicketOrder, PrincipalOrder))
-            raise InvalidInput(f"{wrong}; the fields are {fields}; of each of the principals {of_each}") from None
+            raise InvalidInput(
+                f"{wrong_fields(error)}; the fields are {fields}; of each of the principals {of_each}"
+            ) from None
 
     @classmethod
     def from_yaml(cls, text: str) -> TicketOrder:
@@ -202,20 +204,6 @@ def _short(cluster: str) -> str:
 
 def _is_file(cluster: str) -> bool:
     return cluster.endswith((".yaml", ".yml"))
-
-
-def _why(wrong: Mapping[str, Any]) -> str:
-    """In words of YAML, not of Python."""
-    said = str(wrong["msg"]).removeprefix("Value error, ")
-    return _IN_YAML.get(str(wrong["type"]), said)
-
-
-_IN_YAML = {
-    "tuple_type": "allowed is a list",
-    "dataclass_type": "allowed is a mapping of fields to values",
-    "unexpected_keyword_argument": "there is no such field",
-    "missing": "it is missing",
-}
 
 
 def _absolute(field: str, given: str) -> Path:

@@ -18,6 +18,7 @@ from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.tokens import DelegationToken, Token
+from airflow_kstream.model.wrong_fields import wrong_fields
 from airflow_kstream.policy.horizon import issued_at
 from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import StreamFolder
@@ -54,8 +55,7 @@ class TokensAwaited:
         try:
             return _AWAITED.validate_python(dict(given))
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-            raise InvalidInput(wrong) from None
+            raise InvalidInput(wrong_fields(error)) from None
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
