@@ -25,8 +25,7 @@ Environment of the DAG processor and the workers:
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.lease_order import LimitsName, RecoveryMeant
 from airflow_kstream.supervise.rescue import Means
+from airflow_kstream.templates.declarations import declared_dags
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
@@ -125,21 +125,21 @@ FORM: Mapping[str, dict[str, Any]] = {
 _DECLARED = {*FORM, "every"} - {"approve"}
 
 
-def declared(declaration: Path) -> dict[str, Any]:
+def declared(text: str) -> dict[str, Any]:
     """The declaration, if every word of it is right."""
     try:
-        given = yaml.safe_load(declaration.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidInput(f"{declaration} can't be read: {error}") from error
+        given = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"it can't be read as YAML: {error}") from error
     if not isinstance(given, dict) or not given.get("paths"):
-        raise InvalidInput(f"{declaration} names no paths")
+        raise InvalidInput("it names no paths")
     unknown = sorted(set(given) - _DECLARED)
     if unknown:
-        raise InvalidInput(f"{declaration}: {', '.join(unknown)}; known are {', '.join(sorted(_DECLARED))}")
+        raise InvalidInput(f"{', '.join(unknown)}; known are {', '.join(sorted(_DECLARED))}")
     try:
         ParamsDict(form(given)).validate()
     except ParamValidationError as error:
-        raise InvalidInput(f"{declaration}: {str(error).splitlines()[0]}") from error
+        raise InvalidInput(str(error).splitlines()[0]) from error
     fields = {name: value for name, value in given.items() if name not in {"paths", "every"}}
     for path in given["paths"]:
         RecoveryMeant.from_mapping({**fields, "path": path}).order()
@@ -182,25 +182,8 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
     return dag
 
 
-def refused_dag(declaration: Path, why: str) -> DAG:
-    with DAG(
-        dag_id=f"refused-leases-{declaration.stem}",
-        description=why,
-        schedule=None,
-        tags=["kstream", "refused"],
-    ) as dag:
-
-        @task
-        def say_why() -> None:
-            raise InvalidInput(why)
-
-        say_why()
-    return dag
+def lease_dags(declaration: Path, text: str) -> Iterator[DAG]:
+    yield lease_dag(declaration.stem, declared(text))
 
 
-folder = os.environ.get("KSTREAM_LEASES")
-for found in sorted(Path(folder).glob("*.yaml")) if folder else ():
-    try:
-        globals()[f"leases_{found.stem}"] = lease_dag(found.stem, declared(found))
-    except InvalidInput as error:
-        globals()[f"refused_{found.stem}"] = refused_dag(found, str(error))
+globals().update(declared_dags("leases", "*.yaml", lease_dags))

@@ -13,27 +13,26 @@ Environment of the DAG processor and the workers:
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG
 
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.stream import SparkStreamOperator
+from airflow_kstream.templates.declarations import declared_dags
 
 
-def declared(declaration: Path, taken: set[str]) -> StreamSpec:
-    try:
-        text = declaration.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{declaration} can't be read: {error}") from error
+def declared(declaration: Path, text: str, taken: set[str]) -> StreamSpec:
     spec = StreamSpec.from_yaml(text)
     if spec.name != declaration.stem:
-        raise InvalidInput(f"{declaration} declares {spec.name!r}; the file's name is the stream's name")
+        raise InvalidInput(f"it declares {spec.name!r}; the file's name is the stream's name")
     if spec.name in taken:
-        raise InvalidInput(f"{declaration}: another cluster's folder declares {spec.name!r}; its DAG would be the same")
+        raise InvalidInput(f"another cluster's folder declares {spec.name!r}; its DAG would be the same")
+    taken.add(spec.name)
     return spec
 
 
@@ -57,29 +56,12 @@ def stream_dag(spec: StreamSpec, cluster_conn_id: str) -> DAG:
     return dag
 
 
-def refused_dag(declaration: Path, why: str) -> DAG:
-    with DAG(
-        dag_id=f"refused-{declaration.parent.name}-{declaration.stem}",
-        description=why,
-        schedule=None,
-        tags=["kstream", "refused"],
-    ) as dag:
-
-        @task
-        def say_why() -> None:
-            raise InvalidInput(why)
-
-        say_why()
-    return dag
-
-
-folder = os.environ.get("KSTREAM_STREAMS")
+# Across the clusters' folders: a stream's name is the name of its DAG.
 names: set[str] = set()
-for found in sorted(Path(folder).glob("*/*.yaml")) if folder else ():
-    try:
-        stream = declared(found, names)
-    except InvalidInput as error:
-        globals()[f"refused_{found.parent.name}_{found.stem}"] = refused_dag(found, str(error))
-        continue
-    names.add(stream.name)
-    globals()[f"stream_{stream.name}"] = stream_dag(stream, found.parent.name)
+
+
+def stream_dags(declaration: Path, text: str) -> Iterator[DAG]:
+    yield stream_dag(declared(declaration, text, names), declaration.parent.name)
+
+
+globals().update(declared_dags("streams", "*/*.yaml", stream_dags))

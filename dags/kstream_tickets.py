@@ -24,7 +24,7 @@ Environment of the DAG processor and the workers:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from airflow_kstream.hooks.kerberos import KerberosHook
-from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
-from airflow_kstream.supervise.ticket_order import TicketOrder, orders_folder
+from airflow_kstream.supervise.ticket_order import TicketOrder
+from airflow_kstream.templates.declarations import declared_dags
 
 # The form with which a person starts a run by hand.
 FORM: Mapping[str, dict[str, Any]] = {
@@ -55,15 +55,6 @@ FORM: Mapping[str, dict[str, Any]] = {
         "section": "How",
     },
 }
-
-
-def declared(declaration: Path) -> TicketOrder:
-    try:
-        return TicketOrder.from_yaml(declaration.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{declaration} can't be read: {error}") from error
-    except InvalidInput as error:
-        raise InvalidInput(f"{declaration}: {error.message}") from error
 
 
 def maintenance_dag(dag_id: str, description: str, every: timedelta, **more: Any) -> DAG:
@@ -109,36 +100,10 @@ def keytab_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
     return dag
 
 
-def refused_dag(name: str, why: str) -> DAG:
-    with DAG(
-        dag_id=f"refused-{name}",
-        description=why,
-        schedule=None,
-        tags=["kstream", "refused"],
-    ) as dag:
-
-        @task
-        def say_why() -> None:
-            raise InvalidInput(why)
-
-        say_why()
-    return dag
+def cluster_dags(declaration: Path, text: str) -> Iterator[DAG]:
+    order = TicketOrder.from_yaml(text)
+    yield ticket_dag(declaration.stem, order)
+    yield keytab_dag(declaration.stem, order)
 
 
-def declarations() -> list[Path]:
-    folder = orders_folder()
-    return sorted(folder.glob("*.yaml")) if folder else []
-
-
-try:
-    declared_here = declarations()
-except InvalidInput as error:
-    declared_here, refused = [], refused_dag("tickets", str(error))
-for found in declared_here:
-    try:
-        meant = declared(found)
-    except InvalidInput as error:
-        globals()[f"refused_{found.stem}"] = refused_dag(f"tickets-{found.stem}", str(error))
-        continue
-    globals()[f"tickets_{found.stem}"] = ticket_dag(found.stem, meant)
-    globals()[f"keytabs_{found.stem}"] = keytab_dag(found.stem, meant)
+globals().update(declared_dags("tickets", "*.yaml", cluster_dags))

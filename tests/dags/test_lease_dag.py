@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 import json
-import runpy
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from airflow.sdk import DAG
 from airflow.sdk.exceptions import ParamValidationError
 
-from airflow_kstream.demo.ground import DAGS
-
-Declare = Callable[..., dict[str, DAG]]
+from tests.dags.declarations import Declarations, form
 
 
 @pytest.fixture
-def declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
-    """The DAGs that the shipped file makes of one declaration's text."""
-
-    def dags(text: str, name: str = "prod") -> dict[str, DAG]:
-        (tmp_path / f"{name}.yaml").write_text(text)
-        monkeypatch.setenv("KSTREAM_LEASES", str(tmp_path))
-        made = runpy.run_path(str(DAGS / "kstream_leases.py"))
-        return {value.dag_id: value for value in made.values() if isinstance(value, DAG)}
-
-    return dags
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declarations:
+    return Declarations("leases", tmp_path, monkeypatch)
 
 
-def form(dag: DAG) -> Mapping[str, Any]:
-    return {name: dag.params.get_param(name) for name in dag.params}
-
-
-def test_a_declaration_makes_one_dag_of_one_run_at_a_time(declare: Declare) -> None:
-    [dag] = declare("paths: [/data]").values()
+def test_a_declaration_makes_one_dag_of_one_run_at_a_time(declared: Declarations) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
 
     assert (dag.dag_id, dag.max_active_runs, dag.catchup) == ("leases-prod", 1, False)
     assert dag.task_dict["recover"].is_mapped
 
 
-def test_every_field_of_the_form_is_explained_typed_and_has_a_valid_default(declare: Declare) -> None:
-    [dag] = declare("paths: [/data]").values()
+def test_every_field_of_the_form_is_explained_typed_and_has_a_valid_default(declared: Declarations) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
 
     for name, field in form(dag).items():
         assert {"title", "type", "section"} <= field.schema.keys(), name
@@ -51,8 +33,8 @@ def test_every_field_of_the_form_is_explained_typed_and_has_a_valid_default(decl
         json.dumps(field.value)
 
 
-def test_a_declaration_gives_the_forms_defaults(declare: Declare) -> None:
-    [dag] = declare("{paths: [/data], patterns: ['*.tmp'], min_age: 30m, dry_run: true}").values()
+def test_a_declaration_gives_the_forms_defaults(declared: Declarations) -> None:
+    [dag] = declared.dags_of("{paths: [/data], patterns: ['*.tmp'], min_age: 30m, dry_run: true}").values()
 
     values = {name: field.value for name, field in form(dag).items()}
     assert (values["paths"], values["patterns"]) == (["/data"], ["*.tmp"])
@@ -73,8 +55,8 @@ def test_a_declaration_gives_the_forms_defaults(declare: Declare) -> None:
         ("approve", ["*"]),
     ],
 )
-def test_the_form_refuses_what_the_operator_would(declare: Declare, name: str, value: object) -> None:
-    [dag] = declare("paths: [/data]").values()
+def test_the_form_refuses_what_the_operator_would(declared: Declarations, name: str, value: object) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
 
     with pytest.raises(ParamValidationError):
         form(dag)[name].resolve(value)
@@ -96,15 +78,8 @@ def test_the_form_refuses_what_the_operator_would(declare: Declare, name: str, v
         ("{paths: [/data", "can't be read"),
     ],
 )
-def test_a_wrong_declaration_gets_a_dag_that_says_why(declare: Declare, text: str, why: str) -> None:
-    [dag] = declare(text).values()
+def test_a_wrong_declaration_gets_a_dag_that_says_why(declared: Declarations, text: str, why: str) -> None:
+    [dag] = declared.dags_of(text).values()
 
     assert dag.dag_id == "refused-leases-prod"
     assert why in str(dag.description)
-
-
-def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KSTREAM_LEASES", raising=False)
-    made = runpy.run_path(str(DAGS / "kstream_leases.py"))
-
-    assert not [value for value in made.values() if isinstance(value, DAG)]

@@ -1,0 +1,1 @@
+"""What the shipped DAG files of `dags/` are made with."""
