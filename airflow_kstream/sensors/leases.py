@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.supervise.lease_access import open_lease_access
 from airflow_kstream.supervise.lease_order import OpenFilesAwaited
 from airflow_kstream.supervise.survey import Surveyor
-from airflow_kstream.triggers.leases import OpenFilesTrigger, may_pass
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
+from airflow_kstream.triggers.leases import OpenFilesTrigger
 
 
-class HdfsOpenFileSensor(BaseSensorOperator):
+class HdfsOpenFileSensor(AwaitingSensor):
     """Wait until files below a path are stuck, or (`until="none"`) until none is open: its readers miss no rows then.
 
     A file counts as stuck when it was measured unchanged for `quiet`, or when it is known to be past recovery. What
@@ -41,6 +36,7 @@ class HdfsOpenFileSensor(BaseSensorOperator):
     :param until: `stuck` or `none`.
     :param at_least: how many stuck files are waited for.
     :param deferrable: wait in the triggerer and hold no worker slot.
+    :raises AirflowFailException: what no waiting and no retry can change, such as a wrong field or a missing right.
     """
 
     template_fields: Sequence[str] = (
@@ -64,7 +60,7 @@ class HdfsOpenFileSensor(BaseSensorOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(deferrable=deferrable, **kwargs)
         self.cluster_conn_id = cluster_conn_id
         self.path = path
         self.patterns = patterns
@@ -76,44 +72,20 @@ class HdfsOpenFileSensor(BaseSensorOperator):
         self.quiet = quiet
         self.until = until
         self.at_least = at_least
-        self.deferrable = deferrable
 
-    def execute(self, context: Context) -> Any:
-        """Look; then wait in the triggerer or here."""
-        if not self.deferrable:
-            return super().execute(context)
-        seen = self.poke(context)
-        return seen.xcom_value if seen else self._wait()
-
-    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """The trigger has seen it, or can't."""
-        if "error" in event:
-            error: dict[str, str] = event["error"]
-            raise KstreamError(**error)
-        report: dict[str, Any] = event["report"]
-        return report
-
-    def poke(self, context: Context) -> PokeReturnValue:
-        """One look. Raise what no waiting can change; whatever can is logged."""
+    def look(self) -> tuple[bool, dict[str, Any]]:
         awaited = self._awaited()
-        try:
-            with (
-                KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-                open_lease_access(cluster, cluster.watcher) as access,
-            ):
-                survey = Surveyor(access, awaited.search(awaited.min_age), LeaseRules(), self.log.info).look()
-        except KstreamError as error:
-            if not may_pass(error):
-                raise
-            self.log.warning("%s", error)
-            return PokeReturnValue(is_done=False)
+        with (
+            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+            open_lease_access(cluster, cluster.watcher) as access,
+        ):
+            survey = Surveyor(access, awaited.search(awaited.min_age), LeaseRules(), self.log.info).look()
         report = awaited.report(survey)
         self.log.info("%d files are open below %s, %d of them stuck", report["open"], self.path, report["stuck"])
-        return PokeReturnValue(is_done=awaited.met(survey), xcom_value=report)
+        return awaited.met(survey), report
 
-    def _wait(self) -> NoReturn:
-        trigger = OpenFilesTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
-        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
+    def trigger(self) -> OpenFilesTrigger:
+        return OpenFilesTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
 
     def _awaited(self) -> OpenFilesAwaited:
         return OpenFilesAwaited.from_mapping(

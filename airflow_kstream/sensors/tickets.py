@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.supervise.ticket_expiry import TicketsAwaited, look
 from airflow_kstream.supervise.ticket_order import order_of
 from airflow_kstream.supervise.ticket_wish import TicketWish, wished
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
-
-class KerberosTicketExpirySensor(BaseSensorOperator):
+class KerberosTicketExpirySensor(AwaitingSensor):
     """Wait until a ticket has at most `within` left, has expired, or is missing from its cache.
 
     The caches are those that the renewal keeps: the connection's own and those of its order, or one of them. The
@@ -50,41 +45,24 @@ class KerberosTicketExpirySensor(BaseSensorOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(deferrable=deferrable, **kwargs)
         self.cluster_conn_id = cluster_conn_id
         self.principal = principal
         self.cache = cache
         self.within = within
-        self.deferrable = deferrable
 
-    def execute(self, context: Context) -> Any:
-        """Look; then wait in the triggerer or here."""
-        if not self.deferrable:
-            return super().execute(context)
-        seen = self.poke(context)
-        return seen.xcom_value if seen else self._wait()
-
-    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """The trigger has seen it."""
-        report: dict[str, Any] = event["report"]
-        return report
-
-    def poke(self, context: Context) -> PokeReturnValue:
-        """One look. What can't be read counts as missing: that is what this waits for."""
+    def look(self) -> tuple[bool, dict[str, Any]]:
+        """What can't be read counts as missing: that is what this waits for."""
         seen = look(self._awaited())
         self.log.info("%d of %d tickets serve no longer than %s", len(seen.expiring), len(seen.seen), self.within)
-        return PokeReturnValue(is_done=bool(seen.expiring), xcom_value=seen.report())
+        return bool(seen.expiring), seen.report()
 
-    def _wait(self) -> NoReturn:
-        trigger = TicketExpiryTrigger(self._awaited().to_mapping(), self.poke_interval)
-        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
+    def trigger(self) -> TicketExpiryTrigger:
+        return TicketExpiryTrigger(self._awaited().to_mapping(), self.poke_interval)
 
     def _awaited(self) -> TicketsAwaited:
-        try:
-            wish = TicketWish(self.principal or None, cache=self.cache or None)
-            with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-                kept = wished(cluster, order_of(self.cluster_conn_id), wish)
-            caches = [{"principal": one.identity.principal, "cache": str(one.cache)} for one in kept]
-            return TicketsAwaited.from_mapping({"caches": caches, "within": self.within})
-        except InvalidInput as error:
-            raise AirflowFailException(str(error)) from error
+        wish = TicketWish(self.principal or None, cache=self.cache or None)
+        with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+            kept = wished(cluster, order_of(self.cluster_conn_id), wish)
+        caches = [{"principal": one.identity.principal, "cache": str(one.cache)} for one in kept]
+        return TicketsAwaited.from_mapping({"caches": caches, "within": self.within})

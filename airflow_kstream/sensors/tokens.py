@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.errors import CredentialError, KstreamError
+from airflow_kstream.sensors.awaiting import AwaitingSensor
 from airflow_kstream.supervise.access import open_access
 from airflow_kstream.supervise.token_expiry import TokensAwaited, TokenWatch
-from airflow_kstream.triggers.shared import may_pass, raise_error, with_remedy
 from airflow_kstream.triggers.tokens import TokenExpiryTrigger
 
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
-
-class DelegationTokenExpirySensor(BaseSensorOperator):
+class DelegationTokenExpirySensor(AwaitingSensor):
     """Wait until a delegation token has at most `within` left before its max date, beyond which nobody can renew it.
 
     Of a credentials file the dates stand in the file. The tokens of a stream's generation or of an application are
@@ -55,56 +49,31 @@ class DelegationTokenExpirySensor(BaseSensorOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(deferrable=deferrable, **kwargs)
         self.cluster_conn_id = cluster_conn_id
         self.file = file
         self.stream = stream
         self.application = application
         self.within = within
-        self.deferrable = deferrable
 
-    def execute(self, context: Context) -> Any:
-        """Look; then wait in the triggerer or here."""
-        if not self.deferrable:
-            return super().execute(context)
-        seen = self.poke(context)
-        return seen.xcom_value if seen else self._wait()
-
-    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """The trigger has seen it, or can't."""
-        if "error" in event:
-            raise_error(event)
-        report: dict[str, Any] = event["report"]
-        return report
-
-    def poke(self, context: Context) -> PokeReturnValue:
-        """One look. Raise what no waiting can change; whatever can is logged."""
-        try:
-            watch = self._watch_of_this_process()
-            with (
-                KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-                open_access(cluster, cluster.watcher) as access,
-            ):
-                seen = watch.look(access)
-        except KstreamError as error:
-            if may_pass(error):
-                self.log.warning("%s", error)
-                return PokeReturnValue(is_done=False)
-            if isinstance(error, CredentialError):
-                raise with_remedy(error) from error
-            raise AirflowFailException(str(error)) from error
+    def look(self) -> tuple[bool, dict[str, Any]]:
+        watch = self._watch_of_this_process()
+        with (
+            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+            open_access(cluster, cluster.watcher) as access,
+        ):
+            seen = watch.look(access)
         self.log.info("%s: %d of %d tokens end in time", seen.awaited.source, len(seen.expiring), len(seen.ends))
-        return PokeReturnValue(is_done=bool(seen.expiring), xcom_value=seen.report())
+        return bool(seen.expiring), seen.report()
+
+    def trigger(self) -> TokenExpiryTrigger:
+        return TokenExpiryTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
 
     def _watch_of_this_process(self) -> TokenWatch:
         # Not made with the operator, which is copied and serialized; and not at each look, some of which cost a token.
         if getattr(self, "_watch", None) is None:
             self._watch = TokenWatch(self._awaited())
         return self._watch
-
-    def _wait(self) -> NoReturn:
-        trigger = TokenExpiryTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
-        self.defer(trigger=trigger, method_name="resume", timeout=timedelta(seconds=self.timeout))
 
     def _awaited(self) -> TokensAwaited:
         return TokensAwaited.from_mapping(

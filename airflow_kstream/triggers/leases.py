@@ -3,61 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from contextvars import copy_context
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
-from airflow.sdk import BaseHook
-from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_kstream.hooks.cluster import fields_of
-from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.lease import LeaseRules
-from airflow_kstream.supervise.connect import ConnectionFields, cluster_of
 from airflow_kstream.supervise.lease_access import open_lease_access
 from airflow_kstream.supervise.lease_order import OpenFilesAwaited
 from airflow_kstream.supervise.survey import Survey, Surveyor
-from airflow_kstream.triggers.stream import SETTLING_SECONDS
+from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
+from airflow_kstream.triggers.sessions import Sessions, own_sessions
 
 
-class OpenFilesTrigger(BaseTrigger):
-    """Fires once: with `report` when what is awaited has come, with `error` when waiting can't help any more.
+class OpenFilesTrigger(ClusterAwaitingTrigger):
+    """Reports the open files below a path, when enough of them are stuck or when none is left."""
 
-    A server that is away, or a path that is not there yet, is waited for. HdfsOpenFileSensor says what is awaited.
-    """
-
-    def __init__(self, cluster_conn_id: str, awaited: Mapping[str, Any], every_seconds: float) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.cluster_conn_id = cluster_conn_id
-        self.awaited = awaited
-        self.every_seconds = every_seconds
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        return f"{type(self).__module__}.{type(self).__qualname__}", {
-            "cluster_conn_id": self.cluster_conn_id,
-            "awaited": dict(self.awaited),
-            "every_seconds": self.every_seconds,
-        }
-
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        await asyncio.sleep(SETTLING_SECONDS)
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[Look]:
         awaited = OpenFilesAwaited.from_mapping(self.awaited)
-        async with _Looker(self.cluster_conn_id, awaited, self.log.info) as looker:
-            while True:
-                try:
-                    survey = await looker.look()
-                except KstreamError as error:
-                    self.log.warning("%s", error)
-                    if not may_pass(error):
-                        yield TriggerEvent({"error": _as_data(error)})  # type: ignore[no-untyped-call]
-                        return
-                else:
-                    if awaited.met(survey):
-                        yield TriggerEvent({"report": awaited.report(survey)})  # type: ignore[no-untyped-call]
-                        return
-                await asyncio.sleep(self.every_seconds)
+        async with _surveyors(self.cluster_conn_id, awaited, self.log.info) as sessions:
+
+            async def look() -> dict[str, Any] | None:
+                survey = await sessions.ask(Surveyor.look)
+                return awaited.report(survey) if awaited.met(survey) else None
+
+            yield look
 
 
 class OpenFileEventTrigger(BaseEventTrigger):
@@ -104,9 +78,9 @@ class OpenFileEventTrigger(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         awaited = self._awaited
         known: set[tuple[str, int]] = set()
-        async with _Looker(self.cluster_conn_id, awaited, self.log.info) as looker:
+        async with _surveyors(self.cluster_conn_id, awaited, self.log.info) as sessions:
             while True:
-                survey = await self._look(looker)
+                survey = await self._look(sessions)
                 if survey:
                     stuck = {(found.path, found.watched.state.file_id) for found in awaited.stuck(survey)}
                     fresh = sorted(path for path, _ in stuck - known)
@@ -115,10 +89,10 @@ class OpenFileEventTrigger(BaseEventTrigger):
                         yield self._event(awaited.report(survey), fresh)
                 await asyncio.sleep(self.every_seconds)
 
-    async def _look(self, looker: _Looker) -> Survey | None:
+    async def _look(self, sessions: Sessions[Surveyor]) -> Survey | None:
         """None when it failed: a watcher of an asset has no task that could fail, and goes on."""
         try:
-            return await looker.look()
+            return await sessions.ask(Surveyor.look)
         except KstreamError as error:
             self.log.warning("%s", error)
         except Exception:
@@ -130,57 +104,14 @@ class OpenFileEventTrigger(BaseEventTrigger):
         return TriggerEvent(payload)  # type: ignore[no-untyped-call]
 
 
-def may_pass(error: KstreamError) -> bool:
-    """Whether to go on waiting: a server can come back, and a folder can come to be."""
-    return error.retryable or isinstance(error, NotFound)
+def _surveyors(
+    conn_id: str, awaited: OpenFilesAwaited, tell: Callable[[str], None]
+) -> AbstractAsyncContextManager[Sessions[Surveyor]]:
+    """A surveyor, and after each failure another: it remembers what it told."""
 
+    @contextmanager
+    def surveyor(cluster: Cluster) -> Iterator[Surveyor]:
+        with open_lease_access(cluster, cluster.watcher) as access:
+            yield Surveyor(access, awaited.search(awaited.min_age), LeaseRules(), tell)
 
-def _as_data(error: KstreamError) -> dict[str, str]:
-    return {name: getattr(error, name) for name in ("message", "tried", "server", "principal")}
-
-
-class _Looker:
-    """Looks in a thread of its own, so that neither the triggerer's loop nor its pool of threads waits for a server.
-
-    The sessions live in that thread and are closed there, after the look that is under way. A look that fails opens
-    them anew, from the connection as it is then.
-    """
-
-    def __init__(self, conn_id: str, awaited: OpenFilesAwaited, tell: Callable[[str], None]) -> None:
-        self._conn_id = conn_id
-        self._awaited = awaited
-        self._tell = tell
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kstream-leases")
-        self._opened = ExitStack()
-        self._surveyor: Surveyor | None = None
-
-    async def look(self) -> Survey:
-        fields = None if self._surveyor else fields_of(await BaseHook.aget_connection(self._conn_id))
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, copy_context().run, self._look, fields)
-
-    async def __aenter__(self) -> _Looker:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._thread.submit(self._close)
-        self._thread.shutdown(wait=False)
-
-    def _look(self, fields: ConnectionFields | None) -> Survey:
-        try:
-            if fields:
-                self._surveyor = self._open(fields)
-            assert self._surveyor
-            return self._surveyor.look()
-        except Exception:
-            self._close()
-            raise
-
-    def _open(self, fields: ConnectionFields) -> Surveyor:
-        cluster = self._opened.enter_context(cluster_of(self._conn_id, fields))
-        access = self._opened.enter_context(open_lease_access(cluster, cluster.watcher))
-        return Surveyor(access, self._awaited.search(self._awaited.min_age), LeaseRules(), self._tell)
-
-    def _close(self) -> None:
-        self._surveyor = None
-        self._opened.close()
+    return own_sessions(conn_id, surveyor)

@@ -11,11 +11,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_kstream import metrics
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.supervise.watch import Verdict
+from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.poller import shared_poller
-
-# A trigger that fires before the scheduler saw its task's worker end costs the task a try: the late end is taken
-# for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.
-SETTLING_SECONDS = 10.0
 
 
 class StreamTrigger(BaseTrigger):

@@ -26,7 +26,7 @@ from airflow_kstream.model.ticket import cache_file_name
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor
 from airflow_kstream.stand import Stand
-from airflow_kstream.triggers import tickets as ticket_triggers
+from airflow_kstream.triggers import awaiting
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 from tests.stand.streams import fields
 
@@ -226,7 +226,7 @@ class TestTheSensor:
         assert str(tmp_path / "odd") in seen.xcom_value["expiring"][0]["error"]
 
     async def test_the_triggerer_gives_the_same_answer(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        monkeypatch.setattr(ticket_triggers, "SETTLING_SECONDS", 0.0)
+        monkeypatch.setattr(awaiting, "SETTLING_SECONDS", 0.0)
         KerberosHook(CONNECTION).acquire()
         with pytest.raises(TaskDeferred) as raised:
             sensor(deferrable=True, within=SHORT, poke_interval=0.1).execute({})

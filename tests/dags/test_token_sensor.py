@@ -24,7 +24,7 @@ from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.stand import Stand
 from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import Candidate, StreamFolder, new_nonce
-from airflow_kstream.triggers import tokens as token_triggers
+from airflow_kstream.triggers import awaiting
 from tests.dags.token_waiting import CONNECTION, deferred, fired, poked, sensor, watching
 from tests.stand.streams import await_that, fields, rate_stream
 from tests.stand.token_makers import access_as, fetch, identity, issue, leaked, sleeper
@@ -41,7 +41,7 @@ Act = Callable[[], object]
 @pytest.fixture(autouse=True)
 def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's worker has to end first."""
-    monkeypatch.setattr(token_triggers, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(awaiting, "SETTLING_SECONDS", 0.0)
 
 
 @pytest.fixture

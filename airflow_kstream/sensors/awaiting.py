@@ -1,0 +1,61 @@
+"""What our sensors have in common: one look on the worker, then the wait where the task wants it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.triggers.errors import may_pass, raise_error, raise_event
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_kstream.triggers.awaiting import AwaitingTrigger
+
+
+class AwaitingSensor(BaseSensorOperator):
+    """Waits for what a look finds, in the triggerer (`deferrable`) or on a worker, with the same answer."""
+
+    def __init__(self, *, deferrable: bool, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deferrable = deferrable
+
+    @abstractmethod
+    def look(self) -> tuple[bool, dict[str, Any]]:
+        """Whether it has come, and the report. Raises KstreamError."""
+
+    @abstractmethod
+    def trigger(self) -> AwaitingTrigger:
+        """Which does the looking from now on."""
+
+    def execute(self, context: Context) -> Any:
+        """Look; then wait in the triggerer or here."""
+        if not self.deferrable:
+            return super().execute(context)
+        seen = self.poke(context)
+        return seen.xcom_value if seen else self._wait()
+
+    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """The trigger has seen it, or can't."""
+        if "error" in event:
+            raise_event(event)
+        report: dict[str, Any] = event["report"]
+        return report
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """One look. Raise what no waiting can change; whatever can is logged."""
+        try:
+            has_come, report = self.look()
+        except KstreamError as error:
+            if not may_pass(error):
+                raise_error(error)
+            self.log.warning("%s", error)
+            return PokeReturnValue(is_done=False)
+        return PokeReturnValue(is_done=has_come, xcom_value=report)
+
+    def _wait(self) -> NoReturn:
+        self.defer(trigger=self.trigger(), method_name="resume", timeout=timedelta(seconds=self.timeout))

@@ -1,0 +1,74 @@
+"""Wait, in the triggerer, until one look finds what is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.triggers.errors import error_event, may_pass
+
+# A trigger that fires before the scheduler saw its task's worker end costs the task a try: the late end is taken
+# for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.
+SETTLING_SECONDS = 10.0
+
+Look = Callable[[], Awaitable[dict[str, Any] | None]]
+
+
+class AwaitingTrigger(BaseTrigger):
+    """Fires once: with `report` when what is awaited has come, with `error` when waiting can't help any more.
+
+    A server that is away, or a thing that is not there yet, is waited for. The sensor says what is awaited.
+    """
+
+    def __init__(self, awaited: Mapping[str, Any], every_seconds: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.awaited = awaited
+        self.every_seconds = every_seconds
+
+    @abstractmethod
+    def looking(self) -> AbstractAsyncContextManager[Look]:
+        """A look gives the report of what has come, or None; each raises KstreamError."""
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__qualname__}", {
+            "awaited": dict(self.awaited),
+            "every_seconds": self.every_seconds,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        await asyncio.sleep(SETTLING_SECONDS)
+        told = ""
+        async with self.looking() as look:
+            while True:
+                try:
+                    report = await look()
+                except KstreamError as error:
+                    if str(error) != told:
+                        self.log.warning("%s", error)
+                    told = str(error)
+                    if not may_pass(error):
+                        yield error_event(error)
+                        return
+                else:
+                    if report is not None:
+                        yield TriggerEvent({"report": report})  # type: ignore[no-untyped-call]
+                        return
+                await asyncio.sleep(self.every_seconds)
+
+
+class ClusterAwaitingTrigger(AwaitingTrigger):
+    """Looks at the cluster of a connection."""
+
+    def __init__(self, cluster_conn_id: str, awaited: Mapping[str, Any], every_seconds: float) -> None:
+        super().__init__(awaited, every_seconds)
+        self.cluster_conn_id = cluster_conn_id
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        name, fields = super().serialize()
+        return name, {"cluster_conn_id": self.cluster_conn_id, **fields}

@@ -1,0 +1,38 @@
+"""What a wait does about an error: go on, or end the task's wait with it, on the worker as in the triggerer."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.triggers.base import TriggerEvent
+
+from airflow_kstream.model.errors import CredentialError, KstreamError, NotFound
+
+
+def may_pass(error: KstreamError) -> bool:
+    """Whether to go on waiting: a server can come back, and a file can come to be."""
+    return error.retryable or isinstance(error, NotFound)
+
+
+def error_event(error: KstreamError) -> TriggerEvent:
+    """For `raise_event`, on the worker."""
+    said = {name: getattr(error, name) for name in ("message", "tried", "server", "principal")}
+    final = not isinstance(error, CredentialError)
+    return TriggerEvent({"error": said, "final": final})  # type: ignore[no-untyped-call]
+
+
+def raise_event(event: dict[str, Any]) -> NoReturn:
+    """What the trigger met, as `raise_error` raises it."""
+    error = KstreamError if event["final"] else CredentialError
+    raise_error(error(**event["error"]))
+
+
+def raise_error(error: KstreamError) -> NoReturn:
+    """AirflowFailException where a retry can't help. A ticket that is renewed later lets a later try succeed."""
+    if not isinstance(error, CredentialError):
+        raise AirflowFailException(str(error)) from error
+    message = (
+        f"{error.message.rstrip('.')}; renew the principal's ticket (kstream tickets renew), or get its new keytab"
+    )
+    raise CredentialError(message, tried=error.tried, server=error.server, principal=error.principal) from error
