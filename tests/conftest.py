@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -18,6 +19,9 @@ for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN
 
 from airflow_kstream.stand import Stand, StandPlan  # noqa: E402  after the environment is clean
 from tests.secrets.watch import Watch  # noqa: E402
+
+# Its connections close when the interpreter ends, and would log that into a stream that pytest has closed by then.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 def pytest_report_header() -> list[str]:

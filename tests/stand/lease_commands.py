@@ -6,16 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.stand import Stand
 from airflow_kstream.supervise.lease_access import open_lease_access
-from tests.stand.streams import await_that, cluster, fields
+from tests.stand.cli import cluster_file
+from tests.stand.streams import await_that, cluster
 
 KSTREAM = (sys.executable, "-c", "from airflow_kstream.cli import main; main()")
 NO_AGE = ("--min-age", "0s")
@@ -49,6 +48,4 @@ class Commands:
 
 
 def commands_as(stand: Stand, who: str, folder: Path) -> Commands:
-    file = folder / "stand.yaml"
-    file.write_text(yaml.safe_dump({name: value for name, value in asdict(fields(stand, who)).items() if value}))
-    return Commands(file)
+    return Commands(cluster_file(stand, who, folder))

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 import yaml
 
-from airflow_kstream.cli import main
 from airflow_kstream.stand import Stand
-from tests.stand.streams import fields
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: object
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def words(self) -> str:
-        """Without the table's lines and folds."""
-        return " ".join(word for word in self.out.split() if word.isascii())
+from tests.stand.cli import Ran, cluster_file, ran
 
 
 @dataclass(frozen=True)
@@ -52,14 +28,7 @@ class Commands:
         return found
 
     def run(self, *words: str) -> Ran:
-        out, err = StringIO(), StringIO()
-        code: object = 0
-        with mock.patch.object(sys, "argv", ["kstream", "tickets", *words]), redirect_stdout(out), redirect_stderr(err):
-            try:
-                main()
-            except SystemExit as end:
-                code = end.code
-        return Ran(code or 0, out.getvalue(), err.getvalue())
+        return ran("tickets", *words)
 
     def on_cluster(self, *words: str) -> Ran:
         return self.run(
@@ -70,8 +39,7 @@ class Commands:
 @pytest.fixture
 def kstream(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     monkeypatch.setenv("COLUMNS", "300")
-    given = {name: value for name, value in dataclasses.asdict(fields(stand, "watcher")).items() if value}
-    (tmp_path / "stand.yaml").write_text(yaml.safe_dump(given))
+    cluster_file(stand, "watcher", tmp_path)
     commands = Commands(tmp_path)
     commands.order({"principal": stand.principal("streamer"), "keytab": str(stand.keytab("streamer"))})
     return commands

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import sys
-from contextlib import closing, redirect_stderr, redirect_stdout
+from contextlib import closing
 from dataclasses import dataclass
 from getpass import getuser
-from io import StringIO
 from pathlib import Path
-from unittest import mock
 
 import pytest
-import yaml
 
-from airflow_kstream.cli import main
 from airflow_kstream.clients.hdfs import Hdfs
 from airflow_kstream.clients.private import write_private
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.stand import Stand
-from tests.stand.streams import fields
+from tests.stand.cli import Ran, cluster_file, ran
 from tests.stand.token_makers import fetch, identity, issue, leaked, sleeper, standing
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: object
-    out: str
-    err: str
 
 
 @dataclass(frozen=True)
@@ -38,14 +25,7 @@ class Commands:
     cluster_file: Path
 
     def run(self, *words: str) -> Ran:
-        out, err = StringIO(), StringIO()
-        code: object = 0
-        with mock.patch.object(sys, "argv", ["kstream", "tokens", *words]), redirect_stdout(out), redirect_stderr(err):
-            try:
-                main()
-            except SystemExit as end:
-                code = end.code
-        return Ran(code or 0, out.getvalue(), err.getvalue())
+        return ran("tokens", *words)
 
     def on_cluster(self, *words: str) -> Ran:
         return self.run(*words, "--cluster", str(self.cluster_file))
@@ -54,10 +34,7 @@ class Commands:
 @pytest.fixture
 def kstream(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     monkeypatch.setenv("COLUMNS", "200")
-    file = tmp_path / "stand.yaml"
-    given = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
-    file.write_text(yaml.safe_dump(given))
-    return Commands(file)
+    return Commands(cluster_file(stand, "streamer", tmp_path))
 
 
 def test_show_renew_and_cancel_at_a_terminal_without_a_word_that_is_secret(
