@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Before anything imports airflow: it writes its folders at import, and must not do so in the user's home.
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="kstream-airflow-")
@@ -19,6 +20,10 @@ for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN
 
 from airflow_kstream.stand import Stand, StandPlan  # noqa: E402  after the environment is clean
 from tests.secrets.watch import Watch  # noqa: E402
+
+# How long an example takes says something about the machine alone.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # Its connections close when the interpreter ends, and would log that into a stream that pytest has closed by then.
 logging.getLogger("py4j").setLevel(logging.WARNING)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -34,6 +33,7 @@ from airflow_kstream.demo.airflow_settings import (
 from airflow_kstream.demo.keeper import Keeper
 from airflow_kstream.demo.process_tree import Child, log_tail
 from airflow_kstream.model.errors import StandError, Unavailable
+from airflow_kstream.stand.ports import free_ports
 
 _USER = "admin"
 _HEALTHY = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor", "execution_api"), "healthy")
@@ -51,12 +51,8 @@ _COMPONENTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def free_ports() -> Ports:
-    """Return ports of 127.0.0.1 that nobody listens on at this moment."""
-    with socket.socket() as people, socket.socket() as tasks:
-        for probe in (people, tasks):
-            probe.bind(("127.0.0.1", 0))
-        return Ports(people.getsockname()[1], tasks.getsockname()[1])
+def _chosen_ports() -> Ports:
+    return Ports(**free_ports(("people", "tasks")))
 
 
 def _write_private(path: Path, content: str) -> None:
@@ -78,7 +74,7 @@ class AirflowHome:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     crash: CrashSettings = field(default_factory=CrashSettings)
     overrides: Settings = field(default_factory=dict, repr=False)
-    ports: Ports = field(default_factory=free_ports)
+    ports: Ports = field(default_factory=_chosen_ports)
 
     @property
     def url(self) -> str:

@@ -208,6 +208,10 @@ def _hdfs_ha(site: Site) -> Settings:
         "dfs.journalnode.edits.dir": site.folders.data / "journal",
         "dfs.journalnode.rpc-address": journal,
         "dfs.journalnode.http-address": site.address("journalnode-web"),
+        # A NameNode ends itself when the journal is silent for longer; on a laptop that is no sign of anything.
+        "dfs.qjournal.write-txns.timeout.ms": 120_000,
+        "dfs.qjournal.start-segment.timeout.ms": 120_000,
+        "dfs.qjournal.finalize-segment.timeout.ms": 120_000,
         "dfs.ha.fencing.methods": "shell(/bin/true)",
         "dfs.ha.tail-edits.period": 2,
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import requests
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airflow_kstream.model.errors import StandError
 from airflow_kstream.stand.daemons import namenode_options
@@ -18,6 +19,7 @@ from airflow_kstream.stand.web import bean, session_as
 
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _HAADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
+_ACTIVE_WITHIN_SECONDS = 60.0
 COMMANDS = {
     "dfs": "org.apache.hadoop.fs.FsShell",
     "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
@@ -76,7 +78,19 @@ def make_directories(site: Site) -> None:
 
 
 def active_namenode(site: Site) -> str:
-    """The name of the active NameNode; StandError when none says that it is."""
+    """The name of the active NameNode; StandError when for a minute none says that it is.
+
+    One that is busy answers late, and in a failover none is active for a moment.
+    """
+    return Retrying(
+        retry=retry_if_exception_type(StandError),
+        stop=stop_after_delay(_ACTIVE_WITHIN_SECONDS),
+        wait=wait_fixed(0.2),
+        reraise=True,
+    )(_active_namenode, site)
+
+
+def _active_namenode(site: Site) -> str:
     states = {name: namenode_state(site, name) for name in site.namenodes}
     active = [name for name, state in states.items() if state == "active"]
     if not active:

@@ -19,7 +19,7 @@ from airflow_kstream.stand.site import Site
 
 # OSError includes every exception of requests. A web endpoint can't be asked either while the KDC is away.
 NOT_SERVING = (NotReady, OSError, LookupError, ValueError, Krb5Error, GSSError)
-_DEADLINE_SECONDS = 90
+_DEADLINE_SECONDS = 300
 _POLL_SECONDS = 0.1
 _TAIL_BYTES = 200_000
 _THROWN = re.compile(r"^(?:Exception in thread \S+ )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Failure)\b.*")

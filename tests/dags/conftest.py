@@ -70,10 +70,10 @@ class LiveAirflow:
         return TaskRef(dag_id, next(iter(self.api.dag_run_states(dag_id))), "keep")
 
     def await_state(self, task: TaskRef, state: str) -> None:
-        await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}", 180)
+        await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def airflow(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
     root = tmp_path_factory.mktemp("airflow")
     streams = root / "streams" / CONNECTION

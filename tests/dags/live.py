@@ -29,7 +29,7 @@ def live_airflow(
     with Keeper() as keeper:
         for component in home.components():
             keeper.start(component)
-        home.wait_until_healthy(keeper)
+        home.wait_until_healthy(keeper, timeout=400)
         extra = {name: value for name, value in dataclasses.asdict(fields(stand)).items() if value}
         home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
         yield home

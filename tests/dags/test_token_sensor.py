@@ -129,7 +129,7 @@ class TestInTheTriggerer:
             await asyncio.sleep(1)
             assert not event.done()
             issue(stand, path)
-            report = (await asyncio.wait_for(event, 10)).payload["report"]
+            report = (await asyncio.wait_for(event, 60)).payload["report"]
 
         here = poked(file=str(path), within=LONG).xcom_value
         assert here is not None
@@ -207,7 +207,7 @@ class TestOfAStream:
             access.hdfs.delete(stream.folder, recursive=True)
 
 
-LIFE = timedelta(seconds=4)
+LIFE = timedelta(seconds=12)
 LATER = f"{FOLDER}/later"
 LATER_ON_HDFS = f"{Stand.default_fs}{LATER}"
 
@@ -250,21 +250,21 @@ class TestWhenTheTicketExpiresMeanwhile:
             await asyncio.sleep(1.5 * LIFE.total_seconds())
             assert not event.done()
             await asyncio.to_thread(later)
-            assert (await asyncio.wait_for(event, 10)).payload["report"]["tokens"] == 1
+            assert (await asyncio.wait_for(event, 60)).payload["report"]["tokens"] == 1
 
     async def test_a_cache_that_somebody_renews_is_read_again(
         self, ticket_cache: Path, patient: Identity, later: Act
     ) -> None:
         async with watching(deferred(file=LATER_ON_HDFS, within=LONG)) as event:
-            for _ in range(3):
-                await asyncio.sleep(LIFE.total_seconds() / 2)
+            for _ in range(18):
+                await asyncio.sleep(LIFE.total_seconds() / 12)
                 await asyncio.to_thread(tickets.acquire, patient, ticket_cache)
             assert not event.done()
             await asyncio.to_thread(later)
-            assert (await asyncio.wait_for(event, 10)).payload["report"]["tokens"] == 1
+            assert (await asyncio.wait_for(event, 60)).payload["report"]["tokens"] == 1
 
     async def test_with_nothing_left_it_says_so(self, ticket_cache: Path, patient: Identity) -> None:
-        said = await fired(deferred(file=LATER_ON_HDFS), seconds=3 * LIFE.total_seconds())
+        said = await fired(deferred(file=LATER_ON_HDFS), seconds=5 * LIFE.total_seconds())
 
         with pytest.raises(CredentialError, match="expired") as raised:
             sensor(file=LATER_ON_HDFS).resume({}, said)

@@ -50,7 +50,7 @@ async def watching(trigger: TokenExpiryTrigger) -> AsyncIterator[asyncio.Task[Tr
         await events.aclose()  # type: ignore[attr-defined]
 
 
-async def fired(trigger: TokenExpiryTrigger, seconds: float = 20) -> dict[str, Any]:
+async def fired(trigger: TokenExpiryTrigger, seconds: float = 60) -> dict[str, Any]:
     async with watching(trigger) as event:
         payload: dict[str, Any] = (await asyncio.wait_for(event, seconds)).payload
     return payload

@@ -20,8 +20,8 @@ _VIEWER = "org.apache.hadoop.hdfs.tools.offlineEditsViewer.OfflineEditsViewer"
 
 def keys_of(keytab: Path) -> set[bytes]:
     """Of a file that is gone, or only half written, none."""
-    context = krb5.init_context()
     with suppress(krb5.Krb5Error):
+        context = krb5.init_context()
         return {bytes(entry.key.data) for entry in krb5.kt_resolve(context, f"FILE:{keytab}".encode())}
     return set()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from glob import iglob
 from pathlib import Path
 
 import psutil
@@ -35,10 +37,14 @@ class Watch:
 
     def look(self) -> None:
         for patterns, read in ((_KEYTABS, keys_of), (_CREDENTIALS, passwords_in)):
-            for path in (path for pattern in patterns for path in self._below.glob(pattern)):
+            for path in (path for pattern in patterns for path in self._found(pattern)):
                 if self._is_other(path):
                     self.secrets |= read(path)
         self.command_lines |= {" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
+
+    def _found(self, pattern: str) -> Iterator[Path]:
+        # Path.glob breaks off when a folder is deleted while it looks, as containers' folders are.
+        return map(Path, iglob(f"{self._below}/{pattern}"))  # noqa: PTH207
 
     def _is_other(self, path: Path) -> bool:
         """Whether it was not read yet, as it is now."""

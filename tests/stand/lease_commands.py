@@ -24,7 +24,7 @@ def await_leases_worn_off(stand: Stand) -> None:
     """Until the NameNode serves for so long that what it says of holders counts: a run may begin with its start."""
     with cluster(stand) as found, open_lease_access(found, found.watcher) as access:
         since = access.jmx.gate().active_since or access.base.hdfs.now()
-        await_that(lambda: access.base.hdfs.now() - since > LeaseRules().blackout, "the NameNode serves for long", 90)
+        await_that(lambda: access.base.hdfs.now() - since > LeaseRules().blackout, "the NameNode serves for long")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from airflow_kstream.stand.folders import Folders
 from airflow_kstream.stand.kdc import Kdc
 from airflow_kstream.stand.plan import StandPlan
+from airflow_kstream.stand.ports import free_ports
 from tests.stand.streams import await_that
 
 _SHIFTED = """\
@@ -48,7 +49,7 @@ def realm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kdc]:
     plan = StandPlan(folder)
     folders = Folders(plan.root)
     folders.create()
-    kdc = Kdc(plan, folders, _free_port())
+    kdc = Kdc(plan, folders, free_ports(["kdc"])["kdc"])
     kdc.create()
     monkeypatch.setenv("KRB5_CONFIG", str(folders.krb5_conf))
     with serving(kdc.command(), kdc.environment(), kdc.port):
@@ -65,7 +66,7 @@ def shifted(kdc: Kdc, seconds: int, folder: Path, monkeypatch: pytest.MonkeyPatc
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     except FileNotFoundError:
         pytest.fail("gcc is needed to shift a KDC's clock: apt-get install gcc libc6-dev")
-    port = _free_port()
+    port = free_ports(["kdc"])["kdc"]
     files = {"KRB5_CONFIG": kdc.folders.krb5_conf, "KRB5_KDC_PROFILE": kdc.folders.kdc / "kdc.conf"}
     environment = {**kdc.environment(), "LD_PRELOAD": str(library), "KSTREAM_CLOCK_SHIFT": str(seconds)}
     for variable, file in files.items():
@@ -81,7 +82,7 @@ def shifted(kdc: Kdc, seconds: int, folder: Path, monkeypatch: pytest.MonkeyPatc
 def serving(command: list[str], environment: Mapping[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(command, env=dict(environment), cwd="/", stdout=subprocess.DEVNULL)
     try:
-        await_that(lambda: _listens(port), "the KDC listens", 20)
+        await_that(lambda: _listens(port), "the KDC listens")
         yield process
     finally:
         process.terminate()
@@ -92,9 +93,3 @@ def _listens(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -45,7 +45,7 @@ class ShipperProcess:
                 stderr=stderr,
                 text=True,
             )
-        await_that(lambda: "shipping into" in log.read_text(), f"the shipper ships; {log.read_text()}", 30)
+        await_that(lambda: "shipping into" in log.read_text(), f"the shipper ships; {log.read_text()}")
 
     def kill(self) -> None:
         if self._process.returncode is None:

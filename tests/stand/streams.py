@@ -33,7 +33,7 @@ BRISK = RestartPolicy(
     quiescent_wait=timedelta(seconds=10),
     signal_grace=timedelta(seconds=10),
     silence=timedelta(seconds=5),
-    submit_ttl=timedelta(seconds=60),
+    submit_ttl=timedelta(minutes=10),
     recovery_wait=timedelta(seconds=20),
     look_every=timedelta(seconds=0.5),
     watch_every=timedelta(seconds=1),
@@ -93,8 +93,8 @@ def look(access: Access, spec: StreamSpec) -> Observation:
     return observe(access, StreamId(spec.name, access.cluster.state_dir), spec)
 
 
-def await_that(condition: Callable[[], bool], what: str, seconds: float = 120) -> None:
-    """Ask until it holds; fail by name when it doesn't in time."""
+def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -> None:
+    """Ask until it holds; fail by name when it doesn't in time, which a busy machine has much of."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}"

@@ -68,7 +68,7 @@ def running(stand: Stand, spec: StreamSpec) -> Iterator[Reconciler]:
     with reconciler(stand, spec) as supervisor:
         supervisor.run()
         try:
-            await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits", 240)
+            await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits")
             yield supervisor
         finally:
             want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")

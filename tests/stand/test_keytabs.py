@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,11 +36,13 @@ def findings(kdc: Kdc, name: str, *, helped: bool = True) -> dict[FindingKind, K
 def test_a_keytab_of_the_day_has_no_findings_and_the_kdcs_kvno(kdc: Kdc) -> None:
     kdc.add("sound")
     keytab = read(str(kdc.keytab("sound")))
+    began = time.monotonic()
     said = ask_kdc(keytab, kdc.principal("sound"))
+    took = time.monotonic() - began
     assert judge(keytab, kdc.principal("sound"), said) == ()
     assert (said.login, said.kvno, said.salt) == (Login.ACCEPTED, 1, b"KSTREAM.TESTsound")
     assert said.offset is not None
-    assert abs(said.offset.total_seconds()) <= 2
+    assert abs(said.offset.total_seconds()) <= 2 + took
 
 
 def test_what_is_read_is_what_klist_reads(kdc: Kdc) -> None:
@@ -155,7 +158,7 @@ def test_a_key_made_by_hand_is_refused_though_its_number_is_right(kdc: Kdc) -> N
 
 
 @pytest.mark.parametrize(
-    ("seconds", "severity"), [(900, Severity.ERROR), (-900, Severity.ERROR), (120, Severity.WARNING)]
+    ("seconds", "severity"), [(930, Severity.ERROR), (-930, Severity.ERROR), (150, Severity.WARNING)]
 )
 def test_a_clock_that_is_wrong_is_told_with_its_offset(
     kdc: Kdc, seconds: int, severity: Severity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

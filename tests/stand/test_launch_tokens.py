@@ -58,6 +58,7 @@ def claimed(access: Access, candidate: Candidate) -> Any:
 
 def test_of_anybodys_application_the_clusters_lifetimes_tell(stand: Stand, tmp_path: Path) -> None:
     with access_as(stand, "streamer") as access, sleeper(stand, fetch(stand, tmp_path / "token")) as app:
+        await_that(lambda: bool(access.yarn.application(app).started), "the application has a start")
         found = launch_tokens(access, app)
         started = access.yarn.application(app).started
     assert started is not None

@@ -229,7 +229,7 @@ def _interrupted_at_a_terminal(argv: list[str]) -> tuple[str, int]:
     terminal, child = pty.openpty()
     process = subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=os.environ, start_new_session=True)
     os.close(child)
-    seen, pressed, deadline = "", False, time.monotonic() + 60
+    seen, pressed, deadline = "", False, time.monotonic() + 400
     while process.poll() is None or select.select([terminal], [], [], 0)[0]:
         assert time.monotonic() < deadline, seen
         if not select.select([terminal], [], [], 0.2)[0]:

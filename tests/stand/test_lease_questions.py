@@ -140,7 +140,11 @@ def _audited(stand: Stand, command: str) -> int:
     return sum(logs[f"{name}-audit"].read_text().count(f"cmd={command}\t") for name in ("nn1", "nn2"))
 
 
-def test_a_paused_datanode_leaves_the_length_unknown_and_not_zero(stand: Stand, living: Writer) -> None:
+def test_a_paused_datanode_leaves_the_length_unknown_and_not_zero(
+    stand: Stand, living: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It is silent for ever: how long is waited for it doesn't matter here.
+    monkeypatch.setattr("airflow_kstream.clients.hdfs.CONNECT_AND_READ_SECONDS", (5, 8))
     path = f"{FOLDER}/behind-a-paused-datanode"
     living.leave(path, 100)
     stand.pause("datanode")

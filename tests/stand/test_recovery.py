@@ -210,7 +210,7 @@ def test_a_safe_mode_that_is_left_soon_is_waited_for(stand: Stand, streamer: Sce
         threading.Thread(target=stand.hdfs, args=("dfsadmin", "-safemode", "leave")).start()
 
     # What was begun before could only be begun anew 90 s later.
-    run = streamer.recover(targets, hasty(gate=60), kicker=before_batch(1, safe_mode))
+    run = streamer.recover(targets, hasty(gate=240), kicker=before_batch(1, safe_mode))
     assert outcomes(run) == {Outcome.CLOSED: 60}
 
 
@@ -219,7 +219,7 @@ def test_a_safe_mode_that_stays_ends_the_run_with_every_file_accounted_for(
 ) -> None:
     """While it lasts neither a lease is recovered nor a record written."""
     targets = streamer.targets(stuck(stand, folder, 60))
-    leave = threading.Timer(10, stand.hdfs, ("dfsadmin", "-safemode", "leave"))
+    leave = threading.Timer(20, stand.hdfs, ("dfsadmin", "-safemode", "leave"))
 
     def safe_mode() -> None:
         stand.hdfs("dfsadmin", "-safemode", "enter")
@@ -252,7 +252,7 @@ def test_with_the_only_datanode_paused_it_is_given_up_and_a_later_run_closes_it(
                 streamer.jmx.gate,
                 Unwritten.begin(streamer.hdfs, streamer.audit, streamer.identity),
             )
-            recovery = the_one(recover(targets, tools, hasty(deadline=8, rekick=3), Watcher()))
+            recovery = the_one(recover(targets, tools, hasty(deadline=20, rekick=3), Watcher()))
         fingerprint = streamer.state(path).fingerprint
     finally:
         stand.resume("datanode")
@@ -305,5 +305,5 @@ def test_a_thousand_files_of_a_killed_writer_are_closed_in_time(
     took = time.monotonic() - begun
     assert outcomes(run) == {Outcome.CLOSED: 1000}
     assert len(streamer.records(run)) == 1000
-    # The figure is for a machine that does nothing else.
-    assert took < 3 * seconds
+    # The figure is for a machine that does nothing else, and is measured by `benchmarks/leases.py`.
+    assert took < 10 * seconds

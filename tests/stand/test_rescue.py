@@ -116,7 +116,7 @@ def long_dead(stand: Stand) -> Bucket:
     leave_open(stand, [f"{PLACE}/last"], 1000)
     with as_(stand, "streamer") as access:
         dead = HolderLife.DEAD
-        await_that(lambda: access.web.ask_holder(f"{PLACE}/last").life is dead, "the last one counts as dead", 90)
+        await_that(lambda: access.web.ask_holder(f"{PLACE}/last").life is dead, "the last one counts as dead")
     return bucket
 
 

@@ -30,11 +30,11 @@ from airflow_kstream.supervise.keytab_users import Endangered
 from airflow_kstream.supervise.reconcile import Reconciler
 from tests.stand.streams import BRISK, await_that, cluster, fields, look, rate_stream, reconciler
 
-INTERVAL = timedelta(seconds=100)
+INTERVAL = timedelta(seconds=150)
 # The log tells whole ones.
 SECOND = timedelta(seconds=1)
 # A batch or two until somebody opens a connection, and the end of the JVM.
-BLUR = timedelta(seconds=15)
+BLUR = timedelta(seconds=30)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
         assert seen.current is not None
         assert seen.current.alive
         assert doomed.loss is not None
-        await_that(lambda: not supervisor.access.yarn.application(doomed.application).alive, "it dies", 150)
+        await_that(lambda: not supervisor.access.yarn.application(doomed.application).alive, "it dies")
         died = supervisor.access.yarn.application(doomed.application)
         failed = driver_said(brief, doomed.application, "Failed to update tokens")
         brief.export_keytab("streamer")

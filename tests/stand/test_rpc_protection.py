@@ -100,7 +100,7 @@ def namenode(stand: Stand, protection: str, change: Change = bytes) -> Iterator[
     superuser = Identity(stand.principal("hdfs"), keytab=str(stand.keytab("hdfs")))
     with (
         closing(Wire(conf.namenode_rpcs()[0], change)) as wire,
-        closing(NameNodeRpc((wire.address,), conf.namenode_principal, superuser, protection, (2, 3))) as rpc,
+        closing(NameNodeRpc((wire.address,), conf.namenode_principal, superuser, protection)) as rpc,
     ):
         yield rpc, wire
 

@@ -27,7 +27,7 @@ from airflow_kstream.supervise.folder import StreamFolder
 from airflow_kstream.supervise.reconcile import Reconciler
 from airflow_kstream.supervise.rivals import refuse_a_shared_checkpoint
 from airflow_kstream.supervise.watch import Watch
-from tests.stand.streams import await_that, look, rate_stream, reconciler, submit_by_hand
+from tests.stand.streams import BRISK, await_that, look, rate_stream, reconciler, submit_by_hand
 
 
 @contextmanager
@@ -70,12 +70,15 @@ def test_a_stream_with_an_instance_principal_runs_is_adopted_and_stops_at_its_ma
 def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(stand: Stand) -> None:
     """No keytab: the horizon is real, a planned restart is verified by a new commit of the next generation."""
     spec = rate_stream("proxied", ProxyUser(getuser()))
-    due_at_once = replace(spec, restart=replace(spec.restart, max_age=timedelta(seconds=30)))
     with running(stand, spec, who="gateway") as supervisor:
         before = look(supervisor.access, spec)
         assert before.current is not None
+        assert before.claim is not None
         assert before.current.user == getuser()
-        hasty = Reconciler(supervisor.access, due_at_once, supervisor.defaults, tell=lambda line: None)
+        # Due soon, and older than the next generation is when it commits.
+        age = 1.5 * (before.now - before.claim.claimed_at)
+        due_soon = replace(spec, restart=replace(spec.restart, max_age=age))
+        hasty = Reconciler(supervisor.access, due_soon, supervisor.defaults, tell=lambda line: None)
         await_that(lambda: "Stop" in str(hasty.plan(Urge.WATCH)[1]), "its planned restart is due")
         report = hasty.run(Urge.WATCH)
         assert report.generation == 2
@@ -150,10 +153,11 @@ def test_a_job_that_ends_by_itself_is_reported_to_its_watcher_and_started_by_the
 
 def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_defended(stand: Stand) -> None:
     """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
-    spec = rate_stream("taken", Ticket())
+    # Longer than a batch of a busy machine takes.
+    spec = rate_stream("taken", Ticket(), restart=replace(BRISK, silence=timedelta(seconds=20)))
     submit_by_hand(stand, spec, tag="by-hand")
     with reconciler(stand, spec) as supervisor:
-        await_that(lambda: look(supervisor.access, spec).last_move is not None, "it commits")
+        await_that(lambda: look(supervisor.access, spec).checkpoints[0].position.commit >= 2, "it commits")
         with pytest.raises(Conflict, match="somebody else writes it"):
             supervisor.run()
         app = max(supervisor.access.yarn.applications("by-hand"), key=lambda found: found.id)

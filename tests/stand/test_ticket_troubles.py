@@ -128,7 +128,7 @@ def test_a_silent_realm_delays_no_other_and_is_waited_for_once(kdc: Kdc, tmp_pat
     assert time.time() - began < 45
     assert {report.outcome for report in unanswered} == {RenewalOutcome.FAILED}
     assert streamer.outcome is RenewalOutcome.ACQUIRED
-    assert (tmp_path / "streamer").stat().st_mtime - began < 10
+    assert (tmp_path / "streamer").stat().st_mtime - began < 20
 
 
 @pytest.mark.usefixtures("silent_realm")

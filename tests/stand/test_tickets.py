@@ -56,13 +56,16 @@ def brief(stand: Stand, name: str, life: timedelta, renewable: timedelta = timed
 
 
 def test_a_ticket_has_the_life_and_flags_that_were_asked_for(edge: Identity, cache: Path) -> None:
+    before = datetime.now(UTC)
     left = tickets.acquire(edge, cache, TicketWanted(5 * MINUTE, renewable_for=20 * MINUTE, forwardable=False))
+    took = datetime.now(UTC) - before
     found = tickets.inspect(str(cache))
     assert found.principal == edge.principal
     assert found.granting is not None
-    assert timedelta(seconds=290) < left <= 5 * MINUTE
-    assert found.granting.life == 5 * MINUTE
-    assert found.granting.renew_until == found.granting.start + 20 * MINUTE
+    # The ends are counted from when we asked, the start from when the KDC answered; both in whole seconds.
+    assert 5 * MINUTE - took - SECOND < left <= 5 * MINUTE
+    assert 5 * MINUTE - took - SECOND < found.granting.life <= 5 * MINUTE + SECOND
+    assert found.granting.renew_until == found.granting.expiry + 15 * MINUTE
     assert "renewable" in found.granting.flags
     assert "forwardable" not in found.granting.flags
     assert (found.granting.kvno, found.granting.enctype) == (1, "aes256-cts-hmac-sha1-96")
@@ -144,7 +147,7 @@ def test_a_renewal_needs_no_keytab_and_keeps_the_end_of_renewals(edge: Identity,
     tickets.acquire(edge, cache, TicketWanted(5 * MINUTE, 20 * MINUTE))
     before = tickets.inspect(str(cache)).granting
     assert before is not None
-    await_that(lambda: datetime.now(UTC) > before.start + 2 * SECOND, "a second passes", 5)
+    await_that(lambda: datetime.now(UTC) > before.start + 2 * SECOND, "a second passes")
     renewed = tickets.renew(edge.principal, cache)
     assert renewed == tickets.inspect(str(cache)).granting
     assert renewed.expiry > before.expiry
@@ -165,9 +168,9 @@ def test_what_can_not_be_renewed_says_why_and_stays_as_it_was(stand: Stand, edge
 
 
 def test_past_the_end_of_its_renewals_a_ticket_is_over(stand: Stand, tmp_path: Path) -> None:
-    mayfly, cache = brief(stand, "mayfly", 2 * SECOND, 4 * SECOND), tmp_path / "cache"
+    mayfly, cache = brief(stand, "mayfly", 6 * SECOND, 8 * SECOND), tmp_path / "cache"
     tickets.acquire(mayfly, cache)
-    await_that(lambda: over(cache), "the end of the renewals has passed", 10)
+    await_that(lambda: over(cache), "the end of the renewals has passed")
     with pytest.raises(CredentialError, match=r"it reached the end of its renewals at 20.* UTC\. Get another ticket"):
         tickets.renew(mayfly.principal, cache)
     with pytest.raises(CredentialError, match="its ticket expired at 20"):
@@ -226,7 +229,7 @@ def test_what_is_no_cache_is_told_and_never_waited_for(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
-@settings(max_examples=400, deadline=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, deadline=60_000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_cache_is_read_or_a_clear_error(cache: Path, tmp_path: Path, data: st.DataObject) -> None:
     """Never a crash, never a hang: bytes flipped, cut off and doubled anywhere."""
@@ -299,15 +302,15 @@ def without_kdc(stand: Stand) -> Iterator[Stand]:
 def test_a_kdc_that_is_away_is_a_warning_then_an_alert_and_its_return_mends_all(
     without_kdc: Stand, tmp_path: Path
 ) -> None:
-    one = kept(brief(without_kdc, "patient", 12 * SECOND), tmp_path / "patient")
+    one = kept(brief(without_kdc, "patient", 40 * SECOND), tmp_path / "patient")
     renewed(one)
     without_kdc.kill("kdc")
-    await_that(lambda: standing(one, POLICY).state is TicketState.DUE, "the ticket is due", 10)
+    await_that(lambda: standing(one, POLICY).state is TicketState.DUE, "the ticket is due")
     (early,) = renewed(one)
     assert (early.outcome, early.state) == (RenewalOutcome.FAILED, TicketState.DUE)
     assert (early.failures, early.alert, early.retryable) == (1, False, True)
     assert "Cannot contact any KDC" in early.error
-    await_that(lambda: standing(one, POLICY).state is TicketState.URGENT, "the ticket is urgent", 10)
+    await_that(lambda: standing(one, POLICY).state is TicketState.URGENT, "the ticket is urgent")
     (late,) = renewed(one)
     assert (late.state, late.failures, late.alert) == (TicketState.URGENT, 2, True)
     assert late.failing_since == early.failing_since
@@ -331,18 +334,18 @@ def test_a_silent_realm_is_given_up_for_one_round_alone(without_kdc: Stand, edge
 def test_a_ticket_without_a_keytab_is_renewed_until_its_end_and_copied_again_after_a_login(
     stand: Stand, tmp_path: Path
 ) -> None:
-    person, source = brief(stand, "person", 4 * SECOND, 7 * SECOND), tmp_path / "source"
+    person, source = brief(stand, "person", 16 * SECOND, 28 * SECOND), tmp_path / "source"
     tickets.acquire(person, source)
     one = kept(Identity(person.principal, ticket_cache=f"FILE:{source}"), tmp_path / "kept")
     outcomes = [renewed(one)[0].outcome]
-    await_that(lambda: standing(one, POLICY).state is not TicketState.FRESH, "it is due", 10)
+    await_that(lambda: standing(one, POLICY).state is not TicketState.FRESH, "it is due")
     outcomes.append(renewed(one)[0].outcome)
-    await_that(lambda: renewed(one)[0].failures > 0, "a renewal no longer extends it", 10)
+    await_that(lambda: renewed(one)[0].failures > 0, "a renewal no longer extends it")
     (warned,) = renewed(one)
     assert warned.state.serves
     assert warned.failures == 2
     assert "no renewal extends it beyond its end at 20" in warned.error
-    await_that(lambda: over(one.cache), "the end of the renewals has passed", 15)
+    await_that(lambda: over(one.cache), "the end of the renewals has passed")
     (ended,) = renewed(one)
     assert (ended.state, ended.alert, ended.retryable) == (TicketState.EXPIRED, True, False)
     assert "it reached the end of its renewals" in ended.error

@@ -40,7 +40,7 @@ def test_a_token_of_webhdfs_is_renewed_and_cancelled_as_its_renewer_and_owner(st
     file = issue(stand, tmp_path / "token")
     with access_as(stand, "streamer") as access:
         until = tokens.renew(access, chosen(stand, file))
-        assert abs(until - access.hdfs.now() - stand.plan.renew_interval) < timedelta(seconds=5)
+        assert abs(until - access.hdfs.now() - stand.plan.renew_interval) < timedelta(minutes=1)
         assert standing(stand, file).honoured is True
         assert tokens.cancel(access, chosen(stand, file)) is True
     assert standing(stand, file).honoured is False
@@ -122,7 +122,7 @@ def test_of_several_tokens_one_is_named_by_its_alias(stand: Stand, tmp_path: Pat
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """A stand without HA whose tokens live for seconds."""
     seconds = timedelta(seconds=1)
-    up = Stand.up(StandPlan(tmp_path_factory.mktemp("brief"), frozenset(), 5 * seconds, 10 * seconds))
+    up = Stand.up(StandPlan(tmp_path_factory.mktemp("brief"), frozenset(), 12 * seconds, 18 * seconds))
     yield up
     up.down()
 
@@ -130,8 +130,8 @@ def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 def test_beyond_its_max_date_nothing_renews_a_token(brief: Stand, tmp_path: Path) -> None:
     with mock.patch.dict(os.environ, KRB5_CONFIG=str(brief.krb5_conf)), access_as(brief, "streamer") as access:
         token = chosen(brief, issue(brief, tmp_path / "token"))
-        await_that(lambda: tokens.renew(access, token) == token.identifier.max_date, "a renewal is the last one", 20)
-        await_that(lambda: access.hdfs.now() > token.identifier.max_date, "the token is past its max date", 20)
+        await_that(lambda: tokens.renew(access, token) == token.identifier.max_date, "a renewal is the last one")
+        await_that(lambda: access.hdfs.now() > token.identifier.max_date, "the token is past its max date")
         with pytest.raises(CredentialError, match=r"it reached its max date, 20.* UTC, beyond which nothing renews it"):
             tokens.renew(access, token)
         assert standing(brief, token.path).honoured is False

@@ -29,7 +29,7 @@ from airflow_kstream.stand.tools import java_home
 from airflow_kstream.supervise import tokens
 from airflow_kstream.supervise.access import Access, open_access
 from airflow_kstream.supervise.tokens import ChosenToken, Standing
-from tests.stand.streams import cluster
+from tests.stand.streams import await_that, cluster
 
 DTUTIL = "org.apache.hadoop.security.token.DtUtilShell"
 JOB_KEY = b"\x01\x02\x03"
@@ -82,7 +82,7 @@ def resourcemanager(stand: Stand) -> Iterator[Callable[..., requests.Response]]:
         def ask(method: str, path: str, **more: Any) -> requests.Response:
             (address,) = stand.resourcemanagers
             headers = {"X-XSRF-Header": "test"}
-            return session.request(method, f"{address}/ws/v1/cluster{path}", headers=headers, timeout=10, **more)
+            return session.request(method, f"{address}/ws/v1/cluster{path}", headers=headers, timeout=60, **more)
 
         yield ask
 
@@ -104,6 +104,7 @@ def sleeper(stand: Stand, credentials: Path, tags: tuple[str, ...] = ()) -> Iter
         assert ask("POST", "/apps", json=submission).status_code == 202
         yield new
         assert ask("PUT", f"/apps/{new}/state", json={"state": "KILLED"}).status_code in {200, 202}
+        await_that(lambda: ask("GET", f"/apps/{new}/state").json()["state"] == "KILLED", f"{new} is killed")
 
 
 def _held(credentials: Path) -> dict[str, Any]:

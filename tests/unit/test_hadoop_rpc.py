@@ -146,8 +146,8 @@ def server_that_says(answer: bytes, *, and_hangs: bool = False) -> Iterator[str]
                 connected.close()
 
 
-def namenode(*addresses: str) -> NameNodeRpc:
-    return NameNodeRpc(addresses, "nn/_HOST@NOWHERE.TEST", NOBODY, seconds=(0.3, 0.3))
+def namenode(*addresses: str, seconds: float = 30) -> NameNodeRpc:
+    return NameNodeRpc(addresses, "nn/_HOST@NOWHERE.TEST", NOBODY, seconds=(seconds, seconds))
 
 
 def test_a_web_server_is_recognized_as_no_namenode() -> None:
@@ -163,7 +163,7 @@ def test_a_server_that_never_answers_is_given_up_and_the_next_one_asked() -> Non
         server_that_says(b"", and_hangs=True) as mute,
         pytest.raises(Unavailable, match=rf"{mute}: it does not answer in time; 127.0.0.1:1: Connection refused"),
     ):
-        namenode(mute, "127.0.0.1:1").closed(["/file"])
+        namenode(mute, "127.0.0.1:1", seconds=0.3).closed(["/file"])
 
 
 @given(st.binary(max_size=200), st.booleans())

@@ -12,8 +12,8 @@ from urllib.parse import quote_plus, unquote_plus
 
 from airflow_kstream.stand import Stand, record
 
-_ANSWER_SECONDS = 60
-_EXIT_SECONDS = 10
+_ANSWER_SECONDS = 240
+_EXIT_SECONDS = 60
 
 
 class Refused(Exception):

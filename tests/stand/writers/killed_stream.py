@@ -17,7 +17,7 @@ from airflow_kstream.stand import Stand, record
 from tests.stand.writers.hadoop_says import open_files
 from tests.stand.writers.held_call import held_call
 
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 400
 
 
 @dataclass(frozen=True)

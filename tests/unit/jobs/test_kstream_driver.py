@@ -72,7 +72,7 @@ def start_endless(spark: SparkSession, tmp_path: Path) -> Iterator[StartQuery]:
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    Retrying(retry=retry_if_result(lambda met: not met), wait=wait_fixed(0.02), stop=stop_after_delay(20))(condition)
+    Retrying(retry=retry_if_result(lambda met: not met), wait=wait_fixed(0.02), stop=stop_after_delay(120))(condition)
 
 
 def last_commit(tmp_path: Path, query: int) -> int:
@@ -168,7 +168,7 @@ def test_it_goes_on_while_the_folder_can_not_be_read(
         eventually(lambda: "going on without its supervisor's word" in caplog.text and query.isActive)
         shutil.move(folder.with_name("away"), folder)
         (folder / stop_marker(3)).touch()
-        waiting.join(20)
+        waiting.join(120)
     assert not query.isActive
     assert (folder / stopped_marker(3)).exists()
 
