@@ -227,7 +227,9 @@ def test_ctrl_c_in_the_middle_of_many_tells_of_each_file_what_became_of_it(
 def _interrupted_at_a_terminal(argv: list[str]) -> tuple[str, int]:
     """Run it on a terminal of its own, press Ctrl-C when the bar shows files, and read to the end."""
     terminal, child = pty.openpty()
-    process = subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=os.environ, start_new_session=True)
+    # Whatever terminal the tests themselves have: a dumb one shows no bar.
+    env = os.environ | {"TERM": "xterm"}
+    process = subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=env, start_new_session=True)
     os.close(child)
     seen, pressed, deadline = "", False, time.monotonic() + 400
     while process.poll() is None or select.select([terminal], [], [], 0)[0]:
