@@ -43,7 +43,8 @@ from airflow_kstream.templates.declarations import declared_dags
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
-_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
+# What may be null is no required field in the form.
+_TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string", "minLength": 1}}
 
 # The form. What a declaration gives takes the place of the default.
 FORM: Mapping[str, dict[str, Any]] = {
@@ -58,9 +59,8 @@ FORM: Mapping[str, dict[str, Any]] = {
     "patterns": {
         "default": [],
         "title": "Patterns",
-        "description": "Shell patterns, one a line; one must match the file's name, or its whole path where the "
-        "pattern has a slash. Leave it empty for all open files.",
-        "examples": ["*.in-progress", "*.avro.tmp", ".*.tmp"],
+        "description": "Shell patterns such as *.in-progress, one a line; one must match the file's name, or its whole "
+        "path where the pattern has a slash. Leave it empty for all open files.",
         **_TEXTS,
         "section": _WHERE,
     },
@@ -93,7 +93,7 @@ FORM: Mapping[str, dict[str, Any]] = {
         "title": "Approved by you",
         "description": "Exact paths, one a line, of leaked files to close although their holder lives. "
         "What their writers did not flush is lost. The audit names you.",
-        "type": "array",
+        "type": ["array", "null"],
         "items": {"type": "string", "pattern": "^/"},
         "section": _LIVING,
     },

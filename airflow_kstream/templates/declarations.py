@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from textwrap import shorten
 
 from airflow.sdk import DAG, task
 
 from airflow_kstream.model.errors import InvalidInput
 
 DagsOf = Callable[[Path, str], Iterable[DAG]]
+# Of a refusal's words, so that they stay on one line.
+_SHOWN = 160
 
 
 def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
@@ -19,19 +22,20 @@ def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
     In place of a declaration that is refused (InvalidInput) there is a DAG that fails and says why; so there is in
     place of a folder that is not there. Nothing is declared where the variable is not set.
     """
-    named = os.environ.get(f"KSTREAM_{kind.upper()}")
+    variable = f"KSTREAM_{kind.upper()}"
+    named = os.environ.get(variable)
     if not named:
         return {}
     folder = Path(named)
     if not folder.is_dir():
-        return _by_id([_refused(kind, f"$KSTREAM_{kind.upper()} is {named!r}; there is no such folder")])
+        return _by_id([_refused(kind, f"${variable}", f"it is {named!r}; there is no such folder")])
     made: dict[str, DAG] = {}
     for declaration in sorted(folder.glob(pattern)):
         try:
             made |= _by_id(dags_of(declaration, _text(declaration)))
         except InvalidInput as error:
             name = "-".join((kind, *declaration.relative_to(folder).with_suffix("").parts))
-            made |= _by_id([_refused(name, f"{declaration}: {error.message}")])
+            made |= _by_id([_refused(name, str(declaration), error.message)])
     return made
 
 
@@ -42,12 +46,21 @@ def _text(declaration: Path) -> str:
         raise InvalidInput(f"it can't be read: {error}") from error
 
 
-def _refused(name: str, why: str) -> DAG:
-    with DAG(dag_id=f"refused-{name}", description=why, schedule=None, tags=["kstream", "refused"]) as dag:
+def _refused(name: str, what: str, why: str) -> DAG:
+    whole = f"{what}: {why}"
+    with DAG(
+        dag_id=f"refused-{name}",
+        # What the list of DAGs shows.
+        dag_display_name=shorten(f"refused-{name}: {why}", _SHOWN),
+        description=whole,
+        doc_md=whole,
+        schedule=None,
+        tags=["kstream", "refused"],
+    ) as dag:
 
         @task
         def say_why() -> None:
-            raise InvalidInput(why)
+            raise InvalidInput(whole)
 
         say_why()
     return dag
