@@ -43,8 +43,10 @@ from airflow_kstream.templates.declarations import declared_dags
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
-# What may be null is no required field in the form.
-_TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string", "minLength": 1}}
+# A line that is left empty is one more text in what the form sends, and a field that is left empty is null; what may be
+# null has no star.
+_TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
+_PATH_OR_EMPTY_LINE = "^(/|$)"
 
 # The form. What a declaration gives takes the place of the default.
 FORM: Mapping[str, dict[str, Any]] = {
@@ -53,7 +55,7 @@ FORM: Mapping[str, dict[str, Any]] = {
         "title": "Folders or files",
         "description": "Absolute HDFS paths, one a line.",
         "type": "array",
-        "items": {"type": "string", "pattern": "^/"},
+        "items": {"type": "string", "pattern": _PATH_OR_EMPTY_LINE},
         "section": _WHERE,
     },
     "patterns": {
@@ -94,7 +96,7 @@ FORM: Mapping[str, dict[str, Any]] = {
         "description": "Exact paths, one a line, of leaked files to close although their holder lives. "
         "What their writers did not flush is lost. The audit names you.",
         "type": ["array", "null"],
-        "items": {"type": "string", "pattern": "^/"},
+        "items": {"type": "string", "pattern": _PATH_OR_EMPTY_LINE},
         "section": _LIVING,
     },
     "limits": {
@@ -123,6 +125,7 @@ FORM: Mapping[str, dict[str, Any]] = {
     },
 }
 _DECLARED = {*FORM, "every"} - {"approve"}
+_LISTS = {name for name, field in FORM.items() if "array" in field["type"]}
 
 
 def declared(text: str) -> dict[str, Any]:
@@ -136,6 +139,9 @@ def declared(text: str) -> dict[str, Any]:
     unknown = sorted(set(given) - _DECLARED)
     if unknown:
         raise InvalidInput(f"{', '.join(unknown)}; known are {', '.join(sorted(_DECLARED))}")
+    empty = sorted(name for name in _LISTS & given.keys() if "" in (given[name] or ()))
+    if empty:
+        raise InvalidInput(f"{', '.join(empty)}: '' does not match anything")
     try:
         ParamsDict(form(given)).validate()
     except ParamValidationError as error:
@@ -168,9 +174,10 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
 
         @task
         def paths(params: Mapping[str, Any] | None = None) -> list[str]:
-            return list(params["paths"]) if params else []
+            return [path for path in params["paths"] if path] if params else []
 
-        fields = {name: f"{{{{ params.{name} }}}}" for name in FORM if name != "paths"}
+        fields = {name: f"{{{{ params.{name} }}}}" for name in FORM.keys() - _LISTS}
+        lists = {name: f"{{{{ (params.{name} or []) | select | list }}}}" for name in _LISTS - {"paths"}}
         HdfsLeaseRecoverOperator.partial(
             task_id="recover",
             cluster_conn_id=cluster_conn_id,
@@ -178,6 +185,7 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
             # They share what the principal remembers of earlier looks.
             max_active_tis_per_dagrun=1,
             **fields,
+            **lists,
         ).expand(path=paths())
     return dag
 

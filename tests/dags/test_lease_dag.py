@@ -43,12 +43,21 @@ def test_a_declaration_gives_the_forms_defaults(declared: Declarations) -> None:
     assert (values["min_age"], values["dry_run"], values["approve"]) == ("30m", True, [])
 
 
+@pytest.mark.parametrize("name", ["patterns", "allowed", "approve"])
+def test_what_is_left_empty_is_sent_as_nothing_or_as_an_empty_line(declared: Declarations, name: str) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
+
+    for value in (None, [], [""]):
+        assert form(dag)[name].resolve(value) == value
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("paths", None),
         ("paths", ["data"]),
         ("paths", "/data"),
-        ("patterns", [""]),
+        ("patterns", [1]),
         ("min_age", "soon"),
         ("leak_after", "10"),
         ("limits", "wild"),
@@ -76,6 +85,8 @@ def test_the_form_refuses_what_the_operator_would(declared: Declarations, name: 
         ("{paths: [/data], every: often}", "often"),
         ("{paths: /data}", "paths"),
         ("{paths: [/data], patterns: '*.tmp'}", "patterns"),
+        ("{paths: [/data], patterns: ['']}", "patterns"),
+        ("{paths: ['', /data]}", "paths"),
         ("{paths: [/data], min_age: 600}", "min_age"),
         ("{paths: [/data", "can't be read"),
     ],

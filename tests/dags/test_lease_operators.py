@@ -171,7 +171,9 @@ def test_an_asset_is_alarmed_once_for_each_file_that_becomes_stuck(airflow: Leas
 def test_a_person_who_runs_the_dag_by_hand_gets_a_dry_run_with_a_plan(
     stand: Stand, airflow: LeaseAirflow, living: Writer
 ) -> None:
-    report = airflow.recover_by_hand({"dry_run": True, "paths": [LIVING], "min_age": "0s"})
+    report = airflow.recover_by_hand(
+        {"dry_run": True, "paths": [LIVING, ""], "patterns": None, "allowed": [""], "min_age": "0s"}
+    )
 
     assert (report["run_id"], report["recoveries"]) == (None, [])
     assert report["plan"] == {LEAKED: "ask whether its holder lives, and recover it if not"}
