@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG
@@ -24,6 +24,19 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.stream import SparkStreamOperator
 from airflow_kstream.templates.declarations import declared_dags
+
+
+def duration(variable: str, default: str) -> timedelta:
+    try:
+        return parse_duration(os.environ.get(variable, default))
+    except InvalidInput as error:
+        raise InvalidInput(f"${variable}: {error.message}") from error
+
+
+# Here, so that what is wrong with them is one import error, and blamed on no declaration.
+ENSURE_EVERY = duration("KSTREAM_ENSURE_EVERY", "5m")
+RETRY_DELAY = duration("KSTREAM_RETRY_DELAY", "1m")
+RETRIES = int(os.environ.get("KSTREAM_RETRIES", "20"))
 
 
 def declared(declaration: Path, text: str, taken: set[str]) -> StreamSpec:
@@ -40,18 +53,20 @@ def stream_dag(spec: StreamSpec, cluster_conn_id: str) -> DAG:
     with DAG(
         dag_id=f"stream-{spec.name}",
         description=f"Keeps the stream {spec.name} running",
-        schedule=parse_duration(os.environ.get("KSTREAM_ENSURE_EVERY", "5m")),
+        schedule=ENSURE_EVERY,
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
         tags=["kstream"],
+        # Airflow finds it by its name below; half of one that is refused must not be found.
+        auto_register=False,
     ) as dag:
         SparkStreamOperator(
             task_id="keep",
             stream=spec,
             cluster_conn_id=cluster_conn_id,
-            retries=int(os.environ.get("KSTREAM_RETRIES", "20")),
-            retry_delay=parse_duration(os.environ.get("KSTREAM_RETRY_DELAY", "1m")),
+            retries=RETRIES,
+            retry_delay=RETRY_DELAY,
         )
     return dag
 

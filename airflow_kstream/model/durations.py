@@ -19,7 +19,10 @@ def parse_duration(text: str) -> timedelta:
     parts = _PART.findall(text)
     if not parts or _PART.sub("", text).strip():
         raise InvalidInput(f"{text!r} is not a duration; write it like 90s, 15m, 6h, 7d or 1h30m")
-    return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+    try:
+        return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+    except OverflowError:
+        raise InvalidInput(f"{text!r} is longer than anything lasts") from None
 
 
 def format_duration(duration: timedelta) -> str:

@@ -18,6 +18,7 @@ from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import split_principal
 from airflow_kstream.model.secrets import masked
+from airflow_kstream.model.wrong_fields import why_wrong
 
 _STRICT = ConfigDict(extra="forbid")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
@@ -221,7 +222,7 @@ def _complaint(detail: dict[str, Any]) -> str:
         return f"{name} is not a field of a stream; allowed here: {allowed}"
     if detail["type"] in {"missing", "missing_argument"}:
         return f"{name} is missing"
-    return f"{name}: {detail['msg']}"
+    return f"{name}: {why_wrong(detail)}"
 
 
 def _allowed(loc: tuple[str | int, ...]) -> list[str]:

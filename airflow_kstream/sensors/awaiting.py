@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.triggers.errors import may_pass, raise_error, raise_event
@@ -36,13 +39,15 @@ class AwaitingSensor(BaseSensorOperator):
         """Look; then wait in the triggerer or here."""
         if not self.deferrable:
             return super().execute(context)
-        seen = self.poke(context)
+        with self._softly():
+            seen = self.poke(context)
         return seen.xcom_value if seen else self._wait()
 
     def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """The trigger has seen it, or can't."""
-        if "error" in event:
-            raise_event(event)
+        with self._softly():
+            if "error" in event:
+                raise_event(event)
         report: dict[str, Any] = event["report"]
         return report
 
@@ -56,6 +61,16 @@ class AwaitingSensor(BaseSensorOperator):
             self.log.warning("%s", error)
             return PokeReturnValue(is_done=False)
         return PokeReturnValue(is_done=has_come, xcom_value=report)
+
+    @contextmanager
+    def _softly(self) -> Iterator[None]:
+        """Skip instead of failing where the task wants that, as Airflow does around the looks of a worker's wait."""
+        try:
+            yield
+        except (AirflowFailException, KstreamError) as error:
+            if self.never_fail or (self.soft_fail and isinstance(error, AirflowFailException)):
+                raise AirflowSkipException(str(error)) from error
+            raise
 
     def _wait(self) -> NoReturn:
         self.defer(trigger=self.trigger(), method_name="resume", timeout=timedelta(seconds=self.timeout))

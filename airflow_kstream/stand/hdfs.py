@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -64,7 +66,7 @@ def format_namenodes(site: Site) -> None:
 
 def make_directories(site: Site) -> None:
     """Over WebHDFS, as the superuser."""
-    port = f"{active_namenode(site)}-web"
+    port = f"{patiently(partial(active_namenode, site))}-web"
     with session_as(site, "hdfs") as session:
         for directory in directories(site):
             _put(session, f"{site.url(port)}/webhdfs/v1{directory.path}", op="MKDIRS", permission=directory.permission)
@@ -77,20 +79,18 @@ def make_directories(site: Site) -> None:
             )
 
 
-def active_namenode(site: Site) -> str:
-    """The name of the active NameNode; StandError when for a minute none says that it is.
-
-    One that is busy answers late, and in a failover none is active for a moment.
-    """
+def patiently(ask: Callable[[], str]) -> str:
+    """Ask for the active NameNode for a minute: one that is busy answers late, and in a failover none is active."""
     return Retrying(
         retry=retry_if_exception_type(StandError),
         stop=stop_after_delay(_ACTIVE_WITHIN_SECONDS),
         wait=wait_fixed(0.2),
         reraise=True,
-    )(_active_namenode, site)
+    )(ask)
 
 
-def _active_namenode(site: Site) -> str:
+def active_namenode(site: Site) -> str:
+    """The name of the active NameNode; StandError when none says that it is."""
     states = {name: namenode_state(site, name) for name in site.namenodes}
     active = [name for name, state in states.items() if state == "active"]
     if not active:

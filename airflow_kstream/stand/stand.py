@@ -183,6 +183,11 @@ class Stand:
         return hdfs.with_ticket(self._site, as_, command, self.conf_dir).completed
 
     def active_namenode(self) -> str:
+        """Its name; StandError when for a minute none says that it is active."""
+        return hdfs.patiently(self._active_namenode)
+
+    def _active_namenode(self) -> str:
+        # Not held between two questions: whoever makes one active needs it too.
         with kerberos_of(self._site):
             return hdfs.active_namenode(self._site)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -51,7 +50,7 @@ class ConnectionFields:
             raise InvalidInput(f"state_dir is {self.state_dir!r}; allowed is an absolute HDFS path")
         for name in ("resourcemanagers", "namenodes"):
             for address in _addresses(getattr(self, name)):
-                if not urlsplit(address).hostname or not address.startswith(("http://", "https://")):
+                if not _host(address) or not address.startswith(("http://", "https://")):
                     raise InvalidInput(f"{name} has {address!r}; write http://host:port or https://host:port")
         if not (self.keytab or self.keytab_path or self.ticket_cache):
             raise InvalidInput(f"{self.principal} needs one of keytab_path, keytab or ticket_cache")
@@ -100,13 +99,19 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
 def _unpacked(name: str, keytab: str, private: Path) -> str:
     try:
         content = base64.b64decode(keytab, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise InvalidInput(f"connection {name}: keytab is not base64") from None
     return str(write_private(private / "connection.keytab", content))
 
 
 def _addresses(text: str | None) -> tuple[str, ...]:
     return tuple(address.strip().rstrip("/") for address in (text or "").split(",") if address.strip())
+
+
+def _host(address: str) -> str | None:
+    with suppress(ValueError):
+        return urlsplit(address).hostname
+    return None
 
 
 def _needed(name: str, conf: HadoopConf | None) -> HadoopConf:

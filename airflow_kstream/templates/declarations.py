@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from textwrap import shorten
@@ -10,17 +11,21 @@ from textwrap import shorten
 from airflow.sdk import DAG, task
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.printable import printable
 
 DagsOf = Callable[[Path, str], Iterable[DAG]]
 # Of a refusal's words, so that they stay on one line.
 _SHOWN = 160
+# What Airflow takes no DAG's id of (airflow.sdk.definitions._internal.node.validate_key).
+_NO_ID, _LONGEST_ID = re.compile(r"[^\w.-]", re.ASCII), 250
 
 
 def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
     """By their ids, what `dags_of` makes of each declaration in $KSTREAM_<kind>, of its path and its text.
 
-    In place of a declaration that is refused (InvalidInput) there is a DAG that fails and says why; so there is in
-    place of a folder that is not there. Nothing is declared where the variable is not set.
+    In place of a declaration that is wrong there is a DAG that fails and says why; so there is in place of a folder
+    that is not there. Nothing is declared where the variable is not set. Let `dags_of` make DAGs with
+    `auto_register=False`: Airflow would find what was begun before an error.
     """
     variable = f"KSTREAM_{kind.upper()}"
     named = os.environ.get(variable)
@@ -31,11 +36,15 @@ def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
         return _by_id([_refused(kind, f"${variable}", f"it is {named!r}; there is no such folder")])
     made: dict[str, DAG] = {}
     for declaration in sorted(folder.glob(pattern)):
+        # What editors leave beside a file while they have it open.
+        if declaration.name.startswith("."):
+            continue
         try:
             made |= _by_id(dags_of(declaration, _text(declaration)))
-        except InvalidInput as error:
+        except Exception as error:  # Whatever it is, it must not cost the others their DAGs.
+            why = error.message if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
             name = "-".join((kind, *declaration.relative_to(folder).with_suffix("").parts))
-            made |= _by_id([_refused(name, str(declaration), error.message)])
+            made |= _by_id([_refused(name, str(declaration), why)])
     return made
 
 
@@ -47,15 +56,16 @@ def _text(declaration: Path) -> str:
 
 
 def _refused(name: str, what: str, why: str) -> DAG:
-    whole = f"{what}: {why}"
+    whole = "\n".join(printable(line) for line in f"{what}: {why}".splitlines())
     with DAG(
-        dag_id=f"refused-{name}",
+        dag_id=f"refused-{_NO_ID.sub('_', name)}"[:_LONGEST_ID],
         # What the list of DAGs shows.
-        dag_display_name=shorten(f"refused-{name}: {why}", _SHOWN),
+        dag_display_name=shorten(printable(f"refused-{name}: {why}".replace("\n", " ")), _SHOWN),
         description=whole,
         doc_md=whole,
         schedule=None,
         tags=["kstream", "refused"],
+        auto_register=False,
     ) as dag:
 
         @task

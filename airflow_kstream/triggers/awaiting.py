@@ -56,6 +56,7 @@ class AwaitingTrigger(BaseTrigger):
                         yield error_event(error)
                         return
                 else:
+                    told = ""
                     if report is not None:
                         yield TriggerEvent({"report": report})  # type: ignore[no-untyped-call]
                         return

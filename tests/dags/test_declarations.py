@@ -9,6 +9,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_kstream.demo.ground import DAGS
+from airflow_kstream.model.errors import InvalidInput
 from tests.dags.declarations import Declarations
 
 STREAM = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/c]}"
@@ -34,6 +35,35 @@ def test_what_is_no_text_is_refused_alone(
     names = Declarations(kind, tmp_path, monkeypatch).dags()
     assert whole in names
     assert len([name for name in names if name.startswith("refused-")]) == 2
+
+
+def test_names_that_airflow_takes_for_no_dag_are_refused_alone_and_editors_files_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".#prod.yaml").symlink_to("ada@nowhere:1")
+    for name in ("prod", "my cluster", "a" * 240):
+        (tmp_path / f"{name}.yaml").write_text("paths: [/data]")
+    dags = Declarations("leases", tmp_path, monkeypatch).dags()
+    refused = sorted(name for name in dags if name.startswith("refused-"))
+    assert refused == ["refused-leases-my_cluster"]
+    assert "leases-my cluster" in str(dags[refused[0]].description)
+    assert {"leases-prod", f"leases-{'a' * 240}"} < dags.keys()
+
+
+def test_what_is_shown_of_a_refusal_drives_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [dag] = Declarations("leases", tmp_path, monkeypatch).dags_of(r'{paths: [/data], "b\0\e[31m": x}').values()
+    for shown in (dag.dag_display_name, str(dag.description), str(dag.doc_md)):
+        assert r"b\x00\x1b[31m" in shown
+
+
+def test_a_wrong_setting_is_one_import_error_and_leaves_no_half_of_a_dag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prod").mkdir()
+    (tmp_path / "prod" / "orders.yaml").write_text(STREAM)
+    monkeypatch.setenv("KSTREAM_RETRY_DELAY", "soon")
+    with pytest.raises(InvalidInput, match=r"\$KSTREAM_RETRY_DELAY: 'soon' is not a duration"):
+        Declarations("streams", tmp_path, monkeypatch).dags()
 
 
 @pytest.mark.parametrize("kind", KINDS)

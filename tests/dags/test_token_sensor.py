@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kstream.clients import tickets
 from airflow_kstream.clients.hdfs import Hdfs
@@ -118,6 +118,23 @@ class TestOfAFile:
     def test_what_makes_no_sense_fails_at_once(self, given: dict[str, str], why: str) -> None:
         with pytest.raises(AirflowFailException, match=why):
             poked(**given)
+
+
+@pytest.mark.usefixtures("connect")
+class TestAWaitThatMayFail:
+    """A sensor that is only nice to have skips, wherever it looks."""
+
+    @pytest.mark.parametrize("deferrable", [False, True])
+    @pytest.mark.parametrize("word", ["soft_fail", "never_fail"])
+    def test_what_no_waiting_can_change_skips_the_task(self, deferrable: bool, word: str) -> None:
+        with pytest.raises(AirflowSkipException):
+            sensor(file="relative", deferrable=deferrable, **{word: True}).execute({})
+
+    @pytest.mark.parametrize(("word", "raised"), [("soft_fail", CredentialError), ("never_fail", AirflowSkipException)])
+    def test_a_ticket_that_ended_is_no_reason_to_skip_softly(self, word: str, raised: type[Exception]) -> None:
+        said = {"message": "its ticket expired", "tried": "", "server": "", "principal": ""}
+        with pytest.raises(raised, match="its ticket expired"):
+            sensor(file="/a", deferrable=True, **{word: True}).resume({}, {"error": said, "final": False})
 
 
 @pytest.mark.usefixtures("connect")
