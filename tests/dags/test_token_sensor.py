@@ -26,7 +26,7 @@ from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import Candidate, StreamFolder, new_nonce
 from airflow_kstream.triggers import awaiting
 from tests.dags.token_waiting import CONNECTION, deferred, fired, poked, sensor, watching
-from tests.stand.streams import await_that, fields, rate_stream
+from tests.stand.streams import fields, rate_stream
 from tests.stand.token_makers import access_as, fetch, identity, issue, leaked, sleeper
 
 # Everybody may look into it.
@@ -202,8 +202,7 @@ class TestOfAStream:
             return get(hdfs, renewer)
 
         monkeypatch.setattr(Hdfs, "new_token", counted)
-        with access_as(stand, "streamer") as access, sleeper(stand, fetch(stand, tmp_path / "token")) as app:
-            await_that(lambda: bool(access.yarn.application(app).started), "the application has a start")
+        with sleeper(stand, fetch(stand, tmp_path / "token")) as app:
             waiting = sensor(application=app, within=LONG)
             looks = [waiting.poke({}).xcom_value for _ in range(3)]
         assert [look["expiring"][0]["token"] for look in looks if look] == [f"launch tokens of {app}"] * 3

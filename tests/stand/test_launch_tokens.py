@@ -17,7 +17,7 @@ from airflow_kstream.stand import Stand
 from airflow_kstream.supervise.access import Access
 from airflow_kstream.supervise.folder import Candidate, StreamFolder, new_nonce
 from airflow_kstream.supervise.launch_tokens import launch_tokens
-from tests.stand.streams import await_that, rate_stream
+from tests.stand.streams import rate_stream
 from tests.stand.token_makers import access_as, fetch, sleeper
 
 
@@ -42,7 +42,6 @@ def test_a_stream_with_a_keytab_has_no_horizon_of_tokens(stand: Stand, tmp_path:
     hour = TokenLifetimes(timedelta(minutes=10), timedelta(hours=1))
     with access_as(stand, "streamer") as access:
         with sleeper(stand, fetch(stand, tmp_path / "token")) as app:
-            await_that(lambda: bool(access.yarn.application(app).started), "the application has a start")
             started = access.yarn.application(app).started
             claimed(access, Candidate(1, new_nonce(), spec, hour, {}, "test", app, started))
             found = launch_tokens(access, app)
@@ -58,7 +57,6 @@ def claimed(access: Access, candidate: Candidate) -> Any:
 
 def test_of_anybodys_application_the_clusters_lifetimes_tell(stand: Stand, tmp_path: Path) -> None:
     with access_as(stand, "streamer") as access, sleeper(stand, fetch(stand, tmp_path / "token")) as app:
-        await_that(lambda: bool(access.yarn.application(app).started), "the application has a start")
         found = launch_tokens(access, app)
         started = access.yarn.application(app).started
     assert started is not None

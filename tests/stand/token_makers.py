@@ -102,6 +102,7 @@ def sleeper(stand: Stand, credentials: Path, tags: tuple[str, ...] = ()) -> Iter
             "resource": {"memory": 256, "vCores": 1},
         }
         assert ask("POST", "/apps", json=submission).status_code == 202
+        await_that(lambda: bool(ask("GET", f"/apps/{new}").json()["app"]["startedTime"]), f"{new} has a start")
         yield new
         assert ask("PUT", f"/apps/{new}/state", json={"state": "KILLED"}).status_code in {200, 202}
         await_that(lambda: ask("GET", f"/apps/{new}/state").json()["state"] == "KILLED", f"{new} is killed")
