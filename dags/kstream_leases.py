@@ -26,7 +26,7 @@ Environment of the DAG processor and the workers:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.lease_order import LimitsName, RecoveryMeant
 from airflow_kstream.supervise.rescue import Means
-from airflow_kstream.templates.declarations import declared_dags
+from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
@@ -163,20 +163,14 @@ def form(given: Mapping[str, Any]) -> dict[str, Param]:
 
 
 def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
-    with DAG(
-        dag_id=f"leases-{cluster_conn_id}",
-        description=f"Closes files that are stuck open on {cluster_conn_id}",
-        schedule=every(given),
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
-        # Two runs would measure and ask for the same files.
-        max_active_runs=1,
+    with declared_dag(
+        f"leases-{cluster_conn_id}",
+        f"Closes files that are stuck open on {cluster_conn_id}",
+        # One run at a time: two would measure and ask for the same files.
+        every(given),
         params=form(given),
         # Lists of the form arrive as lists.
         render_template_as_native_obj=True,
-        tags=["kstream"],
-        # Airflow finds it by its name below; half of one that is refused must not be found.
-        auto_register=False,
         doc_md=__doc__,
     ) as dag:
 

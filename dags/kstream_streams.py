@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG
@@ -23,7 +23,7 @@ from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.stream import SparkStreamOperator
-from airflow_kstream.templates.declarations import declared_dags
+from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 
 def duration(variable: str, default: str) -> timedelta:
@@ -50,17 +50,8 @@ def declared(declaration: Path, text: str, taken: set[str]) -> StreamSpec:
 
 
 def stream_dag(spec: StreamSpec, cluster_conn_id: str) -> DAG:
-    with DAG(
-        dag_id=f"stream-{spec.name}",
-        description=f"Keeps the stream {spec.name} running",
-        schedule=ENSURE_EVERY,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
-        max_active_runs=1,
-        tags=["kstream"],
-        # Airflow finds it by its name below; half of one that is refused must not be found.
-        auto_register=False,
-    ) as dag:
+    about = f"Keeps the stream {spec.name} running"
+    with declared_dag(f"stream-{spec.name}", about, ENSURE_EVERY, doc_md=__doc__) as dag:
         SparkStreamOperator(
             task_id="keep",
             stream=spec,

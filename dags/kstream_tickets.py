@@ -25,7 +25,6 @@ Environment of the DAG processor and the workers:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.supervise.ticket_order import TicketOrder
-from airflow_kstream.templates.declarations import declared_dags
+from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 # The form with which a person starts a run by hand.
 FORM: Mapping[str, dict[str, Any]] = {
@@ -57,28 +56,17 @@ FORM: Mapping[str, dict[str, Any]] = {
 }
 
 
-def maintenance_dag(dag_id: str, description: str, every: timedelta, **more: Any) -> DAG:
-    return DAG(
-        dag_id=dag_id,
-        description=description,
-        schedule=every,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
-        max_active_runs=1,
-        tags=["kstream"],
-        # Airflow finds it by its name below; half of one that is refused must not be found.
-        auto_register=False,
-        doc_md=__doc__,
-        **more,
-    )
-
-
 def ticket_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
     form = {name: Param(**field) for name, field in FORM.items()}
     about = f"Keeps tickets for {cluster_conn_id} fresh"
     # The form's answers arrive as what they are, not as text.
-    with maintenance_dag(
-        f"tickets-{cluster_conn_id}", about, order.every, params=form, render_template_as_native_obj=True
+    with declared_dag(
+        f"tickets-{cluster_conn_id}",
+        about,
+        order.every,
+        params=form,
+        render_template_as_native_obj=True,
+        doc_md=__doc__,
     ) as dag:
 
         @task
@@ -97,7 +85,7 @@ def ticket_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
 
 def keytab_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
     about = f"Checks the keytabs for {cluster_conn_id}"
-    with maintenance_dag(f"keytabs-{cluster_conn_id}", about, order.check_every) as dag:
+    with declared_dag(f"keytabs-{cluster_conn_id}", about, order.check_every, doc_md=__doc__) as dag:
         KeytabCheckOperator(task_id="check", cluster_conn_id=cluster_conn_id)
     return dag
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from airflow.sdk import DAG, task
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
+
+log = logging.getLogger(__name__)
 
 DagsOf = Callable[[Path, str], Iterable[DAG]]
 # Of a refusal's words, so that they stay on one line.
@@ -24,8 +29,7 @@ def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
     """By their ids, what `dags_of` makes of each declaration in $KSTREAM_<kind>, of its path and its text.
 
     In place of a declaration that is wrong there is a DAG that fails and says why; so there is in place of a folder
-    that is not there. Nothing is declared where the variable is not set. Let `dags_of` make DAGs with
-    `auto_register=False`: Airflow would find what was begun before an error.
+    that is not there. Nothing is declared where the variable is not set. Let `dags_of` make `declared_dag`s.
     """
     variable = f"KSTREAM_{kind.upper()}"
     named = os.environ.get(variable)
@@ -45,7 +49,27 @@ def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
             why = error.message if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
             name = "-".join((kind, *declaration.relative_to(folder).with_suffix("").parts))
             made |= _by_id([_refused(name, str(declaration), why)])
+            if not isinstance(error, InvalidInput):
+                log.exception("No DAG could be made of %s", declaration)
     return made
+
+
+def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -> DAG:
+    """A DAG that runs that often, one run at a time, and that Airflow finds by the name that `declared_dags` gives it.
+
+    By that alone: a DAG that registers itself is found even if an error came before its last task.
+    """
+    return DAG(
+        dag_id=dag_id,
+        description=description,
+        schedule=every,
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        tags=["kstream"],
+        auto_register=False,
+        **more,
+    )
 
 
 def _text(declaration: Path) -> str:

@@ -34,6 +34,7 @@ def test_what_is_no_text_is_refused_alone(
     (declarations / "folder.yaml").mkdir()
     names = Declarations(kind, tmp_path, monkeypatch).dags()
     assert whole in names
+    assert "harms no other" in str(names[whole].doc_md)
     assert len([name for name in names if name.startswith("refused-")]) == 2
 
 
