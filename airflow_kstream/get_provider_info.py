@@ -120,7 +120,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": _INTEGRATION,
                 "python-modules": [
-                    "airflow_kstream.operators.stream",
+                    "airflow_kstream.operators.streams",
                     "airflow_kstream.operators.leases",
                     "airflow_kstream.operators.keytabs",
                     "airflow_kstream.operators.tickets",
@@ -141,7 +141,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": _INTEGRATION,
                 "python-modules": [
-                    "airflow_kstream.triggers.stream",
+                    "airflow_kstream.triggers.streams",
                     "airflow_kstream.triggers.leases",
                     "airflow_kstream.triggers.tickets",
                     "airflow_kstream.triggers.tokens",

@@ -1,1 +1,1 @@
-"""What this package promises in figures, measured on a stand against what is done by hand today."""
+"""What this package promises in figures, measured on a minicluster against what is done by hand today."""

@@ -10,7 +10,7 @@ from benchmarks.ground import HOME, Ground
 from benchmarks.namespace import Lake, fill
 from benchmarks.programs import Program, Ran, hadoop_program, ours
 from benchmarks.report import Figure
-from tests.stand.writers import native_writer
+from tests.cluster.writers import native_writer
 
 _OPEN = 100
 _ROUNDS = 3
@@ -22,16 +22,16 @@ def finding(ground: Ground, files: int) -> Iterator[Figure]:
     """By the superuser's list, and by a walk over the tree, the tool's and ours."""
     lake = _filled(ground, files)
     task = f"find {_OPEN} open among {files:,} files"
-    with native_writer(ground.stand, _spread(lake), 1000):
+    with native_writer(ground.minicluster, _spread(lake), 1000):
         yield _fsck(ground, lake, task)
         folder = {"folder": lake.path}
-        looked = _median(ground, ours(ground.stand, "look", **folder), _found)
+        looked = _median(ground, ours(ground.minicluster, "look", **folder), _found)
         yield _of(task, "this package, superuser: the whole look", looked)
-        listed = _median(ground, ours(ground.stand, "list", **folder), _found)
+        listed = _median(ground, ours(ground.minicluster, "list", **folder), _found)
         yield _of(task, "this package, superuser: listOpenFiles", listed)
         yield Figure(task, "  the same, once connected", listed.json()["warm"])
         small = f"{lake.path}/{lake.folders[0]}"
-        walked = _median(ground, ours(ground.stand, "walk", "streamer", small=small, **folder), _found)
+        walked = _median(ground, ours(ground.minicluster, "walk", "streamer", small=small, **folder), _found)
         grown = f"grew by {walked.json()['grown']:.1f} MB"
         yield _of(task, "this package, ordinary user: fsck, streamed", walked, grown)
 
@@ -41,9 +41,9 @@ def checking(ground: Ground) -> Iterator[Figure]:
     task = "a check that finds nothing"
     tools = {"hdfs dfsadmin -listOpenFiles": (_DFSADMIN, "-listOpenFiles"), "hdfs fsck": (_FSCK, HOME, "-openforwrite")}
     for name, (main_class, *arguments) in tools.items():
-        ran = _median(ground, hadoop_program(ground.stand, main_class, *arguments), _found_none)
+        ran = _median(ground, hadoop_program(ground.minicluster, main_class, *arguments), _found_none)
         yield Figure(task, name, ran.cost.wall, cpu=ran.cost.cpu, note="a JVM")
-    ran = _median(ground, ours(ground.stand, "check", folder=HOME), _found_none_by_us)
+    ran = _median(ground, ours(ground.minicluster, "check", folder=HOME), _found_none_by_us)
     said = ran.json()
     yield Figure(
         task, "this package: the sensor, beyond Airflow's start", said["seconds"], cpu=said["cpu"], peak=said["peak"],
@@ -53,7 +53,7 @@ def checking(ground: Ground) -> Iterator[Figure]:
 
 def _filled(ground: Ground, files: int) -> Lake:
     lake, begun = Lake(f"{HOME}/lake", files), time.monotonic()
-    ground.doing(f"making {files:,} files", lambda: fill(ground.stand, lake))
+    ground.doing(f"making {files:,} files", lambda: fill(ground.minicluster, lake))
     ground.tell(f"{files:,} files were made in {time.monotonic() - begun:.0f} s")
     return lake
 
@@ -69,7 +69,7 @@ def _fsck(ground: Ground, lake: Lake, task: str) -> Figure:
         total = f"Total files:\t{lake.files + _OPEN + 1}\n"
         return ran.said.count("OPENFORWRITE") == _OPEN and total in ran.said
 
-    ran = _median(ground, hadoop_program(ground.stand, _FSCK, lake.path, "-openforwrite"), as_many)
+    ran = _median(ground, hadoop_program(ground.minicluster, _FSCK, lake.path, "-openforwrite"), as_many)
     return Figure(task, "hdfs fsck -openforwrite", ran.cost.wall, cpu=ran.cost.cpu)
 
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import track
 
-from airflow_kstream.stand import Stand, StandPlan
-from airflow_kstream.stand.plan import Feature
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.config import Feature
 
 _PRODUCTION = ("-XX:TieredStopAtLevel=4",)
 HOME = f"/user/{getuser()}/benchmark"
@@ -26,9 +26,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ground:
-    """The stand, and where the progress is shown: not among the figures."""
+    """The minicluster, and where the progress is shown: not among the figures."""
 
-    stand: Stand
+    minicluster: Minicluster
     console: Console = field(default_factory=lambda: Console(stderr=True))
 
     def doing(self, what: str, work: Callable[[], Result]) -> Result:
@@ -49,17 +49,17 @@ class Ground:
 
 @contextmanager
 def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Ground]:
-    """A stand without Kafka in a folder of its own, which is gone afterwards.
+    """A minicluster without Kafka in a folder of its own, which is gone afterwards.
 
     A recovery begins with a heartbeat: Hadoop's default for it, and NameNodes that compile what they do often, as
     those of production do.
     """
     with tempfile.TemporaryDirectory(prefix="kstream-benchmark-") as root:
-        plan = StandPlan(Path(root), frozenset({Feature.HA}), heartbeat=heartbeat, namenode_java=_PRODUCTION)
-        stand = Stand.up(plan)
+        plan = MiniclusterConfig(Path(root), frozenset({Feature.HA}), heartbeat=heartbeat, namenode_java=_PRODUCTION)
+        minicluster = Minicluster.up(plan)
         try:
             # libkrb5 in this process knows the realm by its environment only.
-            os.environ["KRB5_CONFIG"] = str(stand.krb5_conf)
-            yield Ground(stand)
+            os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)
+            yield Ground(minicluster)
         finally:
-            stand.down()
+            minicluster.down()

@@ -1,8 +1,8 @@
-"""Open files found and recovered, by this package and by the means of today, measured in one run on a stand.
+"""Open files found and recovered, by this package and by the means of today, measured in one run on a minicluster.
 
     python -m benchmarks.leases --files 1000 10000 --namespace 1000000 --slow-sample 20
 
-Whatever is measured is a process of its own, from its start to its end. The stand is one machine: its DataNode
+Whatever is measured is a process of its own, from its start to its end. The minicluster is one machine: its DataNode
 answers at once, and Hadoop's JVMs start faster than those of an installation, for they find their classes in an
 archive. So of the slow side these figures are the better ones.
 """
@@ -27,7 +27,7 @@ _WIDTH = 190
 
 
 def main() -> None:
-    """Start a stand, measure, and print one table."""
+    """Start a minicluster, measure, and print one table."""
     asked = _asked()
     load = os.getloadavg()[0]
     with ground(timedelta(seconds=asked.heartbeat)) as under:

@@ -1,9 +1,9 @@
-"""Three ways to list the open files of a NameNode, in one run on a stand: why the RPC is hand-written.
+"""Three ways to list the open files of a NameNode, in one run on a minicluster: why the RPC is hand-written.
 
     python -m benchmarks.list_open_files --files 1000
 
 A cold listing is a process of its own, with its start and its login; a warm one comes later in the same process. The
-seconds of CPU are those of the process and all its children: the JVM's are in them. The JVMs start as the stand's do,
+seconds of CPU are those of the process and all its children: the JVM's are in them. JVMs start as the minicluster's do,
 with the first compiler alone and dfsadmin with a class archive too: those of a Hadoop installation take longer.
 """
 
@@ -21,7 +21,7 @@ from hdfs_native import Client, FileWriter
 from rich.console import Console
 from rich.table import Table
 
-from airflow_kstream.stand import Stand
+from airflow_kstream.minicluster import Minicluster
 from benchmarks.ground import HOME, ground
 from benchmarks.programs import Cost, Program, hadoop_program
 
@@ -33,38 +33,38 @@ def main(
     files: Annotated[int, typer.Option(help="How many files are open.")] = 1000,
     rounds: Annotated[int, typer.Option(help="Cold starts of each way; the median is told.")] = 3,
 ) -> None:
-    """Start a stand, open files on it, list them by each way, and print the ratios."""
-    with ground() as under, _open(under.stand, files):
-        stand = under.stand
+    """Start a minicluster, open files on it, list them by each way, and print the ratios."""
+    with ground() as under, _open(under.minicluster, files):
+        minicluster = under.minicluster
         ways = {
-            "this package": _lister(stand, "rpc", 0),
-            "py4j over pyspark's jars": _lister(stand, "py4j", 0),
-            "hdfs dfsadmin": hadoop_program(stand, _DFSADMIN, "-listOpenFiles"),
+            "this package": _lister(minicluster, "rpc", 0),
+            "py4j over pyspark's jars": _lister(minicluster, "py4j", 0),
+            "hdfs dfsadmin": hadoop_program(minicluster, _DFSADMIN, "-listOpenFiles"),
         }
         cold = {
             name: _median([_cold(program, files) for _ in under.each(name, range(rounds))])
             for name, program in ways.items()
         }
-        warm = {name: _warm(_lister(stand, way, _WARM)) for name, way in zip(ways, ("rpc", "py4j"), strict=False)}
+        warm = {name: _warm(_lister(minicluster, way, _WARM)) for name, way in zip(ways, ("rpc", "py4j"), strict=False)}
     _print(f"{files} open files, cold: median of {rounds} processes", cold)
     _print(f"{files} open files, warm: mean of {_WARM} listings", warm)
 
 
 @contextmanager
-def _open(stand: Stand, count: int) -> Iterator[list[FileWriter]]:
+def _open(minicluster: Minicluster, count: int) -> Iterator[list[FileWriter]]:
     client = Client(
-        stand.default_fs,
-        config_dir=str(stand.conf_dir),
-        kerberos_principal=stand.principal("streamer"),
-        kerberos_keytab=str(stand.keytab("streamer")),
+        minicluster.default_fs,
+        config_dir=str(minicluster.conf_dir),
+        kerberos_principal=minicluster.principal("streamer"),
+        kerberos_keytab=str(minicluster.keytab("streamer")),
     )
     # Bound to a name: what nobody refers to does not stay open.
     writers = [client.create(f"{HOME}/open/part-{number:05}.in-progress") for number in range(count)]
     yield writers
 
 
-def _lister(stand: Stand, way: str, times: int) -> Program:
-    where = (stand.conf_dir, stand.principal("hdfs"), stand.keytab("hdfs"), stand.krb5_conf)
+def _lister(minicluster: Minicluster, way: str, times: int) -> Program:
+    where = (minicluster.conf_dir, minicluster.principal("hdfs"), minicluster.keytab("hdfs"), minicluster.krb5_conf)
     return Program([sys.executable, "-m", "benchmarks.listers", way, *map(str, where), str(times)], dict(os.environ))
 
 

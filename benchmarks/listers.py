@@ -20,7 +20,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 @contextmanager
 def rpc(conf_folder: str, principal: str, keytab: str, krb5_conf: str) -> Iterator[Callable[[], int]]:
     from airflow_kstream.clients.hadoop_conf import HadoopConf
-    from airflow_kstream.clients.namenode import NameNodeRpc
+    from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
     from airflow_kstream.model.identity import Identity
 
     os.environ["KRB5_CONFIG"] = krb5_conf
@@ -36,7 +36,7 @@ def py4j(conf_folder: str, principal: str, keytab: str, krb5_conf: str) -> Itera
 
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # type: ignore[import-untyped]
 
-    from airflow_kstream.stand.site import JAVA_BRISK, JAVA_MODULES
+    from airflow_kstream.minicluster.site import JAVA_BRISK, JAVA_MODULES
 
     # Where pyspark is, without importing it.
     spec = find_spec("pyspark")

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from airflow_kstream.clients.protobuf import Message, delimited, encode, split_delimited, varint
-from airflow_kstream.model.errors import StandError
-from airflow_kstream.stand import Stand
-from airflow_kstream.stand.record import read_site
+from airflow_kstream.clients.rpc.protobuf import Message, delimited, encode, split_delimited, varint
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.record import read_site
+from airflow_kstream.model.errors import MiniclusterError
 
 _MAGIC = b"HDFSIMG1"
 _FILES_IN_A_FOLDER = 1000
@@ -38,16 +38,16 @@ class Lake:
         return [f"d{number:05}" for number in range(-(-self.files // _FILES_IN_A_FOLDER))]
 
 
-def fill(stand: Stand, lake: Lake) -> None:
+def fill(minicluster: Minicluster, lake: Lake) -> None:
     """Make the lake, and return when both NameNodes serve it; they are restarted for that."""
-    _admin(stand, "dfs", "-mkdir", "-p", lake.path, as_="streamer")
+    _admin(minicluster, "dfs", "-mkdir", "-p", lake.path, as_="streamer")
     # `touch` without -c makes an empty file.
-    _admin(stand, "dfs", "-touchz", f"{lake.path}/{_SEED}", as_="streamer")
-    _admin(stand, "dfsadmin", "-safemode", "enter")
-    _admin(stand, "dfsadmin", "-saveNamespace")
-    data, names = read_site(stand.root).folders.data, ("nn1", "nn2")
+    _admin(minicluster, "dfs", "-touchz", f"{lake.path}/{_SEED}", as_="streamer")
+    _admin(minicluster, "dfsadmin", "-safemode", "enter")
+    _admin(minicluster, "dfsadmin", "-saveNamespace")
+    data, names = read_site(minicluster.root).folders.data, ("nn1", "nn2")
     for name in names:
-        stand.kill(name)
+        minicluster.kill(name)
     # By name, which ends with the last edit in it: the active one's.
     images = (path for path in data.glob("nn?/current/fsimage_*") if not path.suffix)
     newest = max(images, key=lambda path: path.name)
@@ -55,13 +55,15 @@ def fill(stand: Stand, lake: Lake) -> None:
     for name in names:
         _write(data / name / "current" / newest.name, image)
     for name in names:
-        stand.start(name)
+        minicluster.start(name)
     # While they wait to hear of their blocks, none of them becomes the active one.
-    Retrying(retry=retry_if_exception_type(StandError), wait=wait_fixed(0.5), stop=stop_after_delay(60))(stand.failover)
+    Retrying(retry=retry_if_exception_type(MiniclusterError), wait=wait_fixed(0.5), stop=stop_after_delay(60))(
+        minicluster.failover
+    )
 
 
-def _admin(stand: Stand, *arguments: str, as_: str = "hdfs") -> None:
-    done = stand.hdfs(*arguments, as_=as_)
+def _admin(minicluster: Minicluster, *arguments: str, as_: str = "hdfs") -> None:
+    done = minicluster.hdfs(*arguments, as_=as_)
     if done.returncode:
         raise RuntimeError(f"hdfs {' '.join(arguments)}: {done.stderr[-500:]}")
 

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_kstream.model.cluster import Cluster
-    from airflow_kstream.model.recovery import Recovery
-    from airflow_kstream.supervise.lease_access import LeaseAccess
-    from airflow_kstream.supervise.recover import RecoveryRun, Watcher
+    from airflow_kstream.model.lease_recovery import Recovery
+    from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher
+    from airflow_kstream.supervise.leases.session import LeaseAccess
 
 Question = dict[str, Any]
 _WARM = 20
@@ -29,7 +29,7 @@ _WARM = 20
 
 def list_open(question: Question) -> dict[str, Any]:
     """The NameNode's list of open files: the first time, and once the connection is there."""
-    from airflow_kstream.clients.namenode import namenode_rpc
+    from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 
     with _cluster(question) as cluster, closing(namenode_rpc(cluster, cluster.watcher)) as namenode:
         begun = time.perf_counter()
@@ -44,7 +44,7 @@ def list_open(question: Question) -> dict[str, Any]:
 def look(question: Question) -> dict[str, Any]:
     """All that one look does: listed, measured, remembered, judged."""
     from airflow_kstream.model.lease import LeaseRules, Search
-    from airflow_kstream.supervise.survey import Surveyor
+    from airflow_kstream.supervise.leases.survey import Surveyor
 
     with _access(question) as access:
         begun = time.perf_counter()
@@ -54,7 +54,7 @@ def look(question: Question) -> dict[str, Any]:
 
 def walk(question: Question) -> dict[str, Any]:
     """The fsck route, a row at a time; `grown` is what it made this process grow by at most, in MB."""
-    from airflow_kstream.clients.fsck import open_files_by_fsck
+    from airflow_kstream.clients.hdfs.fsck import open_files_by_fsck
 
     def count(folder: str) -> int:
         return sum(1 for _ in open_files_by_fsck(cluster.namenodes, cluster.watcher, cluster.tls, folder))
@@ -69,8 +69,8 @@ def walk(question: Question) -> dict[str, Any]:
 
 def recover(question: Question) -> dict[str, Any]:
     """Everything that is open below the folder, whoever holds it: listed, looked at, recorded, recovered."""
+    from airflow_kstream.model.lease_recovery import Target
     from airflow_kstream.model.open_file import FileState
-    from airflow_kstream.model.recovery import Target
 
     with _access(question) as access:
         began, begun = datetime.now(UTC), time.perf_counter()
@@ -95,11 +95,11 @@ def _closed(recovery: Recovery, began: datetime) -> float:
 
 
 def _recovered(access: LeaseAccess, targets: list[Any], question: Question) -> RecoveryRun:
-    from airflow_kstream.clients.lease_recovery import NativeKicker
-    from airflow_kstream.policy.recovery_limits import Limits
-    from airflow_kstream.supervise.audit import Audit
-    from airflow_kstream.supervise.recover import Tools, recover
-    from airflow_kstream.supervise.sightings import lease_folder
+    from airflow_kstream.clients.hdfs.lease_recovery_native import NativeKicker
+    from airflow_kstream.policy.leases.limits import Limits
+    from airflow_kstream.supervise.leases.executor import Tools, recover
+    from airflow_kstream.supervise.leases.journal import Audit
+    from airflow_kstream.supervise.leases.scan_history import lease_folder
 
     folder = lease_folder(access.cluster.state_dir, access.identity)
     with (
@@ -116,8 +116,8 @@ def rescue(question: Question) -> dict[str, Any]:
     from datetime import timedelta
 
     from airflow_kstream.model.lease import LeaseRules, Search
-    from airflow_kstream.policy.recovery_limits import Limits
-    from airflow_kstream.supervise.rescue import RescueOrder, rescue
+    from airflow_kstream.policy.leases.limits import Limits
+    from airflow_kstream.supervise.leases.recover import RescueOrder, rescue
 
     # Files that are younger than ten minutes count too, and the failover that made this NameNode the active one not.
     rules = LeaseRules(min_age=timedelta(0), blackout=timedelta(0))
@@ -131,13 +131,13 @@ def rescue(question: Question) -> dict[str, Any]:
 
 def check(question: Question) -> dict[str, Any]:
     """What a scheduled check costs the worker beyond what every task costs it: the sensor's poke, and its imports."""
-    os.environ["AIRFLOW_CONN_STAND"] = json.dumps({"conn_type": "kstream", "extra": question["connection"]})
+    os.environ["AIRFLOW_CONN_MINICLUSTER"] = json.dumps({"conn_type": "kstream", "extra": question["connection"]})
     _airflow()
     logging.disable()
     imported, begun = time.process_time(), time.perf_counter()
     from airflow_kstream.sensors.leases import HdfsOpenFileSensor
 
-    sensor = HdfsOpenFileSensor(task_id="check", cluster_conn_id="stand", path=question["folder"], until="none")
+    sensor = HdfsOpenFileSensor(task_id="check", cluster_conn_id="minicluster", path=question["folder"], until="none")
     ready = time.process_time()
     context: Any = {}
     done = sensor.poke(context)
@@ -161,15 +161,15 @@ def _airflow() -> None:
 
 @contextmanager
 def _cluster(question: Question) -> Iterator[Cluster]:
-    from airflow_kstream.supervise.connect import cluster_of, connection_fields
+    from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 
-    with cluster_of("stand", connection_fields("stand", question["connection"])) as cluster:
+    with cluster_of("minicluster", connection_fields("minicluster", question["connection"])) as cluster:
         yield cluster
 
 
 @contextmanager
 def _access(question: Question) -> Iterator[LeaseAccess]:
-    from airflow_kstream.supervise.lease_access import open_lease_access
+    from airflow_kstream.supervise.leases.session import open_lease_access
 
     with _cluster(question) as cluster, open_lease_access(cluster, cluster.watcher) as access:
         yield access
@@ -183,7 +183,7 @@ def _told(run: RecoveryRun) -> dict[str, Any]:
 
 
 def _watcher() -> Watcher:
-    from airflow_kstream.supervise.recover import Watcher
+    from airflow_kstream.supervise.leases.executor import Watcher
 
     return Watcher(tell=_tell)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from airflow_kstream.stand import Stand, record
-from airflow_kstream.stand.java import hadoop
-from airflow_kstream.stand.tools import java_home
-from tests.stand.streams import fields
+from airflow_kstream.minicluster import Minicluster, record
+from airflow_kstream.minicluster.java import hadoop
+from airflow_kstream.minicluster.tools import java_home
+from tests.cluster.streams import fields
 
 Said = dict[str, Any]
 # Where `python -m benchmarks.…` finds them.
@@ -76,22 +76,22 @@ def _asked(process: subprocess.Popen[str], question: str) -> str:
         return process.stdout.read()
 
 
-def hadoop_program(stand: Stand, main_class: str, *arguments: str) -> Program:
-    """A tool of Hadoop as its superuser, with a ticket and with the quick start that the stand gives its JVMs."""
-    java = hadoop(record.read_site(stand.root), stand.conf_dir, "benchmark")
-    return Program([*java, main_class, *arguments], stand.client_env("hdfs"))
+def hadoop_program(minicluster: Minicluster, main_class: str, *arguments: str) -> Program:
+    """A tool of Hadoop as its superuser, with a ticket and with the quick start that the minicluster gives its JVMs."""
+    java = hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "benchmark")
+    return Program([*java, main_class, *arguments], minicluster.client_env("hdfs"))
 
 
-def ours(stand: Stand, verb: str, who: str = "hdfs", **question: Any) -> Program:
+def ours(minicluster: Minicluster, verb: str, who: str = "hdfs", **question: Any) -> Program:
     """A process of its own that does one thing by this package: see `benchmarks/ours.py`."""
-    given = fields(stand, who)
+    given = fields(minicluster, who)
     connection = {name: getattr(given, name) for name in ("principal", "state_dir", "keytab_path", "hadoop_conf_dir")}
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(stand.root),
-        "AIRFLOW_HOME": str(stand.root / "airflow"),
+        "HOME": str(minicluster.root),
+        "AIRFLOW_HOME": str(minicluster.root / "airflow"),
         "JAVA_HOME": str(java_home()),
-        "KRB5_CONFIG": str(stand.krb5_conf),
+        "KRB5_CONFIG": str(minicluster.krb5_conf),
     }
     command = [sys.executable, "-m", "benchmarks.ours", verb]
     return Program(command, environment, json.dumps({"connection": connection, **question}))

@@ -12,8 +12,8 @@ from statistics import mean
 from benchmarks.ground import HOME, Ground
 from benchmarks.programs import Said, hadoop_program, ours
 from benchmarks.report import Figure
-from tests.stand.writers import leave_open, pattern
-from tests.stand.writers.hadoop_says import content, open_files
+from tests.cluster.writers import leave_open, pattern
+from tests.cluster.writers.hadoop_says import content, open_files
 
 _SIZE = 1000
 _BLOCKS_AT_ONCE = 1000
@@ -41,7 +41,7 @@ def recovering(ground: Ground, counts: Sequence[int], sample: int, *, judged: bo
         )
         for name, bold in (("default limits", False), ("no limits", True)):
             rounds = _rounds(count)
-            waits = [ground.stand.plan.heartbeat * number / rounds for number in range(rounds)]
+            waits = [ground.minicluster.plan.heartbeat * number / rounds for number in range(rounds)]
             yield _in_the_middle([_left_and_recovered(ground, count, name, bold, wait) for wait in waits])
         if judged and count == counts[0]:
             rest = max(0.0, killed + _SOFT_LIMIT - time.monotonic())
@@ -76,14 +76,14 @@ def _in_the_middle(figures: list[Figure]) -> Figure:
 def _by_hand(ground: Ground, sample: int) -> list[float]:
     folder = _left(ground, "by-hand", sample)
     paths = [_path(folder, number) for number in range(sample)]
-    program = partial(hadoop_program, ground.stand, _DEBUG, "recoverLease", "-retries", "3", "-path")
+    program = partial(hadoop_program, ground.minicluster, _DEBUG, "recoverLease", "-retries", "3", "-path")
     costs = [program(path).run().cost.wall for path in ground.each("hdfs debug recoverLease", paths)]
     _verify(ground, folder, sample)
     return costs
 
 
 def _by_us(ground: Ground, folder: str, count: int, name: str, verb: str, *, bold: bool) -> Figure:
-    program = ours(ground.stand, verb, folder=folder, bold=bold)
+    program = ours(ground.minicluster, verb, folder=folder, bold=bold)
     ran = ground.doing(f"recovering {count:,} files: {name}", program.run)
     said = ran.json()
     if said["outcomes"] != {"closed": count}:
@@ -112,7 +112,7 @@ def _left(ground: Ground, name: str, count: int) -> str:
     parts = range(0, count, _BLOCKS_AT_ONCE)
     for begin in ground.each(f"leaving {count:,} files open", parts):
         numbers = range(begin, min(begin + _BLOCKS_AT_ONCE, count))
-        leave_open(ground.stand, [_path(folder, number) for number in numbers], _SIZE)
+        leave_open(ground.minicluster, [_path(folder, number) for number in numbers], _SIZE)
     return folder
 
 
@@ -122,9 +122,9 @@ def _path(folder: str, number: int) -> str:
 
 def _verify(ground: Ground, folder: str, count: int) -> None:
     """By Hadoop's own word: none is open, and of some every flushed byte is there."""
-    still = ground.doing("looking whether all are closed", lambda: open_files(ground.stand, folder))
+    still = ground.doing("looking whether all are closed", lambda: open_files(ground.minicluster, folder))
     if still:
         raise RuntimeError(f"{len(still)} of {count} files below {folder} are still open")
     for number in range(0, count, max(1, count // _READ_AGAIN)):
-        if content(ground.stand, _path(folder, number)) != pattern(_SIZE):
+        if content(ground.minicluster, _path(folder, number)) != pattern(_SIZE):
             raise RuntimeError(f"bytes of {_path(folder, number)} are lost")

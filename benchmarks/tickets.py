@@ -1,4 +1,4 @@
-"""Tickets of many principals renewed, by this package in one process and by a loop of kinit, in one run on a stand.
+"""Renewing the tickets of many principals: this package in one process against a loop of kinit, in one run.
 
     python -m benchmarks.tickets --principals 200 --rounds 5
 
@@ -21,10 +21,10 @@ from statistics import median
 
 from rich.console import Console
 
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.policy.tickets import RenewalPolicy
-from airflow_kstream.stand import Stand
-from airflow_kstream.supervise.renewal import KeptTicket, RenewalOutcome, renew_all
+from airflow_kstream.policy.tickets.renewal import RenewalPolicy
+from airflow_kstream.supervise.tickets.renewal import KeptTicket, RenewalOutcome, renew_all
 from benchmarks.ground import Ground, ground
 from benchmarks.report import Figure, save, table
 
@@ -36,13 +36,13 @@ _RENEW, _CHECK = "log in as {count} principals", "look whether {count} tickets a
 
 
 def main() -> None:
-    """Start a stand, measure, and print one table."""
+    """Start a minicluster, measure, and print one table."""
     asked = _asked()
     sys.addaudithook(lambda event, _: _started.append(event) if event in _BEGINNINGS else None)
     load = os.getloadavg()[0]
     with ground() as under:
         names = [f"principal{number}" for number in range(asked.principals)]
-        under.doing(f"{asked.principals} principals", lambda: under.stand.add_principal(*names))
+        under.doing(f"{asked.principals} principals", lambda: under.minicluster.add_principal(*names))
         figures = list(_figures(under, names, asked.rounds))
     caption = f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after; {asked.rounds} rounds"
     drawn = table(figures, caption)
@@ -52,11 +52,11 @@ def main() -> None:
 
 
 def _figures(under: Ground, names: Sequence[str], rounds: int) -> Iterator[Figure]:
-    folder = under.stand.root / "benchmark"
+    folder = under.minicluster.root / "benchmark"
     folder.mkdir(0o700)
-    kept = [_kept(under.stand, name, folder) for name in names]
+    kept = [_kept(under.minicluster, name, folder) for name in names]
     means: dict[str, Callable[[], None]] = {
-        "kinit, one after the other": lambda: _kinit(under.stand, names, folder),
+        "kinit, one after the other": lambda: _kinit(under.minicluster, names, folder),
         "renew_all, one process": lambda: _ours(kept, RenewalOutcome.ACQUIRED, force=True),
     }
     looking = {
@@ -95,9 +95,9 @@ def _cpu() -> float:
     return sum(used.ru_utime + used.ru_stime for used in both)
 
 
-def _kept(stand: Stand, name: str, folder: Path) -> KeptTicket:
-    identity = Identity(stand.principal(name), keytab=str(stand.keytab(name)))
-    return KeptTicket("stand", identity, folder / "ours" / name)
+def _kept(minicluster: Minicluster, name: str, folder: Path) -> KeptTicket:
+    identity = Identity(minicluster.principal(name), keytab=str(minicluster.keytab(name)))
+    return KeptTicket("minicluster", identity, folder / "ours" / name)
 
 
 def _ours(kept: Sequence[KeptTicket], expected: RenewalOutcome, *, force: bool = False) -> None:
@@ -107,10 +107,10 @@ def _ours(kept: Sequence[KeptTicket], expected: RenewalOutcome, *, force: bool =
         raise SystemExit(f"{len(wrong)} tickets were not {expected}, the first: {wrong[0]}")
 
 
-def _kinit(stand: Stand, names: Sequence[str], folder: Path) -> None:
+def _kinit(minicluster: Minicluster, names: Sequence[str], folder: Path) -> None:
     for name in names:
         cache = f"FILE:{folder}/kinit-{name}"
-        _run(["kinit", "-k", "-t", str(stand.keytab(name)), "-c", cache, stand.principal(name)])
+        _run(["kinit", "-k", "-t", str(minicluster.keytab(name)), "-c", cache, minicluster.principal(name)])
 
 
 def _klist(kept: Sequence[KeptTicket]) -> None:

@@ -37,8 +37,8 @@ from airflow.sdk.exceptions import ParamValidationError
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
-from airflow_kstream.supervise.lease_order import LimitsName, RecoveryMeant
-from airflow_kstream.supervise.rescue import Means
+from airflow_kstream.supervise.leases.recover import Means
+from airflow_kstream.supervise.leases.requests import LimitsName, RecoveryMeant
 from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"

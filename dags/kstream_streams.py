@@ -22,7 +22,7 @@ from airflow.sdk import DAG
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.operators.stream import SparkStreamOperator
+from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 

@@ -33,7 +33,7 @@ from airflow.sdk import DAG, Param, task
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
-from airflow_kstream.supervise.ticket_order import TicketOrder
+from airflow_kstream.supervise.tickets.declaration import TicketOrder
 from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 # The form with which a person starts a run by hand.

@@ -18,7 +18,7 @@ os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="kstream-airflow-")
 for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN_FILE_LOCATION", "HADOOP_CONF_DIR"):
     os.environ.pop(ambient, None)
 
-from airflow_kstream.stand import Stand, StandPlan  # noqa: E402  after the environment is clean
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig  # noqa: E402  after the environment is clean
 from tests.secrets.watch import Watch  # noqa: E402
 
 # How long an example takes says something about the machine alone.
@@ -40,9 +40,9 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+def minicluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for the whole run."""
-    up = Stand.up(StandPlan(tmp_path_factory.mktemp("stand")))
+    up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("minicluster")))
     try:
         # libkrb5 in this process knows the realm by its environment only.
         os.environ["KRB5_CONFIG"] = str(up.krb5_conf)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.stand import Stand
+from airflow_kstream.minicluster import Minicluster
 from tests.secrets.known import keys_of, token_passwords
 from tests.secrets.search import where_any_is
 from tests.secrets.watch import Watch
@@ -26,10 +26,10 @@ _OF_TESTS = ("/test_",)
 
 
 @pytest.fixture(scope="module")
-def secrets(stand: Stand, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> frozenset[bytes]:
+def secrets(minicluster: Minicluster, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> frozenset[bytes]:
     """Of all principals and all tokens of the whole run."""
     watch.look()
-    return frozenset(watch.secrets | token_passwords(stand, tmp_path_factory.mktemp("journal")))
+    return frozenset(watch.secrets | token_passwords(minicluster, tmp_path_factory.mktemp("journal")))
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def scratch() -> Iterator[Path]:
         yield Path(own)
 
 
-def test_what_is_looked_for_are_the_secrets_that_were_used(stand: Stand, secrets: frozenset[bytes]) -> None:
-    assert keys_of(stand.keytab("streamer")) <= secrets
+def test_what_is_looked_for_are_the_secrets_that_were_used(minicluster: Minicluster, secrets: frozenset[bytes]) -> None:
+    assert keys_of(minicluster.keytab("streamer")) <= secrets
     assert len(secrets) > 20
 
 

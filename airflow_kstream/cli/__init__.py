@@ -8,22 +8,22 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from airflow_kstream.cli import connection, leases, stream, tickets, tokens
+from airflow_kstream.cli import connection, leases, streams, tickets, tokens
 from airflow_kstream.demo.cli import demo
+from airflow_kstream.minicluster.cli import app as minicluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.stand.cli import app as stand
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     help="Keeps streaming jobs alive on kerberized Hadoop.",
 )
-app.add_typer(stream.app, name="stream")
+app.add_typer(streams.app, name="stream")
 app.add_typer(leases.app, name="leases")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(tickets.app, name="tickets")
 app.add_typer(connection.app, name="connection")
-app.add_typer(stand, name="stand")
+app.add_typer(minicluster, name="minicluster")
 app.command(name="demo")(demo)
 
 _WRONG_INPUT, _FAILED = 2, 1

@@ -12,7 +12,7 @@ import yaml
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.supervise.connect import ConnectionFields, cluster_of, connection_fields
+from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 
 ClusterOption = Annotated[
     str,

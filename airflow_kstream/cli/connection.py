@@ -13,7 +13,7 @@ from rich.text import Text
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.check import Step, check_connection
+from airflow_kstream.supervise.doctor.connection import Step, check_connection
 
 app = typer.Typer(no_args_is_help=True, help="Cluster connections.")
 

@@ -12,17 +12,17 @@ from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.lease_progress import Follower
-from airflow_kstream.cli.lease_words import closed_json, explanation, history_json, history_table
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.model.printable import printable
-from airflow_kstream.operators import lease_report
-from airflow_kstream.supervise.audit import read_audit
-from airflow_kstream.supervise.lease_access import LeaseAccess, open_lease_access
-from airflow_kstream.supervise.lease_order import LimitsName, OpenFilesMeant, RecoveryMeant
-from airflow_kstream.supervise.rescue import Means, Rescue, rescue
-from airflow_kstream.supervise.sightings import lease_folder
-from airflow_kstream.supervise.survey import Surveyor
+from airflow_kstream.supervise.leases.journal import read_audit
+from airflow_kstream.supervise.leases.recover import Means, Rescue, rescue
+from airflow_kstream.supervise.leases.requests import LimitsName, OpenFilesMeant, RecoveryMeant
+from airflow_kstream.supervise.leases.scan_history import lease_folder
+from airflow_kstream.supervise.leases.session import LeaseAccess, open_lease_access
+from airflow_kstream.supervise.leases.survey import Surveyor
+from airflow_kstream.views import leases as lease_views
+from airflow_kstream.views.lease_details import closed_json, explanation, history_json, history_table
 
 app = typer.Typer(no_args_is_help=True, help="Files open for write: list, explain, recover, history.")
 
@@ -81,8 +81,8 @@ def list_(
     if as_json:
         _print_json(survey.to_json())
         return
-    Console().print(lease_report.findings_table(survey.findings, survey.at))
-    for hint in lease_report.hints(survey.findings):
+    Console().print(lease_views.findings_table(survey.findings, survey.at))
+    for hint in lease_views.hints(survey.findings):
         _aside(hint)
     _tell_unreadable(survey.unreadable)
 
@@ -177,7 +177,7 @@ def recover(
     finally:
         # Also when a later path failed: what was done is told.
         _tell_done(orders, done, as_json=as_json, dry_run=dry_run)
-    left = any(each.incomplete or (not dry_run and lease_report.left_alone(each)) for each in done.values())
+    left = any(each.incomplete or (not dry_run and lease_views.left_alone(each)) for each in done.values())
     raise typer.Exit(follower.exit_code or (_SOMETHING_LEFT if left else 0))
 
 
@@ -215,7 +215,7 @@ def _tell_done(paths: Any, done: dict[str, Rescue], *, as_json: bool, dry_run: b
     for path, each in done.items():
         if not as_json:
             _tell_tables(each, dry_run=dry_run)
-        _aside(f"{path}: {lease_report.summary(each)}")
+        _aside(f"{path}: {lease_views.summary(each)}")
         _tell_unreadable(each.survey.unreadable)
     for path in paths:
         if path not in done:
@@ -224,12 +224,12 @@ def _tell_done(paths: Any, done: dict[str, Rescue], *, as_json: bool, dry_run: b
 
 def _tell_tables(done: Rescue, *, dry_run: bool) -> None:
     if dry_run and done.intents:
-        Console().print(lease_report.intents_table(done.intents, _ROWS))
+        Console().print(lease_views.intents_table(done.intents, _ROWS))
     if done.recoveries:
-        Console().print(lease_report.recoveries_table(done.recoveries, _ROWS))
-    kept = lease_report.left_open(done)
+        Console().print(lease_views.recoveries_table(done.recoveries, _ROWS))
+    kept = lease_views.left_open(done)
     if kept and not dry_run:
-        Console().print(lease_report.intents_table(kept, _ROWS))
+        Console().print(lease_views.intents_table(kept, _ROWS))
 
 
 def _tell_unreadable(unreadable: Any) -> None:

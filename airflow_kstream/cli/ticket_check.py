@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.keytab_words import checks_table
-from airflow_kstream.cli.ticket_orders import OrderOption, written_order
+from airflow_kstream.cli.ticket_declarations import OrderOption, written_order
 from airflow_kstream.model.errors import CredentialError, InvalidInput
-from airflow_kstream.supervise.keytab_check import KeytabPlace, check_keytabs, only_principal
+from airflow_kstream.supervise.doctor.keytabs import check_keytabs
+from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
+from airflow_kstream.views.keytabs import checks_table
 
 _FAILED = 1
 

@@ -12,15 +12,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from airflow_kstream.cli import ticket_words
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.ticket_check import check
-from airflow_kstream.cli.ticket_orders import OrderOption, written_order
-from airflow_kstream.clients import tickets
+from airflow_kstream.cli.ticket_declarations import OrderOption, written_order
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.ticket import TicketCache
-from airflow_kstream.policy.tickets import RenewalPolicy
-from airflow_kstream.supervise.renewal import KeptTicket, renew_all, standing
+from airflow_kstream.policy.tickets.renewal import RenewalPolicy
+from airflow_kstream.supervise.tickets.renewal import KeptTicket, renew_all, standing
+from airflow_kstream.views import tickets as ticket_views
 
 app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew; keytabs: check.")
 app.command()(check)
@@ -45,10 +45,10 @@ def list_(
         standings = [standing(each, policy) for each in kept]
     now = datetime.now(UTC)
     if as_json:
-        _print_json([ticket_words.standing_json(each, now) for each in standings])
+        _print_json([ticket_views.standing_json(each, now) for each in standings])
     else:
-        Console().print(ticket_words.standings_table(standings, now))
-        for line in ticket_words.troubles(standings, now):
+        Console().print(ticket_views.standings_table(standings, now))
+        for line in ticket_views.troubles(standings, now):
             Console(soft_wrap=True).print(line)
     if any(each.alert for each in standings):
         raise typer.Exit(_ALERT)
@@ -72,7 +72,7 @@ def renew(
         for report in renew_all(kept, policy, force=force):
             reports.append(report)
             if not as_json:
-                Console(soft_wrap=True).print(ticket_words.report_line(report, datetime.now(UTC)))
+                Console(soft_wrap=True).print(ticket_views.report_line(report, datetime.now(UTC)))
     if as_json:
         _print_json([report.to_json() for report in reports])
     if any(report.alert for report in reports):
@@ -95,10 +95,10 @@ def show(
     looks = [tickets.inspect(names[0])] if names == (cache,) else [_looked_into(name) for name in names]
     now = datetime.now(UTC)
     if as_json:
-        _print_json([ticket_words.cache_json(found, now) for found in looks])
+        _print_json([ticket_views.cache_json(found, now) for found in looks])
     else:
         for found in looks:
-            Console(soft_wrap=isinstance(found, KstreamError)).print(ticket_words.cache_words(found, now))
+            Console(soft_wrap=isinstance(found, KstreamError)).print(ticket_views.cache_words(found, now))
     if not all(isinstance(found, TicketCache) and found.tickets for found in looks):
         raise typer.Exit(_ALERT)
 

@@ -13,15 +13,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from airflow_kstream.cli import token_words
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.clients.credential_files import read_credentials
+from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.supervise import tokens
-from airflow_kstream.supervise.access import Access, open_access
-from airflow_kstream.supervise.launch_tokens import launch_tokens
-from airflow_kstream.supervise.tokens import ChosenToken
+from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.tokens import files
+from airflow_kstream.supervise.tokens.files import ChosenToken
+from airflow_kstream.supervise.tokens.launch import launch_tokens
+from airflow_kstream.views import tokens as token_views
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of Hadoop: show, renew, cancel.")
 
@@ -65,11 +65,11 @@ def renew(
 ) -> None:
     """Renew a token that a NameNode issued, as its renewer. The file stays as it is: it does not hold the new end."""
     with _chosen(cluster, _identity(principal, keytab, ticket_cache), file, alias) as (access, chosen):
-        until = tokens.renew(access, chosen)
+        until = files.renew(access, chosen)
         now = access.hdfs.now()
-    typer.echo(f"{chosen.name} is good until {token_words.moment(until, now)}")
+    typer.echo(f"{chosen.name} is good until {token_views.moment(until, now)}")
     last = ": this was the last time" if until >= chosen.identifier.max_date else ""
-    typer.echo(f"nothing renews it beyond {token_words.moment(chosen.identifier.max_date, now)}{last}")
+    typer.echo(f"nothing renews it beyond {token_views.moment(chosen.identifier.max_date, now)}{last}")
 
 
 @app.command()
@@ -88,25 +88,25 @@ def cancel(
         if dry_run:
             typer.echo(f"would cancel {chosen.name} on cluster {access.cluster.name} as {access.identity}")
             return
-        known = tokens.cancel(access, chosen)
+        known = files.cancel(access, chosen)
     typer.echo(f"{chosen.name} " + ("is cancelled" if known else "was cancelled or forgotten before"))
 
 
 def _show_file(path: Path, cluster: str, *, as_json: bool) -> None:
     file = read_credentials(path)
-    standings: list[tokens.Standing] = []
+    standings: list[files.Standing] = []
     if cluster:
         with opened(cluster) as found:
-            standings = list(tokens.standings(found, file))
+            standings = list(files.standings(found, file))
     now = datetime.now(UTC)
     for warning in file.warnings:
         _aside(f"{path}: {warning}")
     if as_json:
-        _print_json(token_words.file_json(file, standings, now))
+        _print_json(token_views.file_json(file, standings, now))
         return
-    Console().print(token_words.tokens_table(file, standings, now))
+    Console().print(token_views.tokens_table(file, standings, now))
     if file.credentials.secret_keys:
-        Console().print(token_words.secret_keys_table(file))
+        Console().print(token_views.secret_keys_table(file))
 
 
 def _show_application(application_id: str, cluster: str, *, as_json: bool) -> None:
@@ -115,9 +115,9 @@ def _show_application(application_id: str, cluster: str, *, as_json: bool) -> No
     with opened(cluster) as found, open_access(found, found.watcher) as access:
         launch = launch_tokens(access, application_id)
     if as_json:
-        _print_json(token_words.launch_json(launch))
+        _print_json(token_views.launch_json(launch))
         return
-    Console().print(token_words.launch_table(launch))
+    Console().print(token_views.launch_table(launch))
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def _chosen(
     cluster: str, identity: Identity | None, file: Path, alias: str | None
 ) -> Iterator[tuple[Access, ChosenToken]]:
     with opened(cluster) as found:
-        chosen = tokens.choose(found, file, alias)
+        chosen = files.choose(found, file, alias)
         with open_access(found, identity or found.watcher) as access:
             yield access, chosen
 

@@ -15,7 +15,7 @@ from requests_kerberos import OPTIONAL, HTTPKerberosAuth
 from requests_kerberos.exceptions import KerberosExchangeError, MutualAuthenticationError
 from spnego.exceptions import SpnegoError
 
-from airflow_kstream.clients.tickets import kerberos_error
+from airflow_kstream.clients.kerberos.tickets import kerberos_error
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity

@@ -11,8 +11,8 @@ from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
-from airflow_kstream.clients.private import write_private
-from airflow_kstream.clients.realms import krb5_conf_of_a_child
+from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
+from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.submission import Submission

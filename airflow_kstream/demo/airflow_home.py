@@ -30,10 +30,10 @@ from airflow_kstream.demo.airflow_settings import (
     merged,
     small_machine,
 )
-from airflow_kstream.demo.keeper import Keeper
 from airflow_kstream.demo.process_tree import Child, log_tail
-from airflow_kstream.model.errors import StandError, Unavailable
-from airflow_kstream.stand.ports import free_ports
+from airflow_kstream.demo.supervisor import Keeper
+from airflow_kstream.minicluster.ports import free_ports
+from airflow_kstream.model.errors import MiniclusterError, Unavailable
 
 _USER = "admin"
 _HEALTHY = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor", "execution_api"), "healthy")
@@ -90,7 +90,7 @@ class AirflowHome:
         return AirflowApi(self.url, self.login)
 
     def prepare(self) -> None:
-        """Write configuration, keys and password, and create the database. Raise StandError if that fails."""
+        """Write configuration, keys and password, and create the database. Raise MiniclusterError if that fails."""
         for folder in (self.root, self._logs, self.root / "plugins"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._keys.exists():
@@ -121,12 +121,12 @@ class AirflowHome:
         return {**inherited, "PATH": path, **self.env, "AIRFLOW_HOME": str(self.root), "PYTHONUNBUFFERED": "1"}
 
     def wait_until_healthy(self, keeper: Keeper, timeout: float = 120) -> None:
-        """Ask until every component is healthy. Raise StandError after `timeout` seconds or when the keeper gave up."""
+        """Ask until every component is healthy. Raises MiniclusterError: not after `timeout` seconds."""
         with closing(self.api()) as people, closing(AirflowApi(local_url(self.ports.tasks), self.login)) as tasks:
 
             def health() -> Mapping[str, str | None]:
                 for name, why in keeper.given_up.items():
-                    raise StandError(why, tried=f"start Airflow's {name}")
+                    raise MiniclusterError(why, tried=f"start Airflow's {name}")
                 return people.health() | tasks.execution_health()
 
             Retrying(
@@ -139,7 +139,7 @@ class AirflowHome:
     def _not_healthy(self, timeout: float, last: Future | None) -> None:
         """Say what was seen last: an error of the server, or which component is missing."""
         seen = last and (last.exception() or {name: last.result().get(name) or "never seen" for name in _HEALTHY})
-        raise StandError(
+        raise MiniclusterError(
             f"not every component is healthy after {timeout:g} s: {seen}; the logs are in {self._logs}",
             tried="start Airflow",
             server=self.url,
@@ -161,7 +161,7 @@ class AirflowHome:
                 check=False,
             )
         if done.returncode != 0:
-            raise StandError(log_tail(log_file), tried="airflow db migrate")
+            raise MiniclusterError(log_tail(log_file), tried="airflow db migrate")
         # Readers and the writer of one SQLite file don't block each other with a write-ahead log.
         with sqlite3.connect(self.root / "airflow.db") as database:
             database.execute("PRAGMA journal_mode=WAL")

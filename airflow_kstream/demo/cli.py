@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from airflow_kstream.demo.ground import end_on_signals
-from airflow_kstream.demo.narrator import Narrator
-from airflow_kstream.demo.plan import DemoPlan
+from airflow_kstream.demo.config import DemoPlan
+from airflow_kstream.demo.console import Narrator
+from airflow_kstream.demo.environment import end_on_signals
 from airflow_kstream.demo.run import Demo
 
 

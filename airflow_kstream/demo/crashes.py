@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from airflow_kstream.demo.console import Narrator
 from airflow_kstream.demo.history import History, Life
-from airflow_kstream.demo.keeper import Keeper
-from airflow_kstream.demo.narrator import Narrator
-from airflow_kstream.demo.verdict import Promise
+from airflow_kstream.demo.promises import Promise
+from airflow_kstream.demo.supervisor import Keeper
 
 _BEFORE_PLAN = timedelta(seconds=20)
 _VICTIMS = ("triggerer", "scheduler")

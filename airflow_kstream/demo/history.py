@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.heartbeat import verified
-from airflow_kstream.policy.reconcile import horizon_of
+from airflow_kstream.policy.streams.heartbeat import verified
+from airflow_kstream.policy.streams.reconcile import horizon_of
 
 
 @dataclass

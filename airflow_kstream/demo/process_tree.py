@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-_WARDEN = Path(__file__).with_name("warden.py")
+_REAPER = Path(__file__).with_name("reaper.py")
 _TAIL_BYTES = 8192
 _TAIL_LINES = 15
 
@@ -52,7 +52,7 @@ class ProcessTree:
             read_fd, self._hold_fd = os.pipe()
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", str(_WARDEN), str(read_fd), str(child.grace), *child.argv],
+                    [sys.executable, "-P", str(_REAPER), str(read_fd), str(child.grace), *child.argv],
                     env=dict(child.env),
                     cwd=child.cwd,
                     stdin=subprocess.DEVNULL,

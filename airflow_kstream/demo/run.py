@@ -12,23 +12,23 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow_kstream import jobs
-from airflow_kstream.demo import verdict
+from airflow_kstream.demo import jobs, promises
+from airflow_kstream.demo.config import DemoPlan, table
+from airflow_kstream.demo.console import Narrator
 from airflow_kstream.demo.crashes import Crashes
-from airflow_kstream.demo.ground import Ground, Shipper, lay_ground
+from airflow_kstream.demo.environment import Ground, Shipper, lay_ground
 from airflow_kstream.demo.history import History
-from airflow_kstream.demo.narrator import Narrator
-from airflow_kstream.demo.plan import DemoPlan, table
-from airflow_kstream.demo.verdict import Promise
+from airflow_kstream.demo.promises import Promise
+from airflow_kstream.jobs import kstream_driver
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.errors import StandError, Unavailable
+from airflow_kstream.model.errors import MiniclusterError, Unavailable
 from airflow_kstream.model.generation import StreamId, Wish
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.policy.submission import identity_of
-from airflow_kstream.supervise.access import Access, open_access
-from airflow_kstream.supervise.connect import cluster_of, connection_fields
-from airflow_kstream.supervise.desired import want
-from airflow_kstream.supervise.observe import observe
+from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
+from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.streams.desired import want
+from airflow_kstream.supervise.streams.observe import observe
 
 _CONTROL_TAG = "demo-control"
 _LOOK_EVERY = 1.0
@@ -58,7 +58,7 @@ class Demo:
             self._unpause(ground)
             self._watch(ground, access, control)
             self._finish(ground, access, shipper)
-            self.promises.append(verdict.died_of_its_token(control.seen(access)))
+            self.promises.append(promises.died_of_its_token(control.seen(access)))
             self.narrator.conclude(self.promises)
             if not self.plan.once:
                 self._stay(ground)
@@ -83,8 +83,8 @@ class Demo:
             if failed_over and self._lived_enough(with_keytab, now, self.plan.lives) and self._may_end(without, now):
                 break
             time.sleep(_LOOK_EVERY)
-        self.promises.append(verdict.lived_through(with_keytab, now, self.plan.lives, self.plan.max_lifetime))
-        self.promises.append(verdict.restarted_in_time(without, self.plan.lives))
+        self.promises.append(promises.lived_through(with_keytab, now, self.plan.lives, self.plan.max_lifetime))
+        self.promises.append(promises.restarted_in_time(without, self.plan.lives))
         if crashes:
             self.promises.append(crashes.promise())
 
@@ -100,7 +100,7 @@ class Demo:
         return access.hdfs.now()
 
     def _fail_over(self, ground: Ground) -> bool:
-        active = ground.stand.failover()
+        active = ground.minicluster.failover()
         self.narrator.say(
             f"the first tokens are dead; NameNode failover, {active} is active now: every client reconnects"
         )
@@ -126,7 +126,7 @@ class Demo:
         self.narrator.say("both streams stopped, both DAG runs succeeded; reading the tables through Spark")
         for history in self._histories:
             findings = _audit(ground, history.spec.name, ends)
-            self.promises.append(verdict.table_is_exact(history.spec.name, findings))
+            self.promises.append(promises.table_is_exact(history.spec.name, findings))
 
     def _dags_succeeded(self, ground: Ground) -> bool:
         api = ground.home.api()
@@ -136,7 +136,7 @@ class Demo:
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
-                raise StandError(f"the streams did not {what} within {seconds:.0f} s")
+                raise MiniclusterError(f"the streams did not {what} within {seconds:.0f} s")
             time.sleep(_LOOK_EVERY)
 
     def _stay(self, ground: Ground) -> None:
@@ -161,23 +161,25 @@ class Control:
 
     def submit(self) -> None:
         spec = self.ground.control
-        conf = {**self.ground.stand.spark_conf(), **spec.conf, "spark.yarn.tags": _CONTROL_TAG}
+        conf = {**self.ground.minicluster.spark_conf(), **spec.conf, "spark.yarn.tags": _CONTROL_TAG}
         conf["spark.yarn.submit.waitAppCompletion"] = "false"
         argv = ["spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", spec.name]
         argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
         argv += ["--jars", ",".join(spec.deploy.jars), "--files", ",".join(spec.deploy.files)]
-        argv += ["--py-files", str(Path(jobs.__file__).with_name("kstream_driver.py"))]
+        argv += ["--py-files", kstream_driver.__file__]
         log = self.ground.root / "control.log"
         with log.open("wb") as output:
             done = subprocess.run(
                 [*argv, spec.application, *spec.arguments],
-                env=self.ground.stand.client_env("streamer"),
+                env=self.ground.minicluster.client_env("streamer"),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
             )
         if done.returncode:
-            raise StandError(f"it ended with {done.returncode}; its output is in {log}", tried="submit the control")
+            raise MiniclusterError(
+                f"it ended with {done.returncode}; its output is in {log}", tried="submit the control"
+            )
         self.narrator.say("submitted with plain spark-submit, and left to itself", spec.name)
 
     def seen(self, access: Access) -> Application:
@@ -219,18 +221,22 @@ def _drained(seen: Observation) -> bool:
 
 
 def _audit(ground: Ground, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
-    """What `jobs/audit_events.py` finds, run by spark-submit on this machine."""
-    stand = ground.stand
+    """What `jobs/verify_events.py` finds, run by spark-submit on this machine."""
+    minicluster = ground.minicluster
     ends_file = ground.root / "ends.json"
     ends_file.write_text(json.dumps(dict(ends)))
-    files = [word for key, path in stand.event_logs().items() for word in ("--file", f"{key}={path}")]
-    script = str(Path(jobs.__file__).with_name("audit_events.py"))
-    argv = ["spark-submit", "--master", "local[2]", script, "--table", stand.default_fs + table(name), *files]
+    files = [word for key, path in minicluster.event_logs().items() for word in ("--file", f"{key}={path}")]
+    script = str(Path(jobs.__file__).with_name("verify_events.py"))
+    argv = ["spark-submit", "--master", "local[2]", script, "--table", minicluster.default_fs + table(name), *files]
     done = subprocess.run(
-        [*argv, "--ends", str(ends_file)], env=stand.client_env("streamer"), capture_output=True, text=True, check=False
+        [*argv, "--ends", str(ends_file)],
+        env=minicluster.client_env("streamer"),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     try:
         found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
     except ValueError as error:
-        raise StandError(done.stderr[-2000:], tried=f"read the table of {name} through Spark") from error
+        raise MiniclusterError(done.stderr[-2000:], tried=f"read the table of {name} through Spark") from error
     return found

@@ -11,8 +11,8 @@ from airflow.sdk import BaseHook
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.supervise.check import check_connection
-from airflow_kstream.supervise.connect import ConnectionFields, cluster_of, connection_fields
+from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
+from airflow_kstream.supervise.doctor.connection import check_connection
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

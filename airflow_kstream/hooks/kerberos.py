@@ -9,16 +9,16 @@ from typing import Any
 
 from airflow.sdk import BaseHook
 
-from airflow_kstream.clients import tickets
-from airflow_kstream.clients.private import private_folder
-from airflow_kstream.clients.realms import krb5_conf_of_a_child
+from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
+from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import Ticket
-from airflow_kstream.supervise.renewal import KeptTicket
-from airflow_kstream.supervise.ticket_order import order_of
-from airflow_kstream.supervise.ticket_wish import TicketWish, wished, wished_one
+from airflow_kstream.supervise.tickets.declaration import order_of
+from airflow_kstream.supervise.tickets.renewal import KeptTicket
+from airflow_kstream.supervise.tickets.selection import TicketWish, wished, wished_one
 
 # What a child process needs of this one's environment; no credential is among it.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "SPARK_HOME", "HADOOP_CONF_DIR")

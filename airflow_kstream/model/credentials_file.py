@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.token_bytes import Message, SecretBytes, Span
+from airflow_kstream.model.formats.token import Message, SecretBytes, Span
 from airflow_kstream.model.tokens import Token, decoded_url_string, short_name
 
 MAGIC = b"HDTS"

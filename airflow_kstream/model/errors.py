@@ -10,7 +10,7 @@ KstreamError
 ├── SubmissionFailed        spark-submit ended without an application
 ├── RestartAborted          a restart stopped before its point of no return; the old generation still runs
 ├── StreamEnded             the stream's own job came to an end
-└── StandError              a part of the stand did not start or stop
+└── MiniclusterError              a part of the minicluster did not start or stop
 
 Foreign exceptions are mapped to these at the edge of `clients`; nothing above has to know requests, gssapi or Hadoop.
 """
@@ -84,5 +84,5 @@ class StreamEnded(KstreamError):
     """Carries the ResourceManager's diagnostics."""
 
 
-class StandError(KstreamError):
+class MiniclusterError(KstreamError):
     """Names the daemon and the line of its log that says why."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.token_bytes import Message, SecretBytes, Span, written_vint
+from airflow_kstream.model.formats.token import Message, SecretBytes, Span, written_vint
 
 
 @dataclass(frozen=True)

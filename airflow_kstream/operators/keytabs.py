@@ -12,8 +12,9 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.keytab import Severity
-from airflow_kstream.supervise.keytab_check import KeytabCheck, KeytabPlace, check_keytabs
-from airflow_kstream.supervise.ticket_order import kept_tickets, order_of
+from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
+from airflow_kstream.supervise.tickets.declaration import kept_tickets, order_of
+from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
-from airflow_kstream.model.recovery import Recovery
-from airflow_kstream.operators import lease_report
-from airflow_kstream.supervise.lease_access import open_lease_access
-from airflow_kstream.supervise.lease_order import RecoveryMeant
-from airflow_kstream.supervise.recover import Watcher
-from airflow_kstream.supervise.rescue import Rescue, RescueOrder, rescue
+from airflow_kstream.supervise.leases.executor import Watcher
+from airflow_kstream.supervise.leases.recover import Rescue, RescueOrder, rescue
+from airflow_kstream.supervise.leases.requests import RecoveryMeant
+from airflow_kstream.supervise.leases.session import open_lease_access
+from airflow_kstream.views import leases as lease_views
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -112,11 +112,11 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         ):
             done = rescue(access, order, self._watcher())
         self._tell(done, order)
-        report = lease_report.bounded(done, _ROWS_IN_XCOM)
+        report = lease_views.bounded(done, _ROWS_IN_XCOM)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.
             context["ti"].xcom_push("return_value", report)
-            raise lease_report.failure(done, self.path)
+            raise lease_views.failure(done, self.path)
         return report
 
     def on_kill(self) -> None:
@@ -153,21 +153,21 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         return Watcher(tell=self.log.info, on=progress.finished, started=progress.started, stop=self._stop)
 
     def _tell(self, done: Rescue, order: RescueOrder) -> None:
-        self.log.info("%s: %s", printable(self.path), lease_report.summary(done))
+        self.log.info("%s: %s", printable(self.path), lease_views.summary(done))
         if order.dry_run:
-            self._table(lease_report.intents_table(done.intents, _ROWS_IN_LOG))
+            self._table(lease_views.intents_table(done.intents, _ROWS_IN_LOG))
             return
         if done.recoveries:
-            self._table(lease_report.recoveries_table(done.recoveries, _ROWS_IN_LOG))
-        alone = lease_report.left_alone(done)
+            self._table(lease_views.recoveries_table(done.recoveries, _ROWS_IN_LOG))
+        alone = lease_views.left_alone(done)
         if alone:
             self.log.warning("%d stuck files were left alone", len(alone))
-        kept = lease_report.left_open(done)
+        kept = lease_views.left_open(done)
         if kept:
-            self._table(lease_report.intents_table(kept, _ROWS_IN_LOG))
+            self._table(lease_views.intents_table(kept, _ROWS_IN_LOG))
 
     def _table(self, table: Table) -> None:
-        for line in lease_report.lines(table):
+        for line in lease_views.lines(table):
             self.log.info("%s", line)
 
 

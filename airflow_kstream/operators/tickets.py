@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.supervise.renewal import RenewalOutcome, RenewalReport, renew_all
-from airflow_kstream.supervise.ticket_order import TicketOrder, order_of
-from airflow_kstream.supervise.ticket_wish import TicketWish, wished
+from airflow_kstream.supervise.tickets.declaration import TicketOrder, order_of
+from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
+from airflow_kstream.supervise.tickets.selection import TicketWish, wished
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -10,9 +10,9 @@ from airflow.sdk.configuration import conf
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.lease_access import open_lease_access
-from airflow_kstream.supervise.lease_order import OpenFilesAwaited
-from airflow_kstream.supervise.survey import Surveyor
+from airflow_kstream.supervise.leases.requests import OpenFilesAwaited
+from airflow_kstream.supervise.leases.session import open_lease_access
+from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.triggers.leases import OpenFilesTrigger
 
 

@@ -10,9 +10,9 @@ from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.ticket_expiry import TicketsAwaited, look
-from airflow_kstream.supervise.ticket_order import order_of
-from airflow_kstream.supervise.ticket_wish import TicketWish, wished
+from airflow_kstream.supervise.tickets.declaration import order_of
+from airflow_kstream.supervise.tickets.expiry import TicketsAwaited, look
+from airflow_kstream.supervise.tickets.selection import TicketWish, wished
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 
 

@@ -10,8 +10,8 @@ from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.access import open_access
-from airflow_kstream.supervise.token_expiry import TokensAwaited, TokenWatch
+from airflow_kstream.supervise.clusters.session import open_access
+from airflow_kstream.supervise.tokens.expiry import TokensAwaited, TokenWatch
 from airflow_kstream.triggers.tokens import TokenExpiryTrigger
 
 

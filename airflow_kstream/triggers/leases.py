@@ -12,9 +12,9 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.lease import LeaseRules
-from airflow_kstream.supervise.lease_access import open_lease_access
-from airflow_kstream.supervise.lease_order import OpenFilesAwaited
-from airflow_kstream.supervise.survey import Survey, Surveyor
+from airflow_kstream.supervise.leases.requests import OpenFilesAwaited
+from airflow_kstream.supervise.leases.session import open_lease_access
+from airflow_kstream.supervise.leases.survey import Survey, Surveyor
 from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
 from airflow_kstream.triggers.sessions import Sessions, own_sessions
 

@@ -12,9 +12,9 @@ from airflow.sdk import BaseHook
 
 from airflow_kstream.hooks.cluster import fields_of
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.supervise.access import open_access
-from airflow_kstream.supervise.connect import ConnectionFields, cluster_of
-from airflow_kstream.supervise.watch import Verdict, Watch
+from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
+from airflow_kstream.supervise.clusters.session import open_access
+from airflow_kstream.supervise.streams.watch import Verdict, Watch
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from airflow.sdk import BaseHook
 from airflow_kstream.hooks.cluster import fields_of
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound
-from airflow_kstream.supervise.access import Access, open_access
-from airflow_kstream.supervise.connect import ConnectionFields, cluster_of
+from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
+from airflow_kstream.supervise.clusters.session import Access, open_access
 
 T = TypeVar("T")
 S = TypeVar("S")

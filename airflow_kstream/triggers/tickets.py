@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from airflow_kstream.supervise import ticket_expiry
+from airflow_kstream.supervise.tickets import expiry
 from airflow_kstream.triggers.awaiting import AwaitingTrigger, Look
 
 
@@ -20,10 +20,10 @@ class TicketExpiryTrigger(AwaitingTrigger):
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[Look]:
-        awaited = ticket_expiry.TicketsAwaited.from_mapping(self.awaited)
+        awaited = expiry.TicketsAwaited.from_mapping(self.awaited)
 
         async def look() -> dict[str, Any] | None:
-            seen = await asyncio.to_thread(ticket_expiry.look, awaited)
+            seen = await asyncio.to_thread(expiry.look, awaited)
             return seen.report() if seen.expiring else None
 
         yield look

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from airflow_kstream.supervise.token_expiry import TokensAwaited, TokenWatch
+from airflow_kstream.supervise.tokens.expiry import TokensAwaited, TokenWatch
 from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
 from airflow_kstream.triggers.sessions import shared_sessions
 

@@ -1,4 +1,4 @@
-"""Every secret that a stand ever had: the keys of its keytabs, and the password of each delegation token."""
+"""Every secret that a minicluster ever had: the keys of its keytabs, and the password of each delegation token."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import krb5
 
-from airflow_kstream.clients.credential_files import read_credentials
+from airflow_kstream.clients.local.credential_files import read_credentials
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.stand import Stand
-from tests.unit.hadoop_writers import text, vlong
+from tests.unit.tokens.hadoop_writers import text, vlong
 
 _VIEWER = "org.apache.hadoop.hdfs.tools.offlineEditsViewer.OfflineEditsViewer"
 
@@ -35,26 +35,26 @@ def passwords_in(credentials: Path) -> set[bytes]:
     return set()
 
 
-def token_passwords(stand: Stand, scratch: Path) -> set[bytes]:
+def token_passwords(minicluster: Minicluster, scratch: Path) -> set[bytes]:
     """Of all the HDFS delegation tokens that the NameNodes ever made, from their journal.
 
     A password is the HMAC-SHA1 of the identifier with a master key (SecretManager.createPassword), and the journal
     holds both.
     """
-    assert stand.hdfs("dfsadmin", "-rollEdits").returncode == 0
+    assert minicluster.hdfs("dfsadmin", "-rollEdits").returncode == 0
     keys: dict[str, bytes] = {}
     made: list[tuple[str, bytes]] = []
-    for segment in sorted((stand.root / "data/journal").glob("*/current/edits_*-*")):
-        for key_id, key in _master_keys(seen := _records(stand, segment, scratch)):
+    for segment in sorted((minicluster.root / "data/journal").glob("*/current/edits_*-*")):
+        for key_id, key in _master_keys(seen := _records(minicluster, segment, scratch)):
             keys[key_id] = key
         made += _identifiers(seen)
     return {hmac.digest(keys[key_id], identifier, "sha1") for key_id, identifier in made}
 
 
-def _records(stand: Stand, segment: Path, scratch: Path) -> list[ET.Element]:
+def _records(minicluster: Minicluster, segment: Path, scratch: Path) -> list[ET.Element]:
     """Those of the journal's records that are about tokens."""
     readable = scratch / f"{segment.name}.xml"
-    done = stand.hadoop_main(_VIEWER, "-i", str(segment), "-o", str(readable), "-p", "xml")
+    done = minicluster.hadoop_main(_VIEWER, "-i", str(segment), "-o", str(readable), "-p", "xml")
     assert done.returncode == 0, done.stderr[-2000:]
     wanted = {"OP_UPDATE_MASTER_KEY", "OP_GET_DELEGATION_TOKEN"}
     found = []

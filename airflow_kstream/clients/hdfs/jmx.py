@@ -1,0 +1,90 @@
+"""What a NameNode's /jmx says: which one is active, since when, in safe mode or not, and how its DataNodes are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import requests
+
+from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
+from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.identity import Identity
+
+_RUNTIME = "java.lang:type=Runtime::StartTime"
+
+
+class NameNodeJmx:
+    """Any authenticated user may ask. Raises Unavailable when no NameNode says that it is active."""
+
+    def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
+        self._identity = identity
+        # One each: their cookies would overwrite each other.
+        self._sessions = {address: kerberos_session(identity, tls) for address in addresses}
+
+    def gate(self) -> Gate:
+        """As the active NameNode sees the cluster now; its counts lag behind by up to 10 s."""
+        said: list[str] = []
+        for address in self._sessions:
+            try:
+                status = self._bean(address, "NameNodeStatus")
+                if status["State"] == "active":
+                    return self._gate(address, status)
+                said.append(f"{address} is {status['State']}")
+            except KstreamError as error:
+                said.append(error.message)
+        raise Unavailable(
+            f"no NameNode is active: {'; '.join(said)}",
+            tried="ask the NameNodes for their state",
+            server=", ".join(self._sessions),
+            principal=str(self._identity),
+        )
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    def _gate(self, address: str, status: dict[str, Any]) -> Gate:
+        system = self._bean(address, "FSNamesystemState")
+        version = str(self._bean(address, "NameNodeInfo::SoftwareVersion")["SoftwareVersion"])
+        return Gate(
+            active=address,
+            safe_mode=system["FSState"] != "Operational",
+            # Those that were taken out of service on purpose are counted as dead for ever.
+            dead=int(system["NumDeadDataNodes"]) - int(system.get("NumDecomDeadDataNodes", 0)),
+            stale=int(system["NumStaleDataNodes"]),
+            version=version,
+            active_since=self._serving_since(address, status),
+        )
+
+    def _serving_since(self, address: str, status: dict[str, Any]) -> datetime:
+        """Its last change of state, or the end of the safe mode in which it started, whichever came later."""
+        started = int(self._bean(address, _RUNTIME)["StartTime"])
+        safe_mode = int(self._bean(address, "NameNodeActivity::SafeModeTime").get("SafeModeTime", 0))
+        changed = int(status.get("LastHATransitionTime", 0))
+        return datetime.fromtimestamp(max(changed, started + safe_mode) / 1000, UTC)
+
+    def _bean(self, address: str, name: str) -> dict[str, Any]:
+        """A bean by its name, or a single attribute of it as "bean::attribute"."""
+        parameter = "get" if "::" in name else "qry"
+        url = f"{address}/jmx"
+        bean = name if ":type=" in name else f"Hadoop:service=NameNode,name={name}"
+        with http_errors(f"read {name} of the NameNode", address, self._identity):
+            answer = self._sessions[address].get(url, params={parameter: bean}, timeout=CONNECT_AND_READ_SECONDS)
+            return self._first_bean(answer, name, address)
+
+    def _first_bean(self, answer: requests.Response, name: str, address: str) -> dict[str, Any]:
+        if answer.status_code in (401, 403):
+            raise Denied(
+                f"HTTP {answer.status_code}", tried=f"read {name}", server=address, principal=str(self._identity)
+            )
+        answer.raise_for_status()
+        beans = answer.json().get("beans", [])
+        if not beans:
+            raise Unavailable(
+                f"it has no bean {name}", tried="read /jmx", server=address, principal=str(self._identity)
+            )
+        bean: dict[str, Any] = beans[0]
+        return bean

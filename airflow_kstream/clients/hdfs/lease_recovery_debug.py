@@ -1,0 +1,143 @@
+"""`hdfs debug recoverLease`, where a Hadoop client is installed: a JVM for each file, one after the other."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+
+from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
+from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import (
+    Conflict,
+    CredentialError,
+    Denied,
+    InvalidInput,
+    KstreamError,
+    NotFound,
+    Unavailable,
+)
+from airflow_kstream.model.identity import Identity
+
+# What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
+_CLIENT = ("JAVA_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_LIBEXEC_DIR")
+_INHERITED = (*_CLIENT, "PATH", "TZ", "TMPDIR", "HOME", "USER")
+# From Java 17 on Hadoop's Kerberos code needs these packages opened; Java 8 doesn't read this variable.
+_OPENED = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+
+
+class DebugKicker:
+    """Hadoop's own tool, with a ticket cache of its own. Not for several threads.
+
+    `binary` is a path, or a name on the PATH. `attempts` is the tool's -retries, between which it sleeps 5 s; one is
+    enough for a caller who looks for himself whether the file closes. `patience` is for each attempt.
+    The tool reads a path as a URI: a file with a space, or with anything else that has to be escaped in one, is
+    InvalidInput. That and any other refusal is the file's answer; raises InvalidInput when there is no such program.
+    """
+
+    batch = 1
+    latency = 0.0
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        identity: Identity,
+        binary: str = "hdfs",
+        attempts: int = 1,
+        patience: timedelta = timedelta(seconds=90),
+    ) -> None:
+        if not cluster.hadoop_conf_dir:
+            raise InvalidInput(f"connection {cluster.name} has no hadoop_conf_dir, which {binary} needs")
+        self._binary = _found(binary)
+        self._cluster = cluster
+        self._identity = identity
+        self._attempts = attempts
+        self._seconds = attempts * patience.total_seconds()
+        self._opened = ExitStack()
+        self._cache = self._opened.enter_context(private_folder()) / "tickets"
+
+    def kick(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        return [self._recover(path) for path in paths]
+
+    def close(self) -> None:
+        self._opened.close()
+
+    def _recover(self, path: str) -> bool | KstreamError:
+        try:
+            tickets.acquire(self._identity, self._cache)
+            return self._understood(self._run(path))
+        except KstreamError as error:
+            return error
+
+    def _run(self, path: str) -> subprocess.CompletedProcess[str]:
+        argv = [self._binary, "debug", "recoverLease", "-path", path, "-retries", str(self._attempts)]
+        try:
+            return subprocess.run(
+                argv, env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+                errors="replace", timeout=self._seconds, check=False, cwd=self._cache.parent,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise self._error(Unavailable, f"it did not end within {self._seconds:.0f} s") from None
+        except (OSError, ValueError) as error:
+            raise self._error(InvalidInput, f"it can't be run: {error}") from error
+
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        krb5_conf = krb5_conf_of_a_child(self._cluster.krb5_conf)
+        realm = {"KRB5_CONFIG": krb5_conf, "HADOOP_OPTS": f"-Djava.security.krb5.conf={krb5_conf}"} if krb5_conf else {}
+        return {
+            **inherited,
+            **realm,
+            **({"HADOOP_PROXY_USER": self._identity.do_as} if self._identity.do_as else {}),
+            # In another locale Java would garble the path.
+            "LC_ALL": "C.UTF-8",
+            "JDK_JAVA_OPTIONS": f"--add-exports={_OPENED} --add-opens={_OPENED}",
+            "HADOOP_CONF_DIR": self._cluster.hadoop_conf_dir or "",
+            "KRB5CCNAME": f"FILE:{self._cache}",
+        }
+
+    def _understood(self, ran: subprocess.CompletedProcess[str]) -> bool:
+        """Its words are those of DebugAdmin, the same from 2.7 to 3.5; success alone goes to standard output."""
+        if ran.returncode == 0 and ran.stdout.startswith("recoverLease SUCCEEDED on "):
+            return True
+        said = _SAID.search(ran.stderr)
+        if said and said["begun"]:
+            return False
+        if said and said["uri"]:
+            raise self._error(InvalidInput, "the tool takes no path that is no URI, such as one with a space")
+        words = " ".join((said["words"] if said else ran.stderr[:300] or "it said nothing").split())
+        raise self._error(next((kind for pattern, kind in _WORDS if re.match(pattern, words)), Unavailable), words)
+
+    def _error(self, kind: type[KstreamError], words: str) -> KstreamError:
+        return kind(
+            words, tried=f"run {self._binary} debug recoverLease", server=self._cluster.default_fs,
+            principal=str(self._identity),
+        )  # fmt: skip
+
+
+# The first line of its own; what follows can hold a path, and a path anything.
+_SAID = re.compile(
+    r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
+    r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
+    re.MULTILINE | re.DOTALL,
+)
+_WORDS: tuple[tuple[str, type[KstreamError]], ...] = (
+    ("File does not exist", NotFound),
+    ("Path is not a file", NotFound),
+    ("Permission denied", Denied),
+    (".*(?:no leases found|pendingCreates is non-null|waiting to be minimally replicated)", Conflict),
+    (".*(?:GSS initiate failed|Client cannot authenticate)", CredentialError),
+)
+
+
+def _found(binary: str) -> str:
+    found = shutil.which(binary)
+    if found is None:
+        raise InvalidInput(f"{binary} is no program here; install a Hadoop client or name its path")
+    return found

@@ -1,0 +1,225 @@
+"""Open files and their leases over WebHDFS: the state of a file, what a reader gets of it, whether its holder lives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from hdfs.client import _Request
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs, WebHdfs, plain_path
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease import HolderLife
+from airflow_kstream.model.open_file import Block, FileState
+
+# Long.MAX_VALUE: longer than any file, so that the NameNode looks at the lease, finds nothing to cut and refuses.
+# Any smaller number could destroy data.
+_LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
+_HOLDER = re.compile(r"currently owned by (?P<holder>\S+) on (?P<host>\S+)")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class HolderAnswer:
+    """What the NameNode says when asked, as another writer would, for the file.
+
+    `holder` and `host` are named only where the holder lives. `recovering` is whether a recovery runs now, be it
+    that the question began it. `closed` is whether the file is closed. `refusal` are its words where it will not say.
+    """
+
+    life: HolderLife
+    holder: str | None = None
+    host: str | None = None
+    recovering: bool = False
+    closed: bool = False
+    refusal: str = ""
+
+
+class _WebHdfs(WebHdfs):
+    """Two operations of the NameNode that public clients leave out."""
+
+    # Made by hand: the name that the metaclass would make of it has no underscores.
+    _get_block_locations = _Request("GET").to_method("GET_BLOCK_LOCATIONS")
+    _truncate = _Request("POST")
+    _check_access = _Request("GET")
+
+    def located_blocks(self, path: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._get_block_locations(path, offset=0, length=1).json()["LocatedBlocks"]
+        return answer
+
+    def ask_for_more_than_there_is(self, path: str) -> None:
+        self._truncate(path, newlength=_LONGER_THAN_ANY_FILE)
+
+    def check_right_to_write(self, path: str) -> None:
+        self._check_access(path, fsaction="-w-")
+
+    def readable_length(self, path: str, token: str) -> int:
+        """The length that a DataNode announces to a reader; nothing is read.
+
+        Without a token the NameNode would make one for each redirect and keep it for a week
+        (NamenodeWebHdfsMethods.redirectURI).
+        """
+        with closing(self._open(path, offset=0, stream=True, delegation=token)) as answer:
+            return int(answer.headers["Content-Length"])
+
+
+class LeaseHdfs(Hdfs):
+    """One connection's worth of questions about leases. Not for several threads; raises what `Hdfs` raises."""
+
+    client_class = _WebHdfs
+    _client: _WebHdfs
+
+    def state(self, path: str) -> FileState:
+        """As the NameNode knows it; `visible_length` is not asked for. NotFound, Denied; InvalidInput for a folder."""
+        status = self._ask(f"look at {path}", lambda: self._client.status(plain_path(path)))
+        if status["type"] != "FILE":
+            raise InvalidInput(f"{path} is no file but a {str(status['type']).lower()}")
+        located = self._ask(f"locate the blocks of {path}", lambda: self._client.located_blocks(plain_path(path)))
+        return _state(path, status, located)
+
+    def visible_length(self, path: str, token: str) -> int:
+        """What a reader would get now, in bytes, the flushed part of the last block included.
+
+        `token` is the URL form of a delegation token of this identity, for the DataNode that is read from.
+        """
+        return int(self._ask(f"open {path}", lambda: self._client.readable_length(plain_path(path), token)))
+
+    def check_right_to_write(self, path: str) -> None:
+        """Raises Denied without the right that `ask_holder` needs; it has no effect."""
+        self._ask(f"see who may write {path}", lambda: self._client.check_right_to_write(plain_path(path)))
+
+    @contextmanager
+    def token(self) -> Iterator[str]:
+        """A delegation token in its URL form, of no use to anybody afterwards."""
+        token = self.new_token(renewer=self._identity.do_as or self._identity.principal)
+        try:
+            yield token
+        finally:
+            with suppress(Unavailable):
+                self.cancel_token(token)
+
+    def ask_holder(self, path: str) -> HolderAnswer:
+        """Whether the holder of this open file's lease lives.
+
+        Not without effect: of a dead holder's file it begins the recovery, as any other writer's open would, and it
+        renews that holder's lease, so that for 60 s his other files look alive. A living holder loses nothing. The
+        request is a truncation to more bytes than there are, which the NameNode refuses only after it has looked at
+        the lease (FSDirTruncateOp). It needs the right to write the file; Denied, NotFound, Unavailable otherwise.
+        """
+        try:
+            self._ask(f"ask who holds {path}", lambda: self._client.ask_for_more_than_there_is(plain_path(path)))
+        except NotFound:
+            raise
+        except (Conflict, InvalidInput) as error:
+            # A path may read like an answer.
+            return _answer(error.message.replace(" ".join(path.splitlines()), ""))
+        raise InvalidInput(f"the NameNode would truncate {path}: its answer makes no sense")
+
+
+class LeaseHdfsPool:
+    """The same questions about many files, `width` at a time; answers in order, refusals among them."""
+
+    def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls, width: int = 8) -> None:
+        self._clients = [LeaseHdfs(addresses, identity, tls) for _ in range(width)]
+
+    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
+        return self._each(LeaseHdfs.state, paths)
+
+    def visible_lengths(self, paths: Sequence[str]) -> list[int | KstreamError]:
+        """With one token for all of them; raises what asking for it raises."""
+        if not paths:
+            return []
+        with self._clients[0].token() as token:
+            return self._each(lambda client, path: client.visible_length(path, token), paths)
+
+    def right_to_write(self, paths: Sequence[str]) -> list[KstreamError | None]:
+        """None where there is one."""
+        return self._each(LeaseHdfs.check_right_to_write, paths)
+
+    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        return [said if isinstance(said, KstreamError) else not said.is_open for said in self.states(paths)]
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for client in self._clients:
+                stack.callback(client.close)
+
+    def _each(self, ask: Callable[[LeaseHdfs, str], Answer], paths: Sequence[str]) -> list[Answer | KstreamError]:
+        """One thread keeps to one client: a session's authentication is not for two at once."""
+        width = len(self._clients)
+        shares = [paths[number::width] for number in range(width)]
+        with ThreadPoolExecutor(width) as threads:
+            answered = list(threads.map(lambda share: _all(ask, *share), zip(self._clients, shares, strict=True)))
+        return [answered[number % width][number // width] for number in range(len(paths))]
+
+
+def _all(
+    ask: Callable[[LeaseHdfs, str], Answer], client: LeaseHdfs, paths: Sequence[str]
+) -> list[Answer | KstreamError]:
+    return [_attempt(ask, client, path) for path in paths]
+
+
+def _attempt(ask: Callable[[LeaseHdfs, str], Answer], client: LeaseHdfs, path: str) -> Answer | KstreamError:
+    try:
+        return ask(client, path)
+    except KstreamError as error:
+        return error
+
+
+def _state(path: str, status: dict[str, Any], located: dict[str, Any]) -> FileState:
+    last = located.get("lastLocatedBlock")
+    block = _block(last, complete=bool(located["isLastBlockComplete"])) if last else None
+    open_now = bool(located["isUnderConstruction"])
+    tail = block.length if block and not block.complete else 0
+    return FileState(
+        path=path,
+        file_id=int(status["fileId"]),
+        owner=str(status["owner"]),
+        modified=datetime.fromtimestamp(status["modificationTime"] / 1000, UTC),
+        is_open=open_now,
+        length=int(located["fileLength"]) + tail,
+        block=block,
+        erasure_coded=bool(status.get("ecPolicy")),
+    )
+
+
+def _block(located: dict[str, Any], *, complete: bool) -> Block:
+    """Without its token, which is a secret."""
+    block, nodes = located["block"], located["locations"]
+    reported = [node["lastUpdate"] for node in nodes if node.get("lastUpdate")]
+    return Block(
+        id=int(block["blockId"]),
+        generation_stamp=int(block["generationStamp"]),
+        length=int(block["numBytes"]),
+        complete=complete,
+        hosts=tuple(str(node["hostName"]) for node in nodes),
+        newest_report=datetime.fromtimestamp(max(reported) / 1000, UTC) if reported else None,
+    )
+
+
+def _answer(words: str) -> HolderAnswer:
+    """From the NameNode's words; the row that fits first counts."""
+    return next(made(words) for part, made in _ANSWERS if part in words)
+
+
+def _renewing(words: str) -> HolderAnswer:
+    named = _HOLDER.search(words)
+    return HolderAnswer(
+        HolderLife.RENEWING, named["holder"] if named else None, named["host"].rstrip(".") if named else None
+    )
+
+
+_ANSWERS: tuple[tuple[str, Callable[[str], HolderAnswer]], ...] = (
+    ("larger file size", lambda words: HolderAnswer(HolderLife.UNKNOWN, closed=True)),
+    ("another recovery is in progress", lambda words: HolderAnswer(HolderLife.UNKNOWN, recovering=True)),
+    ("RecoveryInProgressException", lambda words: HolderAnswer(HolderLife.DEAD, recovering=True)),
+    ("currently owned by", _renewing),
+    ("", lambda words: HolderAnswer(HolderLife.UNKNOWN, refusal=words)),
+)

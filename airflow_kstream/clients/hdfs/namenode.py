@@ -1,0 +1,168 @@
+"""Open files as the active NameNode knows them, over its RPC: no JVM, and many files at a time.
+
+Field numbers are those of ClientNamenodeProtocol.proto and hdfs.proto. Block tokens, which are secrets, are part of
+what the NameNode sends; they are never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.paths import checked, is_below
+from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
+from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.protobuf import Message, encode
+from airflow_kstream.clients.rpc.sasl import protections
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.open_file import Block, FileState, OpenFile
+
+_PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
+_ALL_OPEN_FILES = 1
+# As for its web server; not imported from there, because listing needs no HTTP client, which costs 0.3 s to import.
+_CONNECT_AND_READ_SECONDS = (5.0, 30.0)
+# What a failover in the middle makes us ask again, and how much of the answers is held at a time.
+_SLICE = 500
+
+
+class NameNodeRpc:
+    """The lease questions to the NameNodes of one filesystem, as one identity. All of them are reads.
+
+    `addresses` are host:port of the RPC servers, all members of an HA pair. `service_principal` may hold `_HOST`.
+    `protection` is the value of hadoop.rpc.protection: one word, or several with the preferred one first.
+    `seconds` are how long connecting with login, and any answer, may take before the next NameNode is asked.
+    Paths are absolute. Threads may share an instance, and take turns call by call.
+    It lists and looks, and recovers nothing. Raises Unavailable when no NameNode answers as the active one.
+    """
+
+    def __init__(
+        self,
+        addresses: tuple[str, ...],
+        service_principal: str,
+        identity: Identity,
+        protection: str = "authentication",
+        seconds: tuple[float, float] = _CONNECT_AND_READ_SECONDS,
+    ) -> None:
+        self._namenode = ActiveNameNode(
+            addresses, identity, Terms(_PROTOCOL, service_principal, protections(protection), *seconds)
+        )
+
+    def open_files(self, path: str = "/") -> Iterator[OpenFile]:
+        """All files open for write at or below `path`, oldest inode first. Costs what there is open, not what exists.
+
+        It is no snapshot: files that are opened or closed meanwhile may be in it or not; none is told twice.
+        Raise Denied unless the identity is a superuser, and NotFound where the server has no such list: a NameNode
+        before Hadoop 2.8.3, or a router.
+        """
+        root = checked(path)
+        cursor, more = 0, True
+        while more:
+            request = encode({1: cursor, 2: _ALL_OPEN_FILES, 3: root})
+            answer = self._one(f"list open files below {path}", "listOpenFiles", request)
+            entries = [_open_file(entry) for entry in answer.messages(1)]
+            # NameNodes before 3.0.1 list the whole filesystem.
+            yield from (file for file in entries if is_below(root, file.path))
+            cursor = max((file.file_id or 0 for file in entries), default=cursor)
+            more = bool(entries) and bool(answer.number(2))
+
+    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
+        """Each file as it is now, in the order of `paths`; for one that can't be looked at, the error is its entry.
+
+        Needs the right to read a file. File and blocks are read one after the other: what is renamed in between can
+        show as the one file with the blocks of the other. Asking may set an access time that is older than the
+        filesystem's precision.
+        """
+        return [state for part in _slices(paths) for state in self._states(part)]
+
+    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        """Whether each file is closed; for one that can't be looked at, the error is its entry."""
+        return [closed for part in _slices(paths) for closed in self._closed(part)]
+
+    def close(self) -> None:
+        """A later call connects again."""
+        self._namenode.close()
+
+    def _closed(self, paths: Sequence[str]) -> Iterator[bool | KstreamError]:
+        tried = "ask whether files are closed"
+        answers = self._namenode.call(tried, "isFileClosed", [encode({1: checked(path)}) for path in paths])
+        for path, answer in zip(paths, answers, strict=True):
+            yield self._refusal(answer, path) if isinstance(answer, RemoteError) else bool(answer.number(1))
+
+    def _states(self, paths: Sequence[str]) -> Iterator[FileState | KstreamError]:
+        infos = self._namenode.call("look at files", "getFileInfo", [encode({1: checked(path)}) for path in paths])
+        # The last block comes with whatever range; one of no files at all would leave it out.
+        requests = [encode({1: checked(path), 2: 0, 3: 1}) for path in paths]
+        blocks = self._namenode.call("look at blocks", "getBlockLocations", requests)
+        for path, info, located in zip(paths, infos, blocks, strict=True):
+            yield self._state(path, info, located)
+
+    def _state(self, path: str, info: Answer, located: Answer) -> FileState | KstreamError:
+        if isinstance(info, RemoteError):
+            return self._refusal(info, path)
+        if isinstance(located, RemoteError):
+            return self._refusal(located, path)
+        if 1 not in info or 1 not in located:
+            return NotFound("it does not exist", tried=f"look at {path}", server=self._namenode.servers)
+        return _file_state(path, info.message(1), located.message(1))
+
+    def _one(self, tried: str, method: str, request: bytes) -> Message:
+        (answer,) = self._namenode.call(tried, method, [request])
+        if isinstance(answer, RemoteError):
+            raise self._namenode.error(answer, tried)
+        return answer
+
+    def _refusal(self, error: RemoteError, path: str) -> KstreamError:
+        return self._namenode.error(error, f"look at {path}")
+
+
+def namenode_rpc(cluster: Cluster, identity: Identity) -> NameNodeRpc:
+    """For the cluster's default filesystem; InvalidInput when its connection names no Hadoop conf folder."""
+    if not cluster.hadoop_conf_dir:
+        raise InvalidInput(
+            f"connection {cluster.name} has no hadoop_conf_dir, which names the NameNodes' RPC addresses"
+        )
+    conf = HadoopConf(cluster.hadoop_conf_dir)
+    return NameNodeRpc(conf.namenode_rpcs(), conf.namenode_principal, identity, conf.rpc_protection)
+
+
+def _open_file(entry: Message) -> OpenFile:
+    return OpenFile(entry.text(2), entry.signed(1), entry.text(3), entry.text(4))
+
+
+def _file_state(path: str, info: Message, located: Message) -> FileState:
+    block = _block(located.message(4), complete=bool(located.number(5))) if 4 in located else None
+    return FileState(
+        path=path,
+        file_id=info.number(13),
+        owner=info.text(5),
+        modified=_time(info.number(7)),
+        is_open=bool(located.number(3)),
+        # What the NameNode adds up leaves out a block that is being written.
+        length=located.number(1) + (block.length if block and not block.complete else 0),
+        block=block,
+        erasure_coded=17 in info or 7 in located,
+    )
+
+
+def _block(located: Message, *, complete: bool) -> Block:
+    block, nodes = located.message(1), located.messages(3)
+    reports = [node.number(6) for node in nodes if node.number(6)]
+    return Block(
+        id=block.signed(2),
+        generation_stamp=block.number(3),
+        length=block.number(4),
+        complete=complete,
+        hosts=tuple(node.message(1).text(2) for node in nodes),
+        newest_report=_time(max(reports)) if reports else None,
+    )
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _slices(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (paths[start : start + _SLICE] for start in range(0, len(paths), _SLICE))

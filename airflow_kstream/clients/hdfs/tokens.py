@@ -1,0 +1,122 @@
+"""What NameNodes do with a delegation token: honour it, renew it, cancel it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import requests
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors
+from airflow_kstream.clients.rpc.connection import RemoteError, Terms
+from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.protobuf import encode
+from airflow_kstream.clients.rpc.sasl import protections
+from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.formats.token import SecretBytes, Span
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.tokens import decoded_url_string
+
+_CLIENT_PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
+_BEARER = Identity("the token's bearer")
+_ASK = "ask whether a token is honoured"
+_Result = TypeVar("_Result")
+
+
+def ask_why_refused(namenodes: tuple[str, ...], token: SecretBytes, verify: str | bool) -> str:
+    """Why the active NameNode refuses the bearer of this token, in its words; empty when it honours it.
+
+    It needs no ticket and changes nothing: it asks for the bearer's home folder, which need not exist. Raise
+    Unavailable when no NameNode answers as the active one.
+    """
+    said = []
+    for address in namenodes:
+        try:
+            return without_secrets(partial(_ask_as_bearer, address, token, verify))
+        except KstreamError as error:
+            said.append(f"{address}: {error.message}")
+    raise Unavailable("; ".join(said), tried=_ASK)
+
+
+def renew(hdfs: Hdfs, token: SecretBytes) -> datetime:
+    """Until when it is good now. Its renewer alone may, whose short name the NameNode compares."""
+    return without_secrets(lambda: hdfs.renew_token(_in_clear(token)))
+
+
+def cancel(hdfs: Hdfs, token: SecretBytes) -> None:
+    """As its renewer, or as the owner of a token that was issued over WebHDFS."""
+    without_secrets(lambda: hdfs.cancel_token(_in_clear(token)))
+
+
+def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) -> None:
+    """As its renewer, or as the owner of a token that was issued over RPC.
+
+    Such a token names its owner by the principal. A caller of WebHDFS is known by the short name alone, and can't be
+    that owner.
+    """
+    terms = Terms(
+        _CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS
+    )
+    with closing(ActiveNameNode(conf.namenode_rpcs(), identity, terms)) as namenode:
+        without_secrets(partial(_cancel, namenode, token))
+
+
+def without_secrets(call: Callable[[], _Result]) -> _Result:
+    """Raise errors of ours without the frames and causes below, whose variables hold the token in clear."""
+    try:
+        return call()
+    except KstreamError as error:
+        told = type(error)(error.message, tried=error.tried, server=error.server, principal=error.principal)
+    raise told
+
+
+def _ask_as_bearer(address: str, token: SecretBytes, verify: str | bool) -> str:
+    with http_errors(_ASK, address, _BEARER), requests.Session() as session:
+        session.trust_env = False
+        session.verify = verify
+        answer = session.get(
+            f"{address}/webhdfs/v1/",
+            params={"op": "GETHOMEDIRECTORY", "delegation": _in_clear(token)},
+            timeout=CONNECT_AND_READ_SECONDS,
+            allow_redirects=False,
+        )
+        return "" if answer.status_code == requests.codes.ok else _refusal(address, answer)
+
+
+def _refusal(address: str, answer: requests.Response) -> str:
+    exception = _remote_exception(answer)
+    words = str(exception.get("message", "")).partition("\n")[0]
+    # It comes as the SecurityException of whoever looked for the user.
+    if "InvalidToken" in f"{exception.get('exception')} {words}":
+        return words.rpartition("InvalidToken: ")[2]
+    reason = f"it answered {answer.status_code}: {words or 'without a reason'}"
+    raise Unavailable(reason, tried=_ASK, server=address, principal=str(_BEARER))
+
+
+def _remote_exception(answer: requests.Response) -> dict[str, Any]:
+    try:
+        return dict(answer.json()["RemoteException"])
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def _cancel(namenode: ActiveNameNode, token: SecretBytes) -> None:
+    tried = "cancel a delegation token"
+    (answer,) = namenode.call(tried, "cancelDelegationToken", [encode({1: _token_proto(token)})])
+    if isinstance(answer, RemoteError):
+        raise namenode.error(answer, tried)
+
+
+def _token_proto(token: SecretBytes) -> bytes:
+    """TokenProto: identifier, password, kind, service, in the order in which the Writable has them too."""
+    raw = Span(decoded_url_string(token))
+    return encode({number: raw.sized("a part of the token").reveal() for number in range(1, 5)})
+
+
+def _in_clear(token: SecretBytes) -> str:
+    return token.reveal().decode()

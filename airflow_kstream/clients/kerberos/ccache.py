@@ -1,0 +1,96 @@
+"""Ticket caches of libkrb5 as values and back. Krb5Error comes through as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache as remembered
+from threading import local
+
+import krb5
+
+from airflow_kstream.model.formats.ticket import ticket_key
+from airflow_kstream.model.ticket import Ticket, TicketCache
+
+# Entries of the cache's own settings look like tickets of this realm.
+_SETTINGS = b"X-CACHECONF:"
+
+
+def read_cache(name: str) -> TicketCache:
+    """Raise CredentialError for a ticket that is none."""
+    context = _context_to_read_with()
+    found = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
+    # Without a principal there is no cache; asking says why.
+    owner = _text(krb5.unparse_name_flags(context, krb5.cc_get_principal(context, found)))
+    return TicketCache(name, owner, tuple(_ticket(context, each) for each in _tickets(found)))
+
+
+def _context_to_read_with() -> krb5.Context:
+    """One for each thread: to make one is to read krb5.conf, and costs more than to read a cache.
+
+    Only for reading. A login leaves the KDC's clock in its context, which is no other realm's business.
+    """
+    if not hasattr(_OF_THIS_THREAD, "context"):
+        _OF_THIS_THREAD.context = krb5.init_context()
+    found: krb5.Context = _OF_THIS_THREAD.context
+    return found
+
+
+_OF_THIS_THREAD = local()
+
+
+def store(context: krb5.Context, name: str, owner: krb5.Principal, tickets: Iterator[krb5.Creds]) -> None:
+    """The cache with these tickets and nothing else, in place."""
+    cache = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
+    krb5.cc_initialize(context, cache, owner)
+    for ticket in tickets:
+        krb5.cc_store_cred(context, cache, ticket)
+
+
+def copy(context: krb5.Context, source: str, target: str) -> None:
+    """All of the source, its settings too; libkrb5's lock keeps it whole while somebody writes it in place."""
+    found = krb5.cc_resolve(context, source.encode(errors="surrogateescape"))
+    store(context, target, krb5.cc_get_principal(context, found), iter(found))
+
+
+def _tickets(cache: krb5.CCache) -> Iterator[krb5.Creds]:
+    return (each for each in cache if each.server.realm != _SETTINGS)
+
+
+def _ticket(context: krb5.Context, found: krb5.Creds) -> Ticket:
+    times, sealed = found.times, ticket_key(found.ticket)
+    flags = _flags(int(found.ticket_flags))
+    return Ticket(
+        client=_text(krb5.unparse_name_flags(context, found.client)),
+        server=_text(krb5.unparse_name_flags(context, found.server)),
+        # A ticket without a start is valid from when it was issued.
+        start=_moment(times.starttime or times.authtime),
+        expiry=_moment(times.endtime),
+        renew_until=_moment(times.renew_till) if "renewable" in flags else None,
+        flags=flags,
+        enctype=_enctype(sealed.enctype),
+        kvno=sealed.kvno,
+    )
+
+
+def _moment(seconds: int) -> datetime:
+    # libkrb5 counts in 32 bits without a sign, up to the year 2106.
+    return datetime.fromtimestamp(seconds & 0xFFFFFFFF, UTC)
+
+
+@remembered
+def _flags(bits: int) -> frozenset[str]:
+    # Only those that have a name: in a damaged cache there are others.
+    return frozenset((flag.name or "").replace("_", "-") for flag in krb5.TicketFlags if flag & bits)
+
+
+@remembered
+def _enctype(number: int) -> str:
+    try:
+        return krb5.enctype_to_name(number)
+    except (ValueError, OverflowError, krb5.Krb5Error):
+        return f"enctype {number}"
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="backslashreplace")

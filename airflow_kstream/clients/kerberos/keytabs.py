@@ -1,0 +1,173 @@
+"""Keytabs as they lie on disk, and what a KDC says when it is asked with them."""
+
+from __future__ import annotations
+
+import pwd
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import gssapi
+import krb5
+from gssapi.raw.misc import GSSError
+
+from airflow_kstream.clients.local.private import private_folder, write_private
+from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.formats.keytab import read_entries
+from airflow_kstream.model.formats.ticket import ticket_key
+from airflow_kstream.model.keytab import KdcView, Keytab, KeyVersion, Login
+
+# A keytab has some hundred bytes; whatever is larger than this was named by mistake.
+_LARGEST = 16 * 1024 * 1024
+
+# krb5.h; the numbers are the protocol's own (RFC 4120, 7.5.9) beyond KRB5KDC_ERR_NONE.
+_LOGINS = {
+    -1765328383: Login.EXPIRED,  # KRB5KDC_ERR_NAME_EXP
+    -1765328378: Login.UNKNOWN,  # KRB5KDC_ERR_C_PRINCIPAL_UNKNOWN
+    -1765328370: Login.ENCTYPES_REFUSED,  # KRB5KDC_ERR_ETYPE_NOSUPP
+    -1765328366: Login.LOCKED,  # KRB5KDC_ERR_CLIENT_REVOKED
+    -1765328361: Login.PASSWORD_EXPIRED,  # KRB5KDC_ERR_KEY_EXP
+    -1765328360: Login.KEY_REFUSED,  # KRB5KDC_ERR_PREAUTH_FAILED
+    -1765328353: Login.KEY_REFUSED,  # KRB5KRB_AP_ERR_BAD_INTEGRITY: no preauthentication, the answer is not for our key
+    -1765328347: Login.SKEWED,  # KRB5KRB_AP_ERR_SKEW
+    -1765328236: Login.SKEWED,  # KRB5_KDCREP_SKEW
+    -1765328230: Login.UNREACHABLE,  # KRB5_REALM_UNKNOWN
+    -1765328228: Login.UNREACHABLE,  # KRB5_KDC_UNREACH
+    -1765328203: Login.NO_KEY,  # KRB5_KT_NOTFOUND
+    -1765328164: Login.UNREACHABLE,  # KRB5_REALM_CANT_RESOLVE
+}
+_ETYPE_NOSUPP = -1765328370
+
+
+def read(path: str) -> Keytab:
+    """Raise CredentialError for a file that can't be read or is no whole keytab."""
+    tried = f"read keytab {path}"
+    file = Path(path.removeprefix("FILE:"))
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+            raise CredentialError("it is no keytab but a folder, a device or a huge file", tried=tried)
+        content = file.read_bytes()
+    except OSError as error:
+        raise CredentialError(error.strerror or str(error), tried=tried) from error
+    try:
+        entries = read_entries(content)
+    except CredentialError as error:
+        raise CredentialError(error.message, tried=tried) from None
+    return Keytab(str(file), stat.S_IMODE(status.st_mode), _user(status.st_uid), entries)
+
+
+def key_at_hand(path: str, principal: str) -> KeyVersion | None:
+    """The principal's key in the file, None where this host has no such file or no such key in it: no conclusion."""
+    try:
+        return read(path).version(principal)
+    except CredentialError:
+        return None
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def ask_kdc(keytab: Keytab, principal: str, helpers: Sequence[Path] = ()) -> KdcView:
+    """Log in with the keytab into a cache that is gone afterwards, and ask what else the KDC tells. Never raises.
+
+    `helpers` are caches with tickets of the same realm, tried for the kvno where this keytab gets none.
+    """
+    with private_folder() as private:
+        own = private / "tickets"
+        question = _Question(krb5.init_context(), principal)
+        login, said = question.log_in(keytab.path, own)
+        if login is Login.UNREACHABLE:
+            # Each further question would wait for the same silence.
+            return KdcView(login, said)
+        # Only an answer that was decrypted tells the time.
+        seconds, microseconds = krb5.get_time_offsets(question.context)
+        kvno, why_not = _current_kvno(principal, ([own] if login is Login.ACCEPTED else []) + list(helpers), private)
+        return KdcView(
+            login=login,
+            said=said,
+            kvno=kvno,
+            kvno_unknown=why_not,
+            refused_enctypes=tuple(question.refused(sorted({entry.enctype for entry in keytab.newest(principal)}))),
+            salt=question.salt(),
+            offset=timedelta(seconds=seconds, microseconds=microseconds) if login is Login.ACCEPTED else None,
+        )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked as the principal itself, before any ticket is there."""
+
+    context: krb5.Context
+    principal: str
+
+    def log_in(self, keytab: str, cache: Path) -> tuple[Login, str]:
+        try:
+            table = krb5.kt_resolve(self.context, f"FILE:{keytab}".encode())
+            options = krb5.get_init_creds_opt_alloc(self.context)
+            got = krb5.get_init_creds_keytab(self.context, self._name(), options, table)
+            store = krb5.cc_resolve(self.context, f"FILE:{cache}".encode())
+            krb5.cc_initialize(self.context, store, self._name())
+            krb5.cc_store_cred(self.context, store, got)
+        except krb5.Krb5Error as error:
+            return _LOGINS.get(error.err_code, Login.REFUSED), _words(error)
+        return Login.ACCEPTED, ""
+
+    def refused(self, enctypes: Sequence[int]) -> Iterator[int]:
+        """Those that the KDC does not take: asked one by one, without any secret."""
+        for enctype in enctypes:
+            options = krb5.get_init_creds_opt_alloc(self.context)
+            krb5.get_init_creds_opt_set_etype_list(options, [enctype])
+            try:
+                krb5.get_etype_info(self.context, self._name(), options)
+            except krb5.Krb5Error as error:
+                # Any other refusal is of the principal, and the login tells it.
+                if error.err_code == _ETYPE_NOSUPP:
+                    yield enctype
+
+    def salt(self) -> bytes | None:
+        with suppress(krb5.Krb5Error):
+            return krb5.get_etype_info(self.context, self._name()).salt
+        return None
+
+    def _name(self) -> krb5.Principal:
+        return krb5.parse_name_flags(self.context, self.principal.encode())
+
+
+def _current_kvno(principal: str, caches: Sequence[Path], private: Path) -> tuple[int | None, str]:
+    """Of a service ticket for the principal itself, which is sealed with its current key; or why there is none."""
+    why = "no ticket of its realm is at hand"
+    for number, cache in enumerate(caches):
+        try:
+            # A copy: what is asked here has no business in anybody's cache.
+            mine = private / f"asking-{number}"
+            write_private(mine, cache.read_bytes())
+            return _service_kvno(principal, mine)
+        except GSSError as error:
+            why = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
+        except (OSError, CredentialError, krb5.Krb5Error) as error:
+            why = str(error)
+    return None, f"the KDC gives no service ticket for {principal} ({why})"
+
+
+def _service_kvno(principal: str, cache: Path) -> tuple[int | None, str]:
+    name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
+    credentials = gssapi.Credentials(usage="initiate", store={"ccache": f"FILE:{cache}"})
+    gssapi.SecurityContext(name=name, creds=credentials, usage="initiate").step()
+    context = krb5.init_context()
+    for ticket in krb5.cc_resolve(context, f"FILE:{cache}".encode()):
+        if bytes(ticket.server.name or b"").decode() == principal:
+            kvno = ticket_key(ticket.ticket).kvno
+            return kvno, "" if kvno is not None else "the KDC leaves it out of its tickets"
+    raise CredentialError("the ticket was not kept")
+
+
+def _words(error: krb5.Krb5Error) -> str:
+    return str(error).rpartition(" ")[0] or str(error)

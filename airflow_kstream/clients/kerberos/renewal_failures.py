@@ -1,0 +1,55 @@
+"""How often the renewal of a ticket failed in a row and why, kept in a private file beside its cache."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from airflow_kstream.clients.local.atomic import replacing
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Consecutive ones, when they began, and why the last one failed."""
+
+    count: int = 0
+    since: datetime | None = None
+    why: str = ""
+
+    def another(self, now: datetime, why: str) -> Failures:
+        return Failures(self.count + 1, self.since or now, why)
+
+
+NONE = Failures()
+
+
+def recall(cache: Path) -> Failures:
+    """None where nothing is written, or nothing that makes sense: the count is a comfort, not a condition."""
+    try:
+        said = json.loads(_file(cache).read_text())
+        return Failures(int(said["failures"]), datetime.fromisoformat(said["since"]), str(said.get("why", "")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return NONE
+
+
+def remember(cache: Path, failures: Failures) -> bool:
+    """False where the folder takes nothing, often what failed in the first place: the count begins anew each time."""
+    since = failures.since.isoformat() if failures.since else None
+    try:
+        with replacing(_file(cache)) as file:
+            file.write_text(json.dumps({"failures": failures.count, "since": since, "why": failures.why}))
+    except OSError:
+        return False
+    return True
+
+
+def forget(cache: Path) -> None:
+    with suppress(OSError):
+        _file(cache).unlink(missing_ok=True)
+
+
+def _file(cache: Path) -> Path:
+    return cache.with_name(f".{cache.name}.failures")

@@ -1,0 +1,290 @@
+"""Ticket caches that nobody else sees: acquired whole or not at all, private, renewed, and looked into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import krb5
+from gssapi.raw.misc import GSSError
+from krb5 import Krb5Error
+
+from airflow_kstream.clients.kerberos import ccache
+from airflow_kstream.clients.local.atomic import replacing
+from airflow_kstream.clients.local.private import write_private
+from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
+
+
+@dataclass(frozen=True)
+class TicketWanted:
+    """What to ask the KDC for, which may grant less; what is None is left to krb5.conf."""
+
+    life: timedelta | None = None
+    renewable_for: timedelta | None = None
+    forwardable: bool | None = None
+
+
+def acquire(identity: Identity, cache: Path, wanted: TicketWanted = TicketWanted()) -> timedelta:
+    """Put a ticket-granting ticket for `identity` into `cache`, and return how long it lives: see `log_in`."""
+    return log_in(identity, cache, wanted).remaining(datetime.now(UTC))
+
+
+def log_in(identity: Identity, cache: Path, wanted: TicketWanted = TicketWanted()) -> Ticket:
+    """Put a ticket-granting ticket for `identity` into `cache`, and return it.
+
+    From the keytab where there is one, else a copy of the identity's own cache. Written beside, checked, synced and
+    renamed: a reader sees the old file or the whole new one, whoever else acquires at the same moment. Raise
+    CredentialError or Unavailable, leaving `cache` as it was.
+    """
+    principal, source = identity.principal, identity.keytab or identity.ticket_cache or ""
+    tried = f"log in from keytab {source}" if identity.keytab else f"copy the ticket cache {source}"
+    with _replaced(cache, principal) as fresh, _mapped(tried, principal):
+        if identity.keytab:
+            _require_keytab(Path(identity.keytab), tried, principal)
+            _login(principal, Path(identity.keytab), fresh, wanted)
+        else:
+            _copy(source, fresh)
+        return _serving(_granting(inspect(str(fresh)), principal, tried), tried, principal)
+
+
+def renew(principal: str, cache: Path) -> Ticket:
+    """Exchange the cache's ticket-granting ticket for one that lives as long again, by its own renewability.
+
+    Written as `log_in` writes. Raise CredentialError with the reason: not renewable, expired, at the end of its
+    renewals, another principal's; Unavailable when no KDC answers.
+    """
+    tried = f"renew the ticket in {cache}"
+    held = _granting(inspect(str(cache)), principal, tried)
+    _require_renewable(held, tried, principal)
+    with _replaced(cache, principal) as fresh, _mapped(tried, principal):
+        try:
+            _renew_into(fresh, cache, principal)
+        except Krb5Error as error:
+            if _code(error) == _TICKET_EXPIRED:
+                raise _too_late(held, tried, principal) from error
+            raise
+        got = _granting(inspect(str(fresh)), principal, tried)
+        _require_gain(held, got, tried, principal)
+        return got
+
+
+def inspect(name: str) -> TicketCache:
+    """What lies in a cache: "FILE:/path", a path, "DIR:/folder" (its primary one), "DIR::/folder/tkt", "MEMORY:name".
+
+    Raise CredentialError when it is missing, damaged, unreadable or of a kind that Java can't read.
+    """
+    kind, rest = split_cache_name(name)
+    tried = f"look into the ticket cache {name}"
+    if not kind.java_reads and kind is not CacheKind.MEMORY:
+        raise CredentialError(_UNREADABLE_BY_JAVA.format(kind=kind), tried=tried)
+    if kind is CacheKind.FILE or rest.startswith(":"):
+        _require_file(Path(rest.removeprefix(":")), tried)
+    elif kind is CacheKind.DIR and not Path(rest).is_dir():
+        # libkrb5 would make the folder.
+        raise CredentialError("there is no such folder", tried=tried)
+    try:
+        return ccache.read_cache(f"{kind}:{rest}")
+    except Krb5Error as error:
+        raise kerberos_error(error, tried=tried) from error
+    except CredentialError as error:
+        raise CredentialError(f"it is damaged: {error.message}", tried=tried) from error
+
+
+def members(name: str) -> tuple[str, ...]:
+    """The names of the caches that `name` stands for: all in a "DIR:/folder" or a folder's path, else itself.
+
+    In a folder those are libkrb5's own (tkt...) and all other files that begin like a cache; where it has none, those
+    in its folders, as an order's folder has one for each cluster. Raise CredentialError where there is none at all.
+    """
+    kind, rest = split_cache_name(name)
+    if kind not in {CacheKind.DIR, CacheKind.FILE} or rest.startswith(":") or not Path(rest).is_dir():
+        return (name,)
+    tried = f"look into the folder {rest}"
+    try:
+        found = _caches(Path(rest).iterdir()) or _caches(Path(rest).glob("*/*"))
+    except OSError as error:
+        raise CredentialError(error.strerror or str(error), tried=tried) from error
+    if not found:
+        raise CredentialError("there is no ticket cache in it", tried=tried)
+    return found
+
+
+def _caches(files: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(_member(file) for file in sorted(files) if _is_member(file))
+
+
+def _member(file: Path) -> str:
+    return f"DIR::{file}" if file.name.startswith("tkt") else f"FILE:{file}"
+
+
+def _is_member(file: Path) -> bool:
+    """Whatever may be called a cache, damaged too; nothing hidden, which may be half written."""
+    if file.name.startswith(".") or not file.is_file():
+        return False
+    if file.name.startswith("tkt") or file.suffix == ".ccache":
+        return True
+    with suppress(OSError), file.open("rb") as opened:
+        return opened.read(2) in _BEGINNINGS
+    return False
+
+
+def lifetime(cache: Path, principal: str) -> timedelta:
+    """How long the cache's ticket still serves; CredentialError when it is expired, missing or another's."""
+    tried = f"read the ticket in {cache}"
+    held = _serving(_granting(inspect(str(cache)), principal, tried), tried, principal)
+    return held.remaining(datetime.now(UTC))
+
+
+def _granting(cache: TicketCache, principal: str, tried: str) -> Ticket:
+    if cache.principal != principal:
+        raise CredentialError(f"it is a cache of {cache.principal}", tried=tried, principal=principal)
+    if cache.granting is None:
+        raise CredentialError("it holds no ticket-granting ticket", tried=tried, principal=principal)
+    return cache.granting
+
+
+def _serving(held: Ticket, tried: str, principal: str) -> Ticket:
+    if held.expiry <= datetime.now(UTC):
+        raise CredentialError(f"its ticket expired at {held.expiry:{_MOMENT}}", tried=tried, principal=principal)
+    return held
+
+
+def _require_renewable(held: Ticket, tried: str, principal: str) -> None:
+    if held.renew_until is None:
+        why = f"it is not renewable: ask for a renewable one (kinit -r). {_GET_ANOTHER}"
+        raise CredentialError(why, tried=tried, principal=principal)
+    if datetime.now(UTC) >= held.renew_until:
+        raise _too_late(held, tried, principal)
+
+
+def _require_gain(held: Ticket, got: Ticket, tried: str, principal: str) -> None:
+    """At the end of the renewals the KDC grants ever shorter lives: nobody would be told before it is over."""
+    if held.renew_until and held.renew_until <= got.expiry <= held.expiry:
+        why = f"no renewal extends it beyond its end at {held.expiry:{_MOMENT}}. {_GET_ANOTHER}"
+        raise CredentialError(why, tried=tried, principal=principal)
+
+
+def _too_late(held: Ticket, tried: str, principal: str) -> CredentialError:
+    past = held.renew_until is not None and datetime.now(UTC) >= held.renew_until
+    end, what = (held.renew_until, "reached the end of its renewals") if past else (held.expiry, "expired")
+    return CredentialError(f"it {what} at {end:{_MOMENT}}. {_GET_ANOTHER}", tried=tried, principal=principal)
+
+
+def _require_keytab(keytab: Path, tried: str, principal: str) -> None:
+    if not os.access(keytab, os.R_OK):
+        reason = "it is not readable" if keytab.exists() else "it does not exist"
+        raise CredentialError(f"{reason} for this process", tried=tried, principal=principal)
+
+
+def _login(principal: str, keytab: Path, cache: Path, wanted: TicketWanted) -> None:
+    context = krb5.init_context()
+    client = krb5.parse_name_flags(context, principal.encode())
+    keys = krb5.kt_resolve(context, b"FILE:" + os.fsencode(keytab))
+    ticket = krb5.get_init_creds_keytab(context, client, _options(context, wanted), keys)
+    with _written(cache):
+        ccache.store(context, f"FILE:{cache}", client, iter([ticket]))
+
+
+def _renew_into(fresh: Path, cache: Path, principal: str) -> None:
+    context = krb5.init_context()
+    owner = krb5.parse_name_flags(context, principal.encode())
+    renewed = krb5.get_renewed_creds(context, owner, krb5.cc_resolve(context, b"FILE:" + os.fsencode(cache)))
+    with _written(fresh):
+        ccache.store(context, f"FILE:{fresh}", owner, iter([renewed]))
+
+
+def _options(context: krb5.Context, wanted: TicketWanted) -> krb5.GetInitCredsOpt:
+    options = krb5.get_init_creds_opt_alloc(context)
+    if wanted.life is not None:
+        krb5.get_init_creds_opt_set_tkt_life(options, round(wanted.life.total_seconds()))
+    if wanted.renewable_for is not None:
+        krb5.get_init_creds_opt_set_renew_life(options, round(wanted.renewable_for.total_seconds()))
+    if wanted.forwardable is not None:
+        krb5.get_init_creds_opt_set_forwardable(options, wanted.forwardable)
+    return options
+
+
+def _copy(source: str, cache: Path) -> None:
+    kind, rest = split_cache_name(source)
+    inspect(source)
+    with _written(cache):
+        ccache.copy(krb5.init_context(), f"{kind}:{rest}", f"FILE:{cache}")
+
+
+@contextmanager
+def _replaced(cache: Path, principal: str) -> Iterator[Path]:
+    try:
+        with replacing(cache) as fresh:
+            yield fresh
+    except OSError as error:
+        words = f"the folder {cache.parent} does not take it: {error.strerror or error}"
+        raise CredentialError(words, tried=f"write the ticket cache {cache}", principal=principal) from error
+
+
+@contextmanager
+def _written(cache: Path) -> Iterator[None]:
+    """libkrb5 keeps to itself why it could not write: the system says so when asked again."""
+    try:
+        yield
+    except Krb5Error:
+        cache.unlink(missing_ok=True)
+        write_private(cache, bytes(_A_CACHE_S_BYTES))
+        raise
+
+
+@contextmanager
+def _mapped(tried: str, principal: str) -> Iterator[None]:
+    try:
+        yield
+    except Krb5Error as error:
+        raise kerberos_error(error, tried=tried, principal=principal) from error
+
+
+def _require_file(path: Path, tried: str) -> None:
+    try:
+        # A pipe would be waited for.
+        if not path.is_file():
+            raise CredentialError("there is no such file", tried=tried)
+        path.open("rb").close()
+    except OSError as error:
+        raise CredentialError(error.strerror or str(error), tried=tried) from error
+
+
+def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
+    """Ours for what the Kerberos libraries raise: a KDC that is away can come back, a refusal stays one."""
+    if isinstance(error, Krb5Error):
+        words = str(error).rpartition(" ")[0]
+    else:
+        # The mechanism's own text; the major status only says that something failed.
+        words = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
+    kind = Unavailable if _code(error) in _KDC_AWAY else CredentialError
+    return kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)
+
+
+def _code(error: GSSError | Krb5Error) -> int:
+    return (error.err_code if isinstance(error, Krb5Error) else error.min_code) & _ERROR_CODE
+
+
+_ERROR_CODE = 0xFFFFFFFF
+# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
+_KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}
+# KRB5KRB_AP_ERR_BAD_INTEGRITY, KRB5KDC_ERR_PREAUTH_FAILED: without and with preauthentication
+_KEY_REFUSED = {code & _ERROR_CODE for code in (-1765328353, -1765328360)}
+_OF_A_ROTATED_KEY = ": most likely the KDC has a newer key than the keytab (`kstream tickets check` says more)"
+# KRB5KRB_AP_ERR_TKT_EXPIRED
+_TICKET_EXPIRED = -1765328352 & _ERROR_CODE
+_MOMENT = "%Y-%m-%d %H:%M:%S %Z"
+_A_CACHE_S_BYTES = 4096
+# Of a cache of libkrb5's format 3 or 4.
+_BEGINNINGS = {b"\x05\x03", b"\x05\x04"}
+_GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
+_UNREADABLE_BY_JAVA = (
+    "a {kind} cache is kept by the system and is no file, so Hadoop's and Spark's Java programs can't read it; "
+    "give a keytab, or a FILE cache (kinit -c FILE:/path)"
+)

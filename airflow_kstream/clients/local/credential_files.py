@@ -1,0 +1,91 @@
+"""Credentials files on this host: read whole, never copied, and what is wrong with who may read them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_kstream.model.credentials_file import Credentials
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.tokens import Token
+
+# A token has some 300 bytes, and a job a dozen of them.
+MAX_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class CredentialFile:
+    """What a file holds, and in `warnings` why somebody else may know it too."""
+
+    path: Path
+    credentials: Credentials
+    warnings: tuple[str, ...]
+
+
+def read_credentials(path: Path) -> CredentialFile:
+    """A file as HADOOP_TOKEN_FILE_LOCATION names it, of either format, or a text with one token in its URL form.
+
+    Raise NotFound, CredentialError where this process may not read it, and InvalidInput that names the byte at which
+    it stops to make sense, also for anything that is no regular file and for more than `MAX_BYTES`.
+    """
+    content, status = _read(path)
+    return CredentialFile(path, _credentials(path, content), tuple(_warnings(status)))
+
+
+def url_string(path: Path, token: Token) -> SecretBytes:
+    """One of the file's tokens as WebHDFS takes it: a secret. CredentialError when it is not there any more.
+
+    The file is read anew: passwords are in memory while they are needed, and not before.
+    """
+    content, _ = _read(path)
+    credentials = _credentials(path, content)
+    for candidate in credentials.tokens:
+        if candidate == token:
+            return credentials.url_string(content, candidate)
+    raise CredentialError(f"{path} was replaced meanwhile: the {token.kind} that was read from it is gone")
+
+
+def _credentials(path: Path, content: SecretBytes) -> Credentials:
+    try:
+        return Credentials.read(content)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} can't be read as Hadoop credentials: {error.message}") from None
+
+
+def _read(path: Path) -> tuple[SecretBytes, os.stat_result]:
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise InvalidInput(f"{path} is no regular file")
+            content = SecretBytes(file.read(MAX_BYTES + 1))
+    except OSError as error:
+        raise _OF_THE_SYSTEM.get(type(error), CredentialError)(f"{path}: {error.strerror}") from None
+    if len(content) > MAX_BYTES:
+        raise InvalidInput(f"{path} has more than {MAX_BYTES} bytes, which no credentials file has")
+    return content, status
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    # A pipe would keep us until somebody writes to it.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+_OF_THE_SYSTEM: dict[type[OSError], type[KstreamError]] = {
+    FileNotFoundError: NotFound,
+    NotADirectoryError: NotFound,
+    IsADirectoryError: InvalidInput,
+}
+
+
+def _warnings(status: os.stat_result) -> list[str]:
+    found = []
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        found.append(f"its mode is {mode:04o}: whoever can enter its folder can use the tokens in it; chmod 600")
+    if status.st_uid not in {os.geteuid(), 0}:
+        found.append(f"it belongs to user {status.st_uid}, who can replace it")
+    return found

@@ -1,0 +1,288 @@
+"""Hadoop's RPC, version 9: one connection, logged in with Kerberos, many calls in flight.
+
+Hand-written because the alternatives cost a JVM for each look at a NameNode; `benchmarks/list_open_files.py` measures
+both. Sources: RpcHeader.proto, IpcConnectionContext.proto and ProtobufRpcEngine.proto of hadoop-common, and
+org.apache.hadoop.ipc.Server and org.apache.hadoop.security.SaslRpcClient where these are silent.
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gssapi.raw.misc import GSSError
+
+from airflow_kstream.clients.rpc.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
+from airflow_kstream.clients.rpc.sasl import KerberosLogin, Protection, credentials
+from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.identity import Identity, split_principal
+
+_PREAMBLE = b"hrpc" + bytes([9, 0, 0xDF])  # version, service class, SASL
+_PROTOBUF, _FINAL_PACKET = 2, 0
+_SASL_CALL, _CONTEXT_CALL = -33, -3
+_NEGOTIATE, _INITIATE, _CHALLENGE, _RESPONSE, _WRAP = 1, 2, 3, 4, 5
+_LOGGED_IN = 0
+_SUCCESS = 0
+_CALL_IDS = 1 << 31
+# The default of ipc.maximum.response.length; whatever announces more speaks another protocol.
+_LONGEST_FRAME = 128 * 1024 * 1024
+# Enough to keep the NameNode's handlers busy, too few to keep other clients waiting.
+_IN_FLIGHT = 64
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What all servers of a service have in common.
+
+    `protocol` is the name of the Java interface. `_HOST` in `service_principal` stands for the server's own name.
+    Seconds are those without a sign of life from the server.
+    """
+
+    protocol: str
+    service_principal: str
+    protections: tuple[Protection, ...]
+    connect_seconds: float
+    read_seconds: float
+
+
+class RemoteError(Exception):
+    """What the server threw: its Java class, without the package, and the first line of what it says."""
+
+    def __init__(self, java_class: str, message: str) -> None:
+        super().__init__(f"{java_class}: {message}")
+        self.java_class = java_class
+        self.message = message
+
+
+Answer = Message | RemoteError
+
+
+class BrokenConnection(ConnectionError):
+    """The server ended the connection, or says what is no Hadoop RPC."""
+
+
+class RpcConnection:
+    """A connection that is logged in as `identity`, or as the user whom it impersonates. Not for several threads.
+
+    Any exception but a RemoteError that is *returned* leaves it unusable. Raises RemoteError when the server refuses
+    the login, OSError (BrokenConnection among them), Malformed, NoProtection, GSSError, and CredentialError or
+    Unavailable where there is no ticket.
+    """
+
+    def __init__(self, address: str, identity: Identity, terms: Terms) -> None:
+        host, _, port = address.rpartition(":")
+        self._terms = terms
+        self._client = uuid.uuid4().bytes
+        self._next_call = 0
+        self._login: KerberosLogin | None = None
+        self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout=terms.connect_seconds)
+        self._stream = _Stream(self._socket)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._stream.write(_PREAMBLE)
+            self._log_in(host, identity)
+            self._send(_CONTEXT_CALL, -1, encode({2: _user(identity), 3: terms.protocol}))
+            self._socket.settimeout(terms.read_seconds)
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, method: str, requests: Sequence[bytes]) -> list[Answer]:
+        """The same method for each request, many at a time; the answers in the order of the requests."""
+        first = self._next_call
+        self._next_call += len(requests)
+        answers: dict[int, Answer] = {}
+        sent = 0
+        for received in range(len(requests)):
+            if sent - received <= _IN_FLIGHT // 2:
+                batch = requests[sent : received + _IN_FLIGHT]
+                self._stream.write(b"".join(self._frames(method, batch, first + sent)))
+                sent += len(batch)
+            call, answer = self._answer()
+            answers[call] = answer
+        return [_answered(answers, (first + index) % _CALL_IDS) for index in range(len(requests))]
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _frames(self, method: str, requests: Sequence[bytes], first: int) -> list[bytes]:
+        header = delimited(encode({1: method, 2: self._terms.protocol, 3: 1}))
+        return [
+            self._wrapped(self._frame((first + index) % _CALL_IDS, 0, header + delimited(request)))
+            for index, request in enumerate(requests)
+        ]
+
+    def _send(self, call: int, retry: int, message: bytes) -> None:
+        self._stream.write(self._wrapped(self._frame(call, retry, delimited(message))))
+
+    def _frame(self, call: int, retry: int, body: bytes) -> bytes:
+        fields: dict[int, Value] = {1: _PROTOBUF, 2: _FINAL_PACKET, 3: zigzag(call), 4: self._client, 5: zigzag(retry)}
+        content = delimited(encode(fields)) + body
+        return len(content).to_bytes(4) + content
+
+    def _wrapped(self, frame: bytes) -> bytes:
+        if self._login is None or not self._login.wraps:
+            return frame
+        with _sealing():
+            sealed = self._login.wrap(frame)
+        return self._frame(_SASL_CALL, -1, delimited(encode({2: _WRAP, 3: sealed})))
+
+    def _answer(self) -> tuple[int, Answer]:
+        """The number of a call and its answer; a refusal that ends the connection is raised."""
+        header, body = _split(self._stream.frame())
+        call, status = header.number(1), header.number(2)
+        if status == _SUCCESS:
+            return call, body
+        error = _remote_error(header)
+        if call >= _CALL_IDS or status != 1:
+            raise error
+        return call, error
+
+    # Logging in.
+
+    def _log_in(self, host: str, identity: Identity) -> None:
+        self._send(_SASL_CALL, -1, encode({2: _NEGOTIATE}))
+        offer = _kerberos_offer(self._sasl_answer())
+        service = self._service(host, offer)
+        with credentials(identity) as ticket:
+            login = KerberosLogin(service, ticket, self._terms.protections)
+            self._send(_SASL_CALL, -1, encode({2: _INITIATE, 3: login.step(), 4: offer}))
+            answer = self._sasl_answer()
+            while answer.number(2) == _CHALLENGE:
+                self._send(_SASL_CALL, -1, encode({2: _RESPONSE, 3: login.step(answer.data(3))}))
+                answer = self._sasl_answer()
+        # A server that skips the last challenge would pass without having proved itself.
+        if answer.number(2) != _LOGGED_IN or not login.agreed:
+            raise BrokenConnection("the server ended the login in the middle")
+        self._login = login
+        if login.wraps:
+            self._stream = _WrappedStream(self._stream, login)
+
+    def _sasl_answer(self) -> Message:
+        call, answer = self._answer()
+        if isinstance(answer, RemoteError):
+            raise answer
+        if call != _SASL_CALL % (1 << 32):
+            raise BrokenConnection("the server answers a login with something else")
+        return answer
+
+    def _service(self, host: str, offer: bytes) -> str:
+        """The server's principal: what we are configured to expect, and it claims to be."""
+        primary, instance, realm = split_principal(self._terms.service_principal)
+        if instance != "_HOST":
+            return self._terms.service_principal
+        # Hadoop's own clients ask the reverse DNS, and believe it; here it is only asked when the names differ.
+        claimed = Message(offer).text(4).lower()
+        if claimed not in (host.lower(), socket.getfqdn(self._socket.getpeername()[0]).lower()):
+            raise CredentialError(f"the server at {host} calls itself {claimed!r}, which is no name of that host")
+        return f"{primary}/{claimed}@{realm}"
+
+
+class _Stream:
+    """Frames with four bytes of length in front."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._file = connected.makefile("rb", buffering=1 << 16)
+
+    def write(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def frame(self) -> bytes:
+        return self.read(_length(self.read(4)))
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._file.read(size)
+        if len(data) < size:
+            raise BrokenConnection("the server closed the connection")
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+class _WrappedStream(_Stream):
+    """Frames inside of SASL messages, which may begin and end anywhere in a frame."""
+
+    def __init__(self, outer: _Stream, login: KerberosLogin) -> None:
+        self._outer = outer
+        self._login = login
+        self._clear = bytearray()
+
+    def write(self, data: bytes) -> None:
+        self._outer.write(data)
+
+    def read(self, size: int) -> bytes:
+        while len(self._clear) < size:
+            self._clear += self._unwrapped()
+        data = bytes(self._clear[:size])
+        del self._clear[:size]
+        return data
+
+    def close(self) -> None:
+        self._outer.close()
+
+    def _unwrapped(self) -> bytes:
+        header, body = _split(self._outer.frame())
+        if header.number(2) != _SUCCESS:
+            raise _remote_error(header)
+        if body.number(2) != _WRAP:
+            raise BrokenConnection("the server does not protect what it sends as it had agreed")
+        with _sealing():
+            return self._login.unwrap(body.data(3))
+
+
+@contextmanager
+def _sealing() -> Iterator[None]:
+    try:
+        yield
+    except GSSError as error:
+        # It was tampered with, or the protection has ended with the ticket: another login tells which.
+        raise BrokenConnection(f"its protected messages can't be trusted ({type(error).__name__})") from error
+
+
+def _length(prefix: bytes) -> int:
+    length = int.from_bytes(prefix)
+    if length > _LONGEST_FRAME:
+        raise BrokenConnection(f"what answers does not speak Hadoop RPC: it begins with {prefix!r}")
+    return length
+
+
+def _split(frame: bytes) -> tuple[Message, Message]:
+    """Header and body; an error has no body."""
+    if not frame:
+        raise BrokenConnection("what answers does not speak Hadoop RPC: it sends an empty frame")
+    header, *body = split_delimited(frame)
+    return Message(header), Message(body[0] if body else b"")
+
+
+def _answered(answers: dict[int, Answer], call: int) -> Answer:
+    if call not in answers:
+        raise BrokenConnection("the server answered another call than those that were made")
+    return answers[call]
+
+
+def _remote_error(header: Message) -> RemoteError:
+    java_class = header.text(4).rpartition(".")[2].rpartition("$")[2]
+    lines = header.text(5).splitlines() or ["it gives no reason"]
+    # Some come as a stack trace, whose first line begins with the class.
+    return RemoteError(java_class, lines[0].removeprefix(f"{header.text(4)}: "))
+
+
+def _kerberos_offer(answer: Message) -> bytes:
+    """The way to log in by Kerberos, as the server described it: it wants to have that back."""
+    offers = answer.messages(4)
+    for offer in offers:
+        if (offer.text(1), offer.text(2)) == ("KERBEROS", "GSSAPI"):
+            return encode({number: offer.text(number) for number in (1, 2, 3, 4)})
+    raise BrokenConnection(f"the server offers no login by Kerberos, but {[offer.text(1) for offer in offers]}")
+
+
+def _user(identity: Identity) -> bytes:
+    if identity.do_as:
+        return encode({1: identity.do_as, 2: identity.principal})
+    return encode({1: identity.principal})

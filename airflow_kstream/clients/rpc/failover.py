@@ -1,0 +1,153 @@
+"""Calls to whichever NameNode of a pair is active, and what their refusals mean to us."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+
+from gssapi.raw.misc import GSSError
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
+
+from airflow_kstream.clients.kerberos.tickets import kerberos_error
+from airflow_kstream.clients.rpc.connection import Answer, RemoteError, RpcConnection, Terms
+from airflow_kstream.clients.rpc.protobuf import Malformed
+from airflow_kstream.clients.rpc.sasl import NoProtection
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+
+_NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
+_FOREIGN = (OSError, Malformed, NoProtection, GSSError, RemoteError, CredentialError, Unavailable)
+_ERRORS: dict[str, type[KstreamError]] = {
+    "FileNotFoundException": NotFound,
+    "ParentNotDirectoryException": NotFound,
+    "RpcNoSuchMethodException": NotFound,
+    "UnsupportedOperationException": NotFound,
+    "AccessControlException": Denied,
+    "AuthorizationException": Denied,
+    "InvalidToken": Denied,
+    "SaslException": CredentialError,
+    "InvalidPathException": InvalidInput,
+    "IllegalArgumentException": InvalidInput,
+    "HadoopIllegalArgumentException": InvalidInput,
+}
+
+
+class ActiveNameNode:
+    """One connection to each NameNode that was needed, made when it is, and again when it was lost.
+
+    Only for calls that may be repeated: a lost answer is asked for again. When the active NameNode is gone or has
+    become the standby, the others are asked, and all again for as long as an answer may take. Threads take turns.
+    """
+
+    def __init__(self, addresses: tuple[str, ...], identity: Identity, terms: Terms) -> None:
+        for address in addresses:
+            if not address.rpartition(":")[2].isdecimal():
+                raise InvalidInput(f"{address!r} is no RPC address of a NameNode; write host:port")
+        self._addresses = list(addresses)
+        self._identity = identity
+        self._terms = terms
+        self._connections: dict[str, RpcConnection] = {}
+        self._lock = Lock()
+
+    @property
+    def servers(self) -> str:
+        return ", ".join(sorted(self._addresses))
+
+    def call(self, tried: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
+        """The same method for each request, the answers in their order; what one request was refused is its answer.
+
+        Raise Unavailable when no NameNode answers as the active one, Denied or CredentialError when none lets us in.
+        """
+        retrying = Retrying(
+            retry=retry_if_exception_type(_FailingOver),
+            wait=wait_exponential(multiplier=0.1, max=2),
+            stop=stop_after_delay(self._terms.read_seconds),
+            reraise=True,
+        )
+        try:
+            with self._lock:
+                return retrying(self._ask_each, method, requests)
+        except _FailingOver as error:
+            raise self._told(Unavailable(error.message), tried) from None
+        except KstreamError as error:
+            self._told(error, tried)
+            raise
+
+    def error(self, refusal: RemoteError, tried: str) -> KstreamError:
+        """Ours for what the NameNode threw."""
+        return self._told(_mapped(refusal), tried)
+
+    def close(self) -> None:
+        with self._lock:
+            while self._connections:
+                self._connections.popitem()[1].close()
+
+    def _ask_each(self, method: str, requests: Sequence[bytes]) -> list[Answer]:
+        troubles: dict[str, KstreamError] = {}
+        for address in tuple(self._addresses):
+            try:
+                answers = self._ask(address, method, requests)
+            except _FOREIGN as error:
+                troubles[address] = _mapped(error)
+                continue
+            if not any(isinstance(answer, RemoteError) and answer.java_class in _NOT_ACTIVE for answer in answers):
+                # The next call begins where this one succeeded.
+                self._addresses.sort(key=lambda other: other != address)
+                return answers
+            troubles[address] = _FailingOver("it is not the active one")
+        raise _nobody(troubles)
+
+    def _ask(self, address: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
+        kept = self._connections.pop(address, None)
+        if kept is not None:
+            try:
+                return self._use(kept, address, method, requests)
+            except ConnectionError:
+                # A NameNode closes what was idle for some seconds, and protection ends with the ticket.
+                pass
+        return self._use(RpcConnection(address, self._identity, self._terms), address, method, requests)
+
+    def _use(self, connection: RpcConnection, address: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
+        try:
+            answers = connection.call(method, requests)
+        except BaseException:
+            connection.close()
+            raise
+        self._connections[address] = connection
+        return answers
+
+    def _told(self, error: KstreamError, tried: str) -> KstreamError:
+        """With who asked whom for what; a ticket that could not be had tells that itself."""
+        if not error.tried:
+            error.tried, error.server, error.principal = tried, self.servers, str(self._identity)
+        return error
+
+
+class _FailingOver(Unavailable):
+    """A NameNode answered that it is not the active one: another may be about to become it."""
+
+
+def _nobody(troubles: dict[str, KstreamError]) -> KstreamError:
+    errors = list(troubles.values())
+    if not any(error.retryable for error in errors):
+        return errors[0]
+    kind = _FailingOver if any(isinstance(error, _FailingOver) for error in errors) else Unavailable
+    reasons = "; ".join(f"{address}: {error.message.rstrip('.')}" for address, error in troubles.items())
+    return kind(f"no NameNode answers as the active one ({reasons})")
+
+
+def _mapped(error: Exception) -> KstreamError:
+    match error:
+        case KstreamError():
+            return error
+        case RemoteError():
+            return _ERRORS.get(error.java_class, Unavailable)(str(error))
+        case GSSError():
+            return kerberos_error(error)
+        case NoProtection():
+            return InvalidInput(str(error))
+        case TimeoutError():
+            return Unavailable("it does not answer in time")
+        case OSError():
+            return Unavailable(error.strerror or str(error))
+    return Unavailable(f"its answer makes no sense: {error}")

@@ -1,0 +1,101 @@
+"""SASL with Kerberos (RFC 4752), the client's side: who we are, and how well what follows is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+import gssapi
+
+from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.identity import Identity
+
+_NO_LIMIT = b"\xff\xff\xff"
+
+
+class Protection(IntEnum):
+    """The quality of protection, by its bit in the server's offer."""
+
+    AUTHENTICATION = 1
+    INTEGRITY = 2
+    PRIVACY = 4
+
+
+def protections(text: str) -> tuple[Protection, ...]:
+    """The value of `hadoop.rpc.protection`: one, or several with the preferred one first. Raise InvalidInput."""
+    try:
+        return tuple(Protection[word.strip().upper()] for word in text.split(","))
+    except KeyError:
+        allowed = ", ".join(protection.name.lower() for protection in Protection)
+        raise InvalidInput(f"hadoop.rpc.protection is {text!r}; allowed are {allowed}") from None
+
+
+@contextmanager
+def credentials(identity: Identity) -> Iterator[gssapi.Credentials]:
+    """A fresh ticket of `identity`, for as long as it takes to log in somewhere. Raise CredentialError, Unavailable."""
+    with private_folder() as folder:
+        cache = folder / "ticket"
+        tickets.acquire(identity, cache)
+        name = gssapi.Name(identity.principal, gssapi.NameType.kerberos_principal)
+        yield gssapi.Credentials(name=name, usage="initiate", store={"ccache": f"FILE:{cache}"})
+
+
+class NoProtection(Exception):
+    """The server offers none of the protections that are wanted."""
+
+
+class KerberosLogin:
+    """One login at one service: feed the server's challenges to `step`, send what it returns, until the server agrees.
+
+    Afterwards `wrap` and `unwrap` what is sent and received if `wraps`. GSSError comes through as it is.
+    """
+
+    def __init__(self, service: str, ticket: gssapi.Credentials, wanted: tuple[Protection, ...]) -> None:
+        flags = gssapi.RequirementFlag
+        needed = flags.mutual_authentication | flags.integrity | flags.out_of_sequence_detection
+        if Protection.PRIVACY in wanted:
+            needed |= flags.confidentiality
+        name = gssapi.Name(service, gssapi.NameType.kerberos_principal)
+        self._context = gssapi.SecurityContext(
+            name=name, creds=ticket, flags=needed, mech=gssapi.MechType.kerberos, usage="initiate"
+        )
+        self._wanted = wanted
+        self._chosen: Protection | None = None
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the server proved itself, and a protection was chosen."""
+        return self._chosen is not None
+
+    @property
+    def wraps(self) -> bool:
+        return self._chosen not in (None, Protection.AUTHENTICATION)
+
+    def step(self, challenge: bytes | None = None) -> bytes:
+        """The answer to a challenge, or the first word; raise NoProtection."""
+        if self._context.complete:
+            return self._choose(challenge or b"")
+        return self._context.step(challenge) or b""
+
+    def wrap(self, data: bytes) -> bytes:
+        return self._context.wrap(data, encrypt=self._chosen is Protection.PRIVACY).message
+
+    def unwrap(self, data: bytes) -> bytes:
+        """Raise GSSError when it was tampered with, or is not encrypted where that was agreed."""
+        message = self._context.unwrap(data)
+        if self._chosen is Protection.PRIVACY and not message.encrypted:
+            raise NoProtection("the server sent in clear what it had agreed to encrypt")
+        return message.message
+
+    def _choose(self, challenge: bytes) -> bytes:
+        offer = self._context.unwrap(challenge).message[0]
+        self._chosen = next((protection for protection in self._wanted if offer & protection), None)
+        if self._chosen is None:
+            offered = [protection.name.lower() for protection in Protection if offer & protection]
+            wanted = [protection.name.lower() for protection in self._wanted]
+            raise NoProtection(f"the server's hadoop.rpc.protection is {offered}, ours is {wanted}")
+        limit = _NO_LIMIT if self.wraps else bytes(3)
+        return self._context.wrap(bytes([self._chosen]) + limit, encrypt=False).message

@@ -1,0 +1,103 @@
+"""What the demonstration runs, and with which durations."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from airflow_kstream.demo import jobs
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.jars import kafka_connector_jars
+from airflow_kstream.model.stream import Deploy, Keytab, RestartPolicy, StreamSpec, Ticket
+
+CONNECTION = "kstream_demo"
+TOPIC = "cluster-events"
+STATE_DIR = "/kstream"
+WITH_KEYTAB, WITHOUT_KEYTAB, NAIVE = "events-keytab", "events-ticket", "events-naive"
+
+# A restart has to fit between plan and horizon on two busy cores; on a cluster with 7-day tokens the defaults do.
+BRISK = RestartPolicy(
+    plan_ratio=0.55,
+    jitter_ratio=0.0,
+    marker_grace=timedelta(seconds=40),
+    quiescent_wait=timedelta(seconds=15),
+    signal_grace=timedelta(seconds=15),
+    kill_wait=timedelta(seconds=30),
+    silence=timedelta(seconds=10),
+    submit_timeout=timedelta(seconds=90),
+    submit_ttl=timedelta(seconds=60),
+    recovery_wait=timedelta(seconds=20),
+    start_timeout=timedelta(minutes=3),
+    look_every=timedelta(seconds=1),
+    watch_every=timedelta(seconds=3),
+)
+
+
+@dataclass(frozen=True)
+class DemoPlan:
+    """`lives` max-lifetimes are watched; `with_crashes` kills Airflow's parts at the two worst moments."""
+
+    root: Path
+    renew_interval: timedelta = timedelta(seconds=90)
+    max_lifetime: timedelta = timedelta(minutes=3)
+    lives: int = 3
+    with_crashes: bool = False
+    once: bool = False
+
+
+def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, StreamSpec]:
+    """The same job twice: one that logs in by itself, one that lives on the tokens of its submission."""
+    principal, keytab = minicluster.principal("streamer"), str(minicluster.keytab("streamer"))
+    return (
+        _spec(minicluster, WITH_KEYTAB, Keytab(principal, keytab), kafka_keytab),
+        _spec(minicluster, WITHOUT_KEYTAB, Ticket(principal, keytab), kafka_keytab),
+    )
+
+
+def naive(minicluster: Minicluster, kafka_keytab: Path) -> StreamSpec:
+    """The control: declared alike, but submitted with plain spark-submit and left to itself."""
+    return _spec(
+        minicluster, NAIVE, Ticket(minicluster.principal("streamer"), str(minicluster.keytab("streamer"))), kafka_keytab
+    )
+
+
+def table(name: str) -> str:
+    return f"{_home()}/{name}/table"
+
+
+def checkpoint(name: str) -> str:
+    return f"{_home()}/{name}/checkpoint"
+
+
+def _home() -> str:
+    """The minicluster maps its streaming principal to whoever runs it, so that YARN may aggregate the logs."""
+    return f"/user/{getpass.getuser()}"
+
+
+def _spec(minicluster: Minicluster, name: str, credentials: Keytab | Ticket, kafka_keytab: Path) -> StreamSpec:
+    arguments = {
+        "--bootstrap-servers": minicluster.bootstrap_servers,
+        "--topic": TOPIC,
+        "--table": minicluster.default_fs + table(name),
+        "--checkpoint": minicluster.default_fs + checkpoint(name),
+        "--kafka-principal": minicluster.principal("streamer"),
+        "--kafka-keytab": kafka_keytab.name,
+        "--trigger-seconds": "5",
+    }
+    return StreamSpec(
+        name=name,
+        credentials=credentials,
+        application=str(Path(jobs.__file__).with_name("cluster_events.py")),
+        arguments=tuple(word for pair in arguments.items() for word in pair),
+        checkpoints=(checkpoint(name),),
+        # The job reads Kafka with a keytab of its own; Spark's Kafka delegation tokens are not used.
+        conf={"spark.security.credentials.kafka.enabled": "false", "spark.security.credentials.retryWait": "5s"},
+        deploy=Deploy(
+            files=(str(kafka_keytab),),
+            jars=tuple(str(jar) for jar in kafka_connector_jars()),
+            executors=1,
+        ),
+        restart=BRISK,
+    )

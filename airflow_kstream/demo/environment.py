@@ -1,0 +1,176 @@
+"""What the demonstration stands on: the cluster, Airflow with its connection and declarations, the shipper."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from airflow_kstream.demo import config as demo_plan
+from airflow_kstream.demo.airflow_api import Connection
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.airflow_settings import CrashSettings
+from airflow_kstream.demo.config import CONNECTION, STATE_DIR, TOPIC, DemoPlan
+from airflow_kstream.demo.console import Narrator
+from airflow_kstream.demo.process_tree import Child
+from airflow_kstream.demo.supervisor import Happening, Keeper, KeeperEvent
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.model.errors import MiniclusterError
+from airflow_kstream.model.stream import StreamSpec
+
+DAGS = Path(__file__).parents[2] / "dags"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Everything that runs, and where to find it."""
+
+    root: Path
+    minicluster: Minicluster
+    keeper: Keeper
+    home: AirflowHome
+    streams: tuple[StreamSpec, StreamSpec]
+    control: StreamSpec
+
+    def connection(self) -> dict[str, Any]:
+        return _connection(self.minicluster)
+
+
+def lay_ground(plan: DemoPlan, narrator: Narrator, stack: ExitStack) -> Ground:
+    """Start it all; `stack` ends it all, whatever happens."""
+    plan.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    minicluster = _minicluster(plan, narrator, stack)
+    os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)
+    kafka_keytab = plan.root / "kafka-client.keytab"
+    shutil.copy(minicluster.keytab("streamer"), kafka_keytab)
+    streams = demo_plan.streams(minicluster, kafka_keytab)
+    _write_declarations(plan.root, minicluster, streams)
+    home = _airflow_home(plan, minicluster)
+    keeper = Keeper(lambda event: _tell(narrator, event))
+    stack.callback(keeper.stop)
+    ground = Ground(plan.root, minicluster, keeper, home, streams, demo_plan.naive(minicluster, kafka_keytab))
+    _start_airflow(ground, narrator)
+    return ground
+
+
+class Shipper:
+    """The shipper as a process; a keeper of its own, for it is told to end while all else goes on."""
+
+    def __init__(self, ground: Ground, stack: ExitStack) -> None:
+        self._log = ground.root / "shipper.log"
+        self._keeper = Keeper()
+        stack.callback(self._keeper.stop)
+        settings = ground.root / "shipper.json"
+        settings.write_text(json.dumps(_shipping(ground.minicluster)))
+        argv = (sys.executable, "-m", "airflow_kstream.demo.shipping.shipper", "--settings", str(settings))
+        env = {"PATH": os.environ["PATH"], "KRB5_CONFIG": str(ground.minicluster.krb5_conf), "PYTHONUNBUFFERED": "1"}
+        self._keeper.start(Child("shipper", argv, self._log, env, grace=30))
+
+    def finish(self) -> Mapping[str, int]:
+        """Let it ship what is complete, end it, and return up to which byte each file was shipped."""
+        self._keeper.stop()
+        last = self._log.read_text().strip().splitlines()[-1]
+        try:
+            ends: Mapping[str, int] = json.loads(last)
+        except ValueError as error:
+            raise MiniclusterError(f"its last word was {last!r}", tried="stop the shipper") from error
+        return ends
+
+
+def _minicluster(plan: DemoPlan, narrator: Narrator, stack: ExitStack) -> Minicluster:
+    narrator.say("starting a kerberized cluster: KDC, HDFS with two NameNodes, YARN, Kafka")
+    config = MiniclusterConfig(
+        plan.root / "minicluster", renew_interval=plan.renew_interval, max_lifetime=plan.max_lifetime
+    )
+    stack.callback(_down, config.root)
+    minicluster = Minicluster.up(config)
+    narrator.say(f"the cluster serves; delegation tokens live {plan.max_lifetime.total_seconds():.0f} s at most")
+    return minicluster
+
+
+def _down(root: Path) -> None:
+    if (root / "minicluster.json").exists():
+        Minicluster.at(root).down()
+
+
+def _connection(minicluster: Minicluster) -> dict[str, Any]:
+    return {
+        "principal": minicluster.principal("streamer"),
+        "keytab_path": str(minicluster.keytab("streamer")),
+        "hadoop_conf_dir": str(minicluster.conf_dir),
+        "krb5_conf": str(minicluster.krb5_conf),
+        "state_dir": STATE_DIR,
+        "spark_conf": minicluster.spark_conf(),
+    }
+
+
+def _shipping(minicluster: Minicluster) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": minicluster.bootstrap_servers,
+        "topic": TOPIC,
+        "files": {name: str(path) for name, path in minicluster.event_logs().items()},
+        "principal": minicluster.principal("streamer"),
+        "keytab": str(minicluster.keytab("streamer")),
+    }
+
+
+def _write_declarations(root: Path, minicluster: Minicluster, streams: tuple[StreamSpec, ...]) -> None:
+    (root / "cluster.yaml").write_text(yaml.safe_dump(_connection(minicluster)))
+    folder = root / "streams" / CONNECTION
+    folder.mkdir(parents=True, exist_ok=True)
+    for spec in streams:
+        (folder / f"{spec.name}.yaml").write_text(yaml.safe_dump(spec.to_mapping()))
+
+
+def _airflow_home(plan: DemoPlan, minicluster: Minicluster) -> AirflowHome:
+    env = {
+        "KRB5_CONFIG": str(minicluster.krb5_conf),
+        "KSTREAM_STREAMS": str(plan.root / "streams"),
+        "KSTREAM_RETRY_DELAY": "3s",
+    }
+    # The minicluster's Java options are long; the rendered command line is to be seen whole.
+    overrides = {"core": {"max_templated_field_length": "16384"}}
+    return AirflowHome(plan.root / "airflow", DAGS, env, crash=CrashSettings.brisk(), overrides=overrides)
+
+
+def _start_airflow(ground: Ground, narrator: Narrator) -> None:
+    narrator.say("starting Airflow: API server, scheduler, triggerer, DAG processor")
+    ground.home.prepare()
+    for component in ground.home.components():
+        ground.keeper.start(component)
+    ground.home.wait_until_healthy(ground.keeper)
+    api = ground.home.api()
+    api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=ground.connection()))
+    wanted = {f"stream-{spec.name}" for spec in ground.streams}
+    Retrying(
+        retry=retry_if_result(lambda found: not wanted <= set(found)), stop=stop_after_delay(120), wait=wait_fixed(0.5)
+    )(api.dag_ids)
+    narrator.say(f"Airflow serves at {ground.home.url}; user admin, password {ground.home.login.password}")
+
+
+def _tell(narrator: Narrator, event: KeeperEvent) -> None:
+    if event.happening in {Happening.DIED, Happening.RESPAWNED, Happening.GAVE_UP}:
+        narrator.say(f"{event.child} {event.happening} {event.detail}", "keeper")
+
+
+def end_on_signals() -> None:
+    """SIGTERM ends the demonstration as Ctrl-C does: orderly, and whatever is under way."""
+
+    def interrupted(number: int, _: object) -> None:
+        # A second signal must not cut the tidying up short.
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, interrupted)

@@ -1,0 +1,239 @@
+"""Streams the log lines of Hadoop's daemons from Kafka into a table on HDFS: one row per line, exactly once.
+
+The table is the only outside record of which application's delegation token dies when. NameNode service and audit logs
+and ResourceManager logs are understood; a line of any other log is a row of kind OTHER. The topic is what
+`airflow_kstream.demo.shipping.shipper` writes: the line's bytes, with the headers `file` and `byte_offset`.
+
+A line's `kind` says what it proves and no more, so one event can have several rows: an issued token stands in the
+NameNode's service log and in its audit log. Count tokens by (token_kind, sequence_number), not by rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+OTHER = "OTHER"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Words that recur in log lines; each named group fills the column of its name."""
+
+    regex: str
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """Column → number of its group."""
+        return dict(re.compile(self.regex).groupindex)
+
+    @property
+    def java_regex(self) -> str:
+        """Java allows no underscore in the name of a group, and Spark asks for numbers anyway."""
+        return re.sub(r"\(\?P<\w+>", "(", self.regex)
+
+
+# AbstractDelegationTokenIdentifier.toString of Hadoop 3; dates are milliseconds since 1970.
+TOKEN = Shape(
+    r"(?P<token_kind>\w+) owner=(?P<owner>[^,]*), renewer=(?P<renewer>[^,]*), realUser=(?P<real_user>[^,]*), "
+    r"issueDate=(?P<issue_time>\d+), maxDate=(?P<max_time>\d+), sequenceNumber=(?P<sequence_number>\d+)"
+)
+# DelegationTokenIdentifier.toStringStable, which audit logs give as the source of the command.
+AUDITED_TOKEN = Shape(
+    r"src=(?P<token_kind>\w+) token (?P<sequence_number>\d+) for (?P<owner>\S+) with renewer (?P<renewer>[^\s,]*)"
+)
+# DelegationTokenRenewer.DelegationTokenToRenew.toString: until when the token serves, and whom; by the time that it is
+# replaced nobody any more.
+HOLDER = Shape(r";exp=(?P<expiry_time>\d+); apps=\[(?P<application>application_\d+_\d+)?")
+SUBMITTER = Shape(r"\b(?P<application>application_\d+_\d+) found existing hdfs token ")
+STATE_CHANGE = Shape(
+    r"\b(?P<application>application_\d+_\d+) State change from (?P<from_state>\w+) to (?P<to_state>\w+) "
+    r"on event = (?P<event>\w+)"
+)
+
+
+@dataclass(frozen=True)
+class LinePattern:
+    """A line that contains all `words` and has all `shapes` is of `kind`."""
+
+    kind: str
+    words: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+
+
+# The first that matches names the line. Read from Hadoop 3.4: AbstractDelegationTokenSecretManager (in the NameNode,
+# and for its own tokens the ResourceManager), FSNamesystem's audit log, DelegationTokenRenewer, RMAppImpl.
+PATTERNS = (
+    LinePattern("TOKEN_ISSUED", ("Creating password for identifier: ",), (TOKEN,)),
+    LinePattern("TOKEN_RENEWAL_ASKED", ("Token renewal for identifier: ",), (TOKEN,)),
+    LinePattern("TOKEN_CANCEL_ASKED", ("Token cancellation requested for identifier: ",), (TOKEN,)),
+    LinePattern("TOKEN_EXPIRED", ("Removing expired token ",), (TOKEN,)),
+    LinePattern("TOKEN_REFUSED", (", can't be found in cache, Token=(",), (TOKEN,)),
+    LinePattern("TOKEN_REFUSED", (" has expired, current time: ", ", Token=("), (TOKEN,)),
+    LinePattern("TOKEN_ISSUED", ("cmd=getDelegationToken\t", "allowed=true\t"), (AUDITED_TOKEN,)),
+    LinePattern("TOKEN_RENEWED", ("cmd=renewDelegationToken\t", "allowed=true\t"), (AUDITED_TOKEN,)),
+    LinePattern("TOKEN_CANCELLED", ("cmd=cancelDelegationToken\t", "allowed=true\t"), (AUDITED_TOKEN,)),
+    LinePattern("TOKEN_SUBMITTED", (" found existing hdfs token ",), (TOKEN, SUBMITTER)),
+    LinePattern("TOKEN_RENEWED", ("Renewed delegation-token= [",), (TOKEN, HOLDER)),
+    LinePattern("TOKEN_RENEWAL_FAILED", ("Exception renewing token", "Not rescheduled"), (TOKEN,)),
+    LinePattern("TOKEN_REPLACED", (" is expiring, request new token",), (TOKEN, HOLDER)),
+    LinePattern("TOKEN_ISSUED", ("Received new token Kind: ",), (TOKEN,)),
+    LinePattern("APPLICATION_STATE", (" State change from ",), (STATE_CHANGE,)),
+)
+
+# Column → its type; in the table's order.
+FIELDS = {
+    "token_kind": "string",
+    "owner": "string",
+    "renewer": "string",
+    "real_user": "string",
+    "sequence_number": "long",
+    "issue_time": "timestamp",
+    "max_time": "timestamp",
+    "expiry_time": "timestamp",
+    "application": "string",
+    "from_state": "string",
+    "to_state": "string",
+    "event": "string",
+}
+
+
+def events(lines: DataFrame, time_zone: str) -> DataFrame:
+    """What each line says. `lines` needs a string column `line`; its other columns are kept, `line` becomes the last.
+
+    `time_zone` is that of the daemons, which log local time: in the hour that a change from summer time repeats, times
+    are ambiguous. A line without a time of its own (a stack trace) has none in the table either.
+    """
+    kept = [column for column in lines.columns if column != "line"]
+    time = f"try_to_timestamp(substr(line, 1, 23) || ' {time_zone}', 'yyyy-MM-dd HH:mm:ss,SSS VV') AS time"
+    fields = [f"{_field(name, kind)} AS {name}" for name, kind in FIELDS.items()]
+    return lines.selectExpr("*", f"{_first_match()} AS pattern").selectExpr(
+        *kept, time, f"{_kind()} AS kind", *fields, "line"
+    )
+
+
+# The expressions are SQL text: building them takes one call into the JVM each instead of hundreds.
+
+
+def _first_match() -> str:
+    """The position in PATTERNS. Words first: a regular expression for each of millions of lines costs far more."""
+    cases = [f"WHEN {_matches(pattern)} THEN {number}" for number, pattern in enumerate(PATTERNS)]
+    return f"CASE {' '.join(cases)} END"
+
+
+def _matches(pattern: LinePattern) -> str:
+    words = [f"contains(line, {_literal(word)})" for word in pattern.words]
+    shapes = [f"line RLIKE {_literal(shape.java_regex)}" for shape in pattern.shapes]
+    return " AND ".join(words + shapes)
+
+
+def _kind() -> str:
+    cases = [f"WHEN {number} THEN '{pattern.kind}'" for number, pattern in enumerate(PATTERNS)]
+    return f"CASE pattern {' '.join(cases)} ELSE '{OTHER}' END"
+
+
+def _field(name: str, kind: str) -> str:
+    cases = [
+        f"WHEN {_has(shape)} THEN regexp_extract(line, {_literal(shape.java_regex)}, {shape.columns[name]})"
+        for shape in (TOKEN, AUDITED_TOKEN, HOLDER, SUBMITTER, STATE_CHANGE)
+        if name in shape.columns
+    ]
+    text = f"nullif(CASE {' '.join(cases)} END, '')"
+    return f"timestamp_millis(try_cast({text} AS long))" if kind == "timestamp" else f"try_cast({text} AS {kind})"
+
+
+def _has(shape: Shape) -> str:
+    numbers = [str(number) for number, pattern in enumerate(PATTERNS) if shape in pattern.shapes]
+    return f"pattern IN ({', '.join(numbers)})"
+
+
+def _literal(text: str) -> str:
+    """Raw, so that backslashes stay; no pattern holds a double quote."""
+    return f'r"{text}"'
+
+
+def lines_of(records: DataFrame) -> DataFrame:
+    """Kafka's records as lines, with where each came from. Bytes that are no UTF-8 become U+FFFD in `line` only."""
+    headers = F.map_from_entries("headers")
+    return records.select(
+        headers["file"].cast("string").alias("file"),
+        headers["byte_offset"].cast("string").cast("long").alias("byte_offset"),
+        F.octet_length("value").alias("length"),
+        "topic",
+        "partition",
+        "offset",
+        F.make_valid_utf8(F.col("value").cast("string")).alias("line"),
+    )
+
+
+def kafka_options(settings: argparse.Namespace) -> dict[str, str]:
+    """The keytab is named relative to the container's working directory, where `--files` puts it."""
+    jaas = (
+        "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true useTicketCache=false "
+        f'keyTab="{settings.kafka_keytab}" principal="{settings.kafka_principal}";'
+    )
+    return {
+        "subscribe": settings.topic,
+        "startingOffsets": settings.starting_offsets,
+        "maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger),
+        "includeHeaders": "true",
+        "kafka.bootstrap.servers": settings.bootstrap_servers,
+        "kafka.security.protocol": settings.security_protocol,
+        "kafka.sasl.mechanism": "GSSAPI",
+        "kafka.sasl.kerberos.service.name": "kafka",
+        "kafka.sasl.jaas.config": jaas,
+        # The shipper's transactions: without this, lines of a killed shipper would be rows twice.
+        "kafka.isolation.level": "read_committed",
+    }
+
+
+def start(spark: SparkSession, settings: argparse.Namespace) -> StreamingQuery:
+    """The table's `_spark_metadata` is what makes it exactly once: read it with Spark, or by that list of files."""
+    records = spark.readStream.format("kafka").options(**kafka_options(settings)).load()
+    zone = settings.time_zone or spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return (
+        events(lines_of(records), zone)
+        .coalesce(settings.files_per_batch)
+        .writeStream.format("parquet")
+        .queryName("cluster_events")
+        .option("path", settings.table)
+        .option("checkpointLocation", settings.checkpoint)
+        .trigger(processingTime=f"{settings.trigger_seconds} seconds")
+        .start()
+    )
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--bootstrap-servers", required=True, help="host:port,...")
+    add("--topic", required=True)
+    add("--table", required=True, help="folder of the parquet table; one stream each")
+    add("--checkpoint", required=True, help="one stream each")
+    add("--kafka-principal", required=True)
+    add("--kafka-keytab", required=True, help="its name in the container's working directory")
+    add("--security-protocol", default="SASL_PLAINTEXT", choices=("SASL_PLAINTEXT", "SASL_SSL"))
+    add("--trigger-seconds", type=float, default=5.0, help="each batch is a file: on a large cluster take minutes")
+    add("--starting-offsets", default="earliest", help="only for a checkpoint that doesn't exist yet")
+    add("--max-offsets-per-trigger", type=int, default=200_000)
+    add("--files-per-batch", type=int, default=1)
+    add("--time-zone", help="of the daemons that wrote the lines; default: the session's")
+    return parser
+
+
+def main() -> None:
+    from kstream_driver import Generation  # type: ignore[import-not-found]  # shipped beside this file by --py-files
+
+    settings = arguments().parse_args()
+    spark = SparkSession.builder.getOrCreate()
+    generation = Generation.of(spark)
+    generation.await_termination(start(spark, settings))
+
+
+if __name__ == "__main__":
+    main()

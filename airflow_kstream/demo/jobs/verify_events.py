@@ -1,0 +1,116 @@
+"""Checks a table of `cluster_events` against the files whose lines it should hold: each once, and nothing else.
+
+    python verify_events.py --table hdfs://ns/table --file nn1=/logs/nn1.log --ends ends.json
+
+Prints one JSON object and exits 0 only if table and files are equal. `--ends` is what the shipper prints at its end:
+file → the byte up to which it was shipped; without it the whole files count. The table is read through Spark and so
+by its `_spark_metadata`; the files are read by plain Python, which shares no code with the shipper.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+LINE_SCHEMA = "file string, byte_offset long, length int"
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Lines of the files (`expected`), rows of the table (`found`), and how many (file, byte offset) are wrong.
+
+    `missing`: in no row; `duplicated`: in several; `altered`: in one whose length differs; `unexpected`: rows of
+    no such line. `examples`: a few of each.
+    """
+
+    expected: int
+    found: int
+    missing: int
+    duplicated: int
+    altered: int
+    unexpected: int
+    examples: dict[str, list[dict[str, Any]]]
+
+    @property
+    def equal(self) -> bool:
+        return self.expected == self.found and not (self.missing or self.duplicated or self.altered or self.unexpected)
+
+
+# Each is a condition on one (file, byte offset) of the outer join; `rows` and `length` are the table's.
+_WRONG = {
+    "missing": "rows IS NULL",
+    "duplicated": "rows > 1",
+    "altered": "rows = 1 AND length <> expected_length",
+    "unexpected": "expected_length IS NULL",
+}
+
+
+def compare(lines: DataFrame, rows: DataFrame) -> Findings:
+    """Both need the columns of LINE_SCHEMA; `lines` are distinct by nature."""
+    key = ["file", "byte_offset"]
+    counted = rows.groupBy(*key).agg(F.count("*").alias("rows"), F.first("length").alias("length"))
+    joined = lines.withColumnRenamed("length", "expected_length").join(counted, key, "full_outer").cache()
+    sums = [F.count_if(F.expr(condition)).alias(name) for name, condition in _WRONG.items()]
+    expected, found = F.count("expected_length").alias("expected"), F.coalesce(F.sum("rows"), F.lit(0)).alias("found")
+    totals = joined.agg(expected, found, *sums).first()
+    assert totals is not None
+    examples = {name: _examples(joined.where(condition)) for name, condition in _WRONG.items() if totals[name]}
+    joined.unpersist()
+    return Findings(**totals.asDict(), examples=examples)
+
+
+def _examples(wrong: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in wrong.orderBy("file", "byte_offset").limit(_EXAMPLES).collect()]
+
+
+def lines_of(name: str, path: Path, end: int | None) -> Iterator[tuple[str, int, int]]:
+    """Name, offset and length of every complete line that begins before `end`."""
+    offset = 0
+    with path.open("rb") as stream:
+        for line in stream:
+            if not line.endswith(b"\n") or (end is not None and offset >= end):
+                return
+            yield name, offset, len(line) - 1
+            offset += len(line)
+
+
+def audit(spark: SparkSession, table: str, files: Mapping[str, Path], ends: Mapping[str, int] | None) -> Findings:
+    """With `ends`, a file that it doesn't name counts as not shipped at all."""
+    lines = [
+        line
+        for name, path in files.items()
+        for line in lines_of(name, path, None if ends is None else ends.get(name, 0))
+    ]
+    return compare(spark.createDataFrame(lines, LINE_SCHEMA), spark.read.parquet(table))
+
+
+def _named_path(text: str) -> tuple[str, Path]:
+    name, separator, path = text.partition("=")
+    if not (name and separator and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH")
+    return name, Path(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--file", required=True, action="append", type=_named_path, metavar="NAME=PATH")
+    parser.add_argument("--ends", type=Path, help="JSON: NAME → the byte up to which it was shipped")
+    settings = parser.parse_args()
+    ends = json.loads(settings.ends.read_text()) if settings.ends else None
+    findings = audit(SparkSession.builder.getOrCreate(), settings.table, dict(settings.file), ends)
+    print(json.dumps(asdict(findings)))
+    sys.exit(0 if findings.equal else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""A small keeper of processes: starts named children, respawns what dies, and leaves nothing behind.
+
+Between the keeper and each child stands a warden (`warden.py`), which ends the child's whole tree when the keeper
+stops or dies, by whatever signal. The keeper is for a handful of long-running services on one machine; it is no
+init system: it knows no dependencies between children and asks none of them whether it is healthy.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from airflow_kstream.demo.process_tree import Child, ProcessTree, log_tail
+from airflow_kstream.model.errors import InvalidInput, MiniclusterError
+
+__all__ = ["Child", "Happening", "Keeper", "KeeperEvent", "RespawnLimits"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RespawnLimits:
+    """`backoff` is the pause before a respawn, in seconds; more than `per_minute` deaths, and the keeper gives up."""
+
+    backoff: float = 0.5
+    per_minute: int = 5
+
+
+class Happening(StrEnum):
+    STARTED = "started"
+    DIED = "died"
+    RESPAWNED = "respawned"
+    GAVE_UP = "gave up"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class KeeperEvent:
+    """`detail` is for people: the exit status of what died, and the end of its log when the keeper gives up."""
+
+    happening: Happening
+    child: str
+    detail: str = ""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+Listener = Callable[[KeeperEvent], None]
+
+
+def _exit_in_words(code: int) -> str:
+    return f"killed by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
+
+
+class _Kept:
+    """A child with the thread that respawns it."""
+
+    def __init__(self, child: Child, limits: RespawnLimits, tell: Listener) -> None:
+        self.child = child
+        self.gave_up = ""
+        self._limits = limits
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._crash_ordered = False
+        self._deaths: deque[float] = deque()
+        self._tree = ProcessTree(child)
+        self._thread = threading.Thread(target=self._keep, name=f"keeper-{child.name}", daemon=True)
+
+    def start(self) -> None:
+        self._tell(KeeperEvent(Happening.STARTED, self.child.name))
+        self._thread.start()
+
+    def _keep(self) -> None:
+        while True:
+            code = self._tree.wait()
+            self._tree.release()
+            if self._stopping.is_set():
+                self._tell(KeeperEvent(Happening.STOPPED, self.child.name, _exit_in_words(code)))
+                return
+            self._tell(KeeperEvent(Happening.DIED, self.child.name, _exit_in_words(code)))
+            if self._too_often() or not self._respawn():
+                return
+
+    def _too_often(self) -> bool:
+        ordered, self._crash_ordered = self._crash_ordered, False
+        if ordered:
+            return False
+        now = time.monotonic()
+        self._deaths.append(now)
+        while now - self._deaths[0] > 60:
+            self._deaths.popleft()
+        if len(self._deaths) <= self._limits.per_minute:
+            return False
+        tail = log_tail(self.child.log_file)
+        self.gave_up = f"died {len(self._deaths)} times within a minute; the end of {self.child.log_file}:\n{tail}"
+        self._tell(KeeperEvent(Happening.GAVE_UP, self.child.name, self.gave_up))
+        return True
+
+    def _respawn(self) -> bool:
+        self._stopping.wait(self._limits.backoff)
+        with self._lock:
+            if self._stopping.is_set():
+                return False
+            self._tree = ProcessTree(self.child)
+        self._tell(KeeperEvent(Happening.RESPAWNED, self.child.name))
+        return True
+
+    def processes(self) -> list[psutil.Process]:
+        with self._lock:
+            return self._tree.processes()
+
+    def crash(self) -> list[int]:
+        with self._lock:
+            tree, self._crash_ordered = self._tree, True
+        return tree.crash()
+
+    def release(self) -> None:
+        with self._lock:
+            self._stopping.set()
+            self._tree.release()
+
+    def join(self, timeout: float) -> None:
+        try:
+            self._tree.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._tree.destroy()
+        self._thread.join()
+
+
+class Keeper:
+    """Starts, respawns, crashes and stops children by name. Every method may be called from any thread.
+
+    `on_event` is called for one event at a time, from threads of the keeper; what it raises is logged and dropped.
+    A SIGTERM that ends this process without `stop()` ends the children as well, only not before it.
+    """
+
+    def __init__(self, on_event: Listener = lambda event: None, limits: RespawnLimits | None = None) -> None:
+        self._on_event = on_event
+        self._limits = limits or RespawnLimits()
+        self._event_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._kept: dict[str, _Kept] = {}
+        self._stopped = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, child: Child) -> None:
+        """Start a child; raise InvalidInput for a name that is in use, MiniclusterError if it can't be started."""
+        with self._lock:
+            if self._stopped:
+                raise MiniclusterError("the keeper was stopped", tried=f"start {child.name}")
+            if child.name in self._kept:
+                raise InvalidInput(f"a child named {child.name!r} is kept already")
+            try:
+                kept = self._kept[child.name] = _Kept(child, self._limits, self._tell)
+            except OSError as error:
+                raise MiniclusterError(str(error), tried=f"start {child.name}") from error
+        kept.start()
+
+    def kill(self, name: str) -> list[int]:
+        """SIGKILL the child's whole tree, as if its machine had crashed, and return the ids of what was killed.
+
+        The keeper respawns it; a death by this order doesn't count against the limits. Raise InvalidInput for an
+        unknown name.
+        """
+        return self._named(name).crash()
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """Return the child and all that descends from it, daemons included. Raise InvalidInput for an unknown name."""
+        return self._named(name).processes()
+
+    @property
+    def given_up(self) -> Mapping[str, str]:
+        """The children that died too often, with the end of their logs."""
+        with self._lock:
+            return {name: kept.gave_up for name, kept in self._kept.items() if kept.gave_up}
+
+    def stop(self) -> None:
+        """SIGTERM every child, SIGKILL after its grace, and return when no process of any tree is left."""
+        with self._lock:
+            self._stopped = True
+            kept = list(self._kept.values())
+        for each in kept:
+            each.release()
+        for each in kept:
+            each.join(timeout=each.child.grace + 5)
+
+    def _named(self, name: str) -> _Kept:
+        with self._lock:
+            if name not in self._kept:
+                raise InvalidInput(f"no child is named {name!r}; there are {', '.join(sorted(self._kept)) or 'none'}")
+            return self._kept[name]
+
+    def _tell(self, event: KeeperEvent) -> None:
+        with self._event_lock:
+            try:
+                self._on_event(event)
+            except Exception:
+                log.exception("The listener failed on %s", event)

@@ -1,0 +1,120 @@
+"""Bringing a minicluster up: a table of steps, and the start of one daemon."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from airflow_kstream.minicluster import class_archive, hadoop_conf, hdfs, jars, kafka, record
+from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
+from airflow_kstream.minicluster.daemons import Daemon, daemons_of, port_names
+from airflow_kstream.minicluster.folders import Folders
+from airflow_kstream.minicluster.java import environment
+from airflow_kstream.minicluster.ports import free_ports
+from airflow_kstream.minicluster.processes import Identity, Launch, below, spawn
+from airflow_kstream.minicluster.readiness import Started, await_serving, size
+from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.startup import Step
+from airflow_kstream.model.errors import MiniclusterError
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Work that is no daemon. What it needs and the plan does not have is as good as done.
+
+    `is_done` tells of work that an earlier minicluster on this machine has done for all that follow.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    work: Callable[[Site], object]
+    feature: Feature | None = None
+    is_done: Callable[[], bool] = lambda: False
+
+
+def begin(plan: MiniclusterConfig) -> Site:
+    """Lay out folders, ports and configuration. Raises MiniclusterError: a minicluster runs in the folder."""
+    folders = Folders(plan.root)
+    if processes(folders):
+        raise MiniclusterError(f"A minicluster is up in {plan.root}: take it down first")
+    folders.create()
+    site = Site(plan, free_ports(port_names()))
+    record.write_site(site)
+    hadoop_conf.write_configuration(site)
+    kafka.write_configuration(site)
+    return site
+
+
+def steps(site: Site) -> list[Step]:
+    """What is left to do for a minicluster that `begin` prepared."""
+    wanted = (None, *site.plan.features)
+    preparations = [row for row in _PREPARATIONS if row.feature in wanted and not row.is_done()]
+    daemons = daemons_of(site)
+    names = frozenset([row.name for row in preparations] + [row.name for row in daemons])
+    return [
+        *(Step(row.name, partial(_prepare, row, site), names & {*row.needs}) for row in preparations),
+        *(Step(row.name, partial(start, site, row), names & {*row.needs}) for row in daemons),
+    ]
+
+
+def start(site: Site, daemon: Daemon, abandoned: threading.Event) -> None:
+    """Start a daemon and return when it serves; MiniclusterError with the line of its log that says why it does not."""
+    folders = site.folders
+    logs = (folders.log(daemon.name), folders.logs / f"{daemon.name}.out")
+    skip = tuple(map(size, logs))
+    variables = environment(site, folders.daemon_conf)
+    launch = Launch(daemon.command(site, daemon.name), variables, folders.run / daemon.name, logs[1])
+    identity = spawn(launch)
+    record.write_process(folders, daemon.name, identity)
+    await_serving(site, Started(daemon, identity, logs, skip), abandoned)
+
+
+def processes(folders: Folders) -> list[Identity]:
+    """All that runs in this folder: daemons, and YARN's containers with what they started."""
+    recorded = [identity for identity in record.read_processes(folders).values() if identity.process()]
+    pids = {identity.pid for identity in recorded}
+    return [*recorded, *(found for found in below(folders.run, folders.containers) if found.pid not in pids)]
+
+
+def _prepare(row: Preparation, site: Site, _: threading.Event) -> None:
+    row.work(site)
+
+
+def _fetch_hadoop(_: Site) -> None:
+    jars.hadoop_jars()
+    jars.native_library()
+
+
+def _fetch_kafka(_: Site) -> None:
+    jars.kafka_jars()
+    jars.kafka_connector_jars()
+
+
+def _archive_hadoop(site: Site) -> None:
+    class_archive.build(jars.hadoop_jars(), site.folders.hadoop_classes)
+
+
+def _archive_kafka(site: Site) -> None:
+    class_archive.build(jars.kafka_jars(), site.folders.kafka_classes)
+
+
+def _make_active(site: Site) -> None:
+    hdfs.administer(site, "-transitionToActive", site.namenodes[0])
+
+
+_SERVING = ("directories", "nn2", "datanode", "resourcemanager", "nodemanager", "kafka")
+_PREPARATIONS = (
+    Preparation("hadoop-jars", (), _fetch_hadoop, is_done=lambda: jars.are_cached("hadoop", "native")),
+    Preparation("realm", (), lambda site: site.kdc.create()),
+    Preparation("format", ("hadoop-jars", "kdc", "journalnode"), hdfs.format_namenodes),
+    Preparation("active", ("nn1",), _make_active, Feature.HA),
+    Preparation("directories", ("nn1", "active"), hdfs.make_directories),
+    Preparation("kafka-jars", (), _fetch_kafka, Feature.KAFKA, is_done=lambda: jars.are_cached("kafka", "spark_kafka")),
+    Preparation("kafka-format", ("kafka-jars",), kafka.format_storage, Feature.KAFKA),
+    Preparation("hadoop-classes", _SERVING, _archive_hadoop, is_done=lambda: class_archive.is_there("hadoop")),
+    Preparation(
+        "kafka-classes", _SERVING, _archive_kafka, Feature.KAFKA, is_done=lambda: class_archive.is_there("kafka")
+    ),
+)

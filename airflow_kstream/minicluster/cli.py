@@ -1,0 +1,147 @@
+"""`kstream minicluster ...`: up, down and status; its daemons one by one; Hadoop's own commands on it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from airflow_kstream.minicluster.config import DEFAULT_FEATURES, Feature, MiniclusterConfig
+from airflow_kstream.minicluster.display import shown
+from airflow_kstream.minicluster.kdc import USERS
+from airflow_kstream.minicluster.minicluster import DaemonStatus, Minicluster
+from airflow_kstream.model.durations import parse_duration
+
+app = typer.Typer(
+    help="A real kerberized Hadoop cluster on loopback.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+
+_Root = Annotated[Path, typer.Option("--root", help="The minicluster's own folder.")]
+_Features = Annotated[list[Feature] | None, typer.Option("--feature", help="What it has; ha and kafka by default.")]
+_Bare = Annotated[bool, typer.Option("--bare", help="None of the features: one NameNode, no Kafka.")]
+_Renew = Annotated[str, typer.Option(help="How long a delegation token lives without being renewed.")]
+_MaxLifetime = Annotated[str, typer.Option(help="How long a delegation token lives however often it is renewed.")]
+_TicketLifetime = Annotated[str, typer.Option(help="How long a Kerberos ticket lives.")]
+_TicketRenew = Annotated[str, typer.Option(help="For how long renewals extend a Kerberos ticket.")]
+_Name = Annotated[str, typer.Argument(metavar="DAEMON", help="As `status` names it: kdc, nn1, datanode ...")]
+_Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Without its realm.")]
+_Words = Annotated[list[str], typer.Argument(metavar="COMMAND...", help="For instance: dfs -ls /")]
+_As = Annotated[str, typer.Option("--as", help="The principal, without its realm.")]
+_DEFAULT_ROOT = Path("kstream-minicluster")
+
+
+@app.command()
+def up(
+    root: _Root = _DEFAULT_ROOT,
+    feature: _Features = None,
+    bare: _Bare = False,
+    token_renew: _Renew = "1d",
+    token_max_lifetime: _MaxLifetime = "7d",
+    ticket_lifetime: _TicketLifetime = "10m",
+    ticket_renew: _TicketRenew = "1h",
+) -> None:
+    """Start a minicluster from nothing; it keeps running after this command has ended.
+
+    What an earlier minicluster left in the folder is gone, its data too.
+    """
+    features = frozenset() if bare else frozenset(feature or DEFAULT_FEATURES)
+    plan = MiniclusterConfig(
+        root,
+        features,
+        renew_interval=parse_duration(token_renew),
+        max_lifetime=parse_duration(token_max_lifetime),
+        ticket_lifetime=parse_duration(ticket_lifetime),
+        ticket_renew=parse_duration(ticket_renew),
+    )
+    # Ended like by Ctrl-C: what was started goes down again.
+    # Both by name: a process in the background of a script is born with SIGINT ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
+    console = Console()
+    with shown(console) as listener:
+        minicluster = Minicluster.up(plan, listener)
+    _print(console, minicluster.status())
+    for line in _about(minicluster):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+@app.command()
+def down(root: _Root = _DEFAULT_ROOT) -> None:
+    """End every process of the minicluster; its logs and data stay."""
+    Minicluster.at(root).down()
+    Console().print(f"The minicluster in {root} is down.", soft_wrap=True)
+
+
+@app.command()
+def status(root: _Root = _DEFAULT_ROOT) -> None:
+    """What runs and what it answers; the exit code is 1 unless all of it serves."""
+    daemons = Minicluster.at(root).status()
+    _print(Console(), daemons)
+    raise typer.Exit(0 if all(daemon.serves for daemon in daemons) else 1)
+
+
+@app.command()
+def kill(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """SIGKILL one daemon. `start` starts it again, with its data."""
+    Minicluster.at(root).kill(daemon)
+
+
+@app.command()
+def start(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """Start a dead daemon again, and wait until it serves."""
+    Minicluster.at(root).start(daemon)
+
+
+@app.command()
+def pause(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """SIGSTOP one daemon: its connections stay open and nothing answers."""
+    Minicluster.at(root).pause(daemon)
+
+
+@app.command()
+def resume(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
+    """Let a paused daemon go on."""
+    Minicluster.at(root).resume(daemon)
+
+
+@app.command()
+def failover(root: _Root = _DEFAULT_ROOT) -> None:
+    """Make the other NameNode the active one."""
+    typer.echo(f"{Minicluster.at(root).failover()} is active")
+
+
+@app.command()
+def rotate(principal: _Principal, root: _Root = _DEFAULT_ROOT) -> None:
+    """Another key for a principal, in the KDC and in its keytab."""
+    Minicluster.at(root).rotate(principal)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def hdfs(words: _Words, root: _Root = _DEFAULT_ROOT, as_: _As = "hdfs") -> None:
+    """Hadoop's own `hdfs`: dfs, dfsadmin, haadmin, fsck or debug with its arguments, as one of the principals."""
+    done = Minicluster.at(root).hdfs(*words, as_=as_)
+    typer.echo(done.stdout, nl=False)
+    typer.echo(done.stderr, nl=False, err=True)
+    raise typer.Exit(done.returncode)
+
+
+def _about(minicluster: Minicluster) -> Iterator[str]:
+    yield f"principals: {', '.join(f'{name}@{minicluster.realm}' for name in USERS)}"
+    yield f"keytabs: {minicluster.keytab('NAME')}"
+    yield "hdfs is HDFS's superuser, gateway may impersonate others; state_dir /kstream is open to all of them"
+    yield f"export KRB5_CONFIG={minicluster.krb5_conf} HADOOP_CONF_DIR={minicluster.conf_dir}"
+
+
+def _print(console: Console, daemons: list[DaemonStatus]) -> None:
+    table = Table("daemon", "pid", "state", "address", "answer", box=None)
+    for daemon in daemons:
+        table.add_row(daemon.name, str(daemon.pid or ""), daemon.state, daemon.address, escape(daemon.answer))
+    console.print(table)

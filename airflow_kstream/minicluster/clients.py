@@ -1,0 +1,60 @@
+"""What clients of a minicluster get: an environment of their own, and the confs that a Spark job needs on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.tools import java_home
+from airflow_kstream.model.errors import MiniclusterError
+
+
+def client_environment(site: Site, name: str) -> dict[str, str]:
+    """Everything that a child process of that principal needs, and nothing of the caller's own."""
+    home = site.folders.homes / name.replace("/", "_")
+    home.mkdir(mode=0o700, exist_ok=True)
+    # spark-submit takes the pyspark of the first python on the PATH.
+    path = [str(Path(sys.executable).parent), str(java_home() / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
+    return {
+        "PATH": os.pathsep.join(path),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "JAVA_HOME": str(java_home()),
+        "HADOOP_CONF_DIR": str(site.folders.client_conf),
+        "KRB5_CONFIG": str(site.folders.krb5_conf),
+        "KRB5CCNAME": f"FILE:{site.kdc.ticket(name)}",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": " ".join(site.java_options()),
+    }
+
+
+def spark_conf(site: Site) -> dict[str, str]:
+    """The confs that every Spark job on this minicluster needs; a real cluster needs none of them."""
+    java = " ".join(site.java_options())
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    return {
+        # Nothing to upload: the containers run on the machine that has the jars.
+        "spark.yarn.jars": f"local:{_spark_home()}/jars/*",
+        "spark.driver.extraJavaOptions": java,
+        "spark.executor.extraJavaOptions": java,
+        "spark.yarn.am.extraJavaOptions": java,
+        "spark.driver.memory": "512m",
+        "spark.driver.memoryOverhead": "256m",
+        "spark.executor.memory": "512m",
+        "spark.executor.memoryOverhead": "256m",
+        "spark.executor.instances": "1",
+        "spark.executor.cores": "1",
+        "spark.ui.showConsoleProgress": "false",
+        **{f"spark.yarn.appMasterEnv.{name}": value for name, value in environment.items()},
+        **{f"spark.executorEnv.{name}": value for name, value in environment.items()},
+    }
+
+
+def _spark_home() -> Path:
+    spec = find_spec("pyspark")
+    if not spec or not spec.origin:
+        raise MiniclusterError("pyspark is not installed in the environment that runs the minicluster")
+    return Path(spec.origin).parent

@@ -1,0 +1,74 @@
+"""What a minicluster is made of and how long its credentials live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream.model.errors import InvalidInput
+
+
+class Feature(StrEnum):
+    """What a minicluster can have beyond a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager."""
+
+    HA = "ha"
+    KAFKA = "kafka"
+    PROXY_USER_PRIVILEGES = "proxy-user-privileges"
+
+
+DEFAULT_FEATURES = frozenset({Feature.HA, Feature.KAFKA})
+
+
+@dataclass(frozen=True)
+class MiniclusterConfig:
+    """The folder, the features and the lifetimes of a minicluster; a value that can be written down and read back.
+
+    `renew_interval` and `max_lifetime` are those of delegation tokens, of HDFS and of the ResourceManager alike;
+    `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets; `rpc_protection` is the value of
+    hadoop.rpc.protection; `heartbeat` is how often the DataNode reports, in whole seconds, where Hadoop's default
+    is 3 s; `namenode_java` are further options for the NameNodes' JVMs, which win. Raises InvalidInput when a token's
+    renew interval is longer than its life.
+    """
+
+    root: Path
+    features: frozenset[Feature] = DEFAULT_FEATURES
+    renew_interval: timedelta = timedelta(days=1)
+    max_lifetime: timedelta = timedelta(days=7)
+    ticket_lifetime: timedelta = timedelta(minutes=10)
+    ticket_renew: timedelta = timedelta(hours=1)
+    realm: str = "KSTREAM.TEST"
+    rpc_protection: str = "authentication"
+    heartbeat: timedelta = timedelta(seconds=1)
+    namenode_java: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Processes are found by their working folder, which the system names without symbolic links.
+        object.__setattr__(self, "root", Path(self.root).resolve())
+        if not timedelta() < self.renew_interval <= self.max_lifetime:
+            raise InvalidInput(
+                f"renew_interval is {self.renew_interval} and max_lifetime {self.max_lifetime}; a renew interval is "
+                "longer than nothing and at most as long as the maximum lifetime"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "features": sorted(self.features),
+            "realm": self.realm,
+            "rpc_protection": self.rpc_protection,
+            "namenode_java": self.namenode_java,
+            **{name: getattr(self, name).total_seconds() for name in _DURATIONS},
+        }
+
+    @classmethod
+    def from_json(cls, root: Path, data: dict[str, Any]) -> MiniclusterConfig:
+        durations = {name: timedelta(seconds=data[name]) for name in _DURATIONS if name in data}
+        protection = data.get("rpc_protection", cls.rpc_protection)
+        features = frozenset(map(Feature, data["features"]))
+        java = tuple(data.get("namenode_java", ()))
+        return cls(root, features, realm=data["realm"], rpc_protection=protection, namenode_java=java, **durations)
+
+
+_DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew", "heartbeat")

@@ -1,0 +1,162 @@
+"""The table of daemons: what each is started with, what it needs before, and how it shows that it serves."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from airflow_kstream.minicluster import kafka
+from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.java import hadoop, logging
+from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.web import bean, get_json
+
+_HDFS = "org.apache.hadoop.hdfs"
+_YARN = "org.apache.hadoop.yarn.server"
+
+
+class NotReady(Exception):
+    """The daemon answers, and what it says is that it does not serve yet."""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """One row; `needs` names daemons and preparations, and one that the plan does not have is as good as done.
+
+    `ask` returns what the daemon answers; NotReady, OSError or LookupError say that it does not serve.
+    """
+
+    name: str
+    ports: tuple[str, ...]
+    command: Callable[[Site, str], list[str]]
+    ask: Callable[[Site], str]
+    needs: tuple[str, ...] = ("kdc", "hadoop-jars")
+    feature: Feature | None = None
+
+
+def daemons_of(site: Site) -> tuple[Daemon, ...]:
+    """Those that the plan's features call for, each after its needs."""
+    return tuple(row for row in DAEMONS if row.feature is None or row.feature in site.plan.features)
+
+
+def port_names() -> list[str]:
+    """One for every port of every daemon; the first of a daemon is the address that it is known by."""
+    return [port for row in DAEMONS for port in row.ports]
+
+
+def namenode_options(site: Site, name: str) -> list[str]:
+    """What makes the same configuration that of one of several NameNodes."""
+    return [f"-Ddfs.ha.namenode.id={name}", f"-Ddfs.namenode.name.dir={(site.folders.data / name).as_uri()}"]
+
+
+def _kdc_command(site: Site, _: str) -> list[str]:
+    return site.kdc.command()
+
+
+def _hadoop_command(main: str, site: Site, name: str) -> list[str]:
+    return [*hadoop(site, site.folders.daemon_conf, name, *logging(site, name), "-Xmx256m", f"-Dproc_{name}"), main]
+
+
+def _datanode_command(site: Site, name: str) -> list[str]:
+    # It starts beside the NameNodes: when its retries end before they serve, it sleeps for five seconds.
+    patience = "-Dipc.client.connect.max.retries=600"
+    return [*_hadoop_command(f"{_HDFS}.server.datanode.DataNode", site, name), patience]
+
+
+def _namenode_command(site: Site, name: str) -> list[str]:
+    log4j = [*logging(site, name, "log4j-audit.properties"), f"-Dkstream.audit={site.folders.log(f'{name}-audit')}"]
+    java = hadoop(site, site.folders.daemon_conf, name, *log4j, "-Xmx512m", *site.plan.namenode_java, f"-Dproc_{name}")
+    return [*java, f"{_HDFS}.server.namenode.NameNode", *namenode_options(site, name)]
+
+
+def _connect(site: Site, port: str) -> None:
+    socket.create_connection(("127.0.0.1", site.ports[port]), 1).close()
+
+
+def _ask_kdc(site: Site) -> str:
+    _connect(site, "kdc")
+    return f"accepts connections for {site.plan.realm}"
+
+
+def _ask_journalnode(site: Site) -> str:
+    bean(site, "journalnode-web", "service=JournalNode,name=JournalNodeInfo")
+    return "serves the journal"
+
+
+def _ask_namenode(name: str, site: Site) -> str:
+    return str(bean(site, f"{name}-web", "service=NameNode,name=NameNodeStatus")["State"])
+
+
+def _ask_datanode(site: Site) -> str:
+    actors = json.loads(bean(site, "datanode-web", "service=DataNode,name=DataNodeInfo")["BPServiceActorInfo"])
+    states = [actor["ActorState"] for actor in actors]
+    if states != ["RUNNING"] * len(site.namenodes):
+        raise NotReady(f"registered with {states.count('RUNNING')} of {len(site.namenodes)} NameNodes")
+    return f"registered with {len(states)} NameNodes"
+
+
+def _ask_resourcemanager(site: Site) -> str:
+    info = get_json(site, "resourcemanager-web", "/ws/v1/cluster/info")["clusterInfo"]
+    # It says STARTED, and knows no application, while it still recovers them; its RPC port is bound after that.
+    _connect(site, "resourcemanager-rpc")
+    return f"{info['haState'].lower()}, cluster {info['id']}"
+
+
+def _ask_nodemanager(site: Site) -> str:
+    metrics = get_json(site, "resourcemanager-web", "/ws/v1/cluster/metrics")["clusterMetrics"]
+    if not metrics["activeNodes"]:
+        raise NotReady("not registered with the ResourceManager")
+    info = get_json(site, "nodemanager-web", "/ws/v1/node/info")["nodeInfo"]
+    if not info["nodeHealthy"]:
+        raise NotReady(info["healthReport"])
+    return f"healthy, {metrics['availableMB']} MB free"
+
+
+DAEMONS = (
+    Daemon("kdc", ("kdc",), _kdc_command, _ask_kdc, needs=("realm",)),
+    Daemon(
+        "journalnode",
+        ("journalnode-rpc", "journalnode-web"),
+        partial(_hadoop_command, f"{_HDFS}.qjournal.server.JournalNode"),
+        _ask_journalnode,
+        feature=Feature.HA,
+    ),
+    Daemon("nn1", ("nn1-web", "nn1-rpc"), _namenode_command, partial(_ask_namenode, "nn1"), needs=("kdc", "format")),
+    Daemon(
+        "nn2",
+        ("nn2-web", "nn2-rpc"),
+        _namenode_command,
+        partial(_ask_namenode, "nn2"),
+        needs=("kdc", "format"),
+        feature=Feature.HA,
+    ),
+    Daemon(
+        "datanode",
+        ("datanode-data", "datanode-web", "datanode-rpc"),
+        _datanode_command,
+        _ask_datanode,
+    ),
+    Daemon(
+        "resourcemanager",
+        tuple(f"resourcemanager-{port}" for port in ("web", "rpc", "scheduler", "tracker", "admin")),
+        partial(_hadoop_command, f"{_YARN}.resourcemanager.ResourceManager"),
+        _ask_resourcemanager,
+    ),
+    Daemon(
+        "nodemanager",
+        ("nodemanager-web", "nodemanager-rpc", "nodemanager-localizer"),
+        partial(_hadoop_command, f"{_YARN}.nodemanager.NodeManager"),
+        _ask_nodemanager,
+    ),
+    Daemon(
+        "kafka",
+        ("kafka", "kafka-controller"),
+        kafka.command,
+        kafka.ask,
+        needs=("kdc", "kafka-format"),
+        feature=Feature.KAFKA,
+    ),
+)

@@ -1,0 +1,99 @@
+"""Where a minicluster keeps its things."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Everything is below `root`; `run` and `containers` are the working folders of the minicluster's processes."""
+
+    root: Path
+
+    @property
+    def record(self) -> Path:
+        return self.root / "minicluster.json"
+
+    @property
+    def krb5_conf(self) -> Path:
+        return self.root / "krb5.conf"
+
+    @property
+    def kdc(self) -> Path:
+        return self.root / "kdc"
+
+    @property
+    def keytabs(self) -> Path:
+        return self.root / "keytabs"
+
+    @property
+    def service_keytab(self) -> Path:
+        return self.kdc / "services.keytab"
+
+    @property
+    def http_secret(self) -> Path:
+        return self.kdc / "http-secret"
+
+    @property
+    def tickets(self) -> Path:
+        return self.root / "tickets"
+
+    @property
+    def homes(self) -> Path:
+        return self.root / "homes"
+
+    @property
+    def client_conf(self) -> Path:
+        return self.root / "conf"
+
+    @property
+    def daemon_conf(self) -> Path:
+        return self.root / "conf-daemons"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    @property
+    def hadoop_classes(self) -> Path:
+        return self.root / "classes/hadoop"
+
+    @property
+    def kafka_classes(self) -> Path:
+        return self.root / "classes/kafka"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def containers(self) -> Path:
+        return self.data / "containers"
+
+    @property
+    def _private(self) -> tuple[Path, ...]:
+        return (self.kdc, self.keytabs, self.tickets, self.homes)
+
+    @property
+    def _shared(self) -> tuple[Path, ...]:
+        classes = (self.hadoop_classes, self.kafka_classes)
+        return (self.client_conf, self.daemon_conf, self.logs, self.run, self.data, *classes)
+
+    def create(self) -> None:
+        """From nothing; closed to other users where keys and tickets lie."""
+        for folder in (*self._private, *self._shared):
+            shutil.rmtree(folder, ignore_errors=True)
+        for folder in self._shared:
+            folder.mkdir(parents=True)
+        for folder in self._private:
+            folder.mkdir(mode=0o700)

@@ -1,0 +1,148 @@
+"""HDFS of a minicluster: formatted, made active, laid out; and its command line."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import requests
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from airflow_kstream.minicluster.daemons import namenode_options
+from airflow_kstream.minicluster.java import environment, hadoop, logging
+from airflow_kstream.minicluster.readiness import NOT_SERVING
+from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.web import bean, session_as
+from airflow_kstream.model.errors import MiniclusterError
+
+_NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+_HAADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
+_ACTIVE_WITHIN_SECONDS = 60.0
+COMMANDS = {
+    "dfs": "org.apache.hadoop.fs.FsShell",
+    "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
+    "haadmin": _HAADMIN,
+    "fsck": "org.apache.hadoop.hdfs.tools.DFSck",
+    "debug": "org.apache.hadoop.hdfs.tools.DebugAdmin",
+}
+
+
+@dataclass(frozen=True)
+class Directory:
+    path: str
+    owner: str
+    group: str
+    permission: str
+
+
+def directories(site: Site) -> tuple[Directory, ...]:
+    """What a cluster's administrator would have made before the first user came."""
+    user = site.user
+    return (
+        Directory("/tmp", "hdfs", "supergroup", "1777"),
+        # The NodeManager's own user refuses to aggregate into a folder without the sticky bit.
+        Directory("/tmp/logs", "yarn", "hadoop", "1777"),
+        Directory("/user", "hdfs", "supergroup", "755"),
+        *(Directory(f"/user/{name}", name, name, "750") for name in (user, "gateway", "watcher")),
+        Directory("/kstream", user, user, "1777"),
+    )
+
+
+def format_namenodes(site: Site) -> None:
+    """An empty filesystem in nn1's folder and the shared journal, and the same in the standby's folder."""
+    first, *others = site.namenodes
+    arguments = [_NAMENODE, *namenode_options(site, first), "-format", "-nonInteractive"]
+    conf = site.folders.daemon_conf
+    command = [*hadoop(site, conf, "format", *logging(site, "format")), *arguments]
+    _ran(site, command, environment(site, conf)).check()
+    for other in others:
+        # Before anything was written, this is all that -bootstrapStandby would fetch.
+        shutil.copytree(site.folders.data / first, site.folders.data / other)
+
+
+def make_directories(site: Site) -> None:
+    """Over WebHDFS, as the superuser."""
+    port = f"{patiently(partial(active_namenode, site))}-web"
+    with session_as(site, "hdfs") as session:
+        for directory in directories(site):
+            _put(session, f"{site.url(port)}/webhdfs/v1{directory.path}", op="MKDIRS", permission=directory.permission)
+            _put(
+                session,
+                f"{site.url(port)}/webhdfs/v1{directory.path}",
+                op="SETOWNER",
+                owner=directory.owner,
+                group=directory.group,
+            )
+
+
+def patiently(ask: Callable[[], str]) -> str:
+    """Ask for the active NameNode for a minute: one that is busy answers late, and in a failover none is active."""
+    return Retrying(
+        retry=retry_if_exception_type(MiniclusterError),
+        stop=stop_after_delay(_ACTIVE_WITHIN_SECONDS),
+        wait=wait_fixed(0.2),
+        reraise=True,
+    )(ask)
+
+
+def active_namenode(site: Site) -> str:
+    """The name of the active NameNode; MiniclusterError when none says that it is."""
+    states = {name: namenode_state(site, name) for name in site.namenodes}
+    active = [name for name, state in states.items() if state == "active"]
+    if not active:
+        raise MiniclusterError(f"No NameNode is active: {states}")
+    return active[0]
+
+
+def namenode_state(site: Site, name: str) -> str:
+    """`active`, `standby`, or why it does not answer."""
+    try:
+        return str(bean(site, f"{name}-web", "service=NameNode,name=NameNodeStatus")["State"])
+    except NOT_SERVING as error:
+        return f"no answer ({type(error).__name__})"
+
+
+def administer(site: Site, *arguments: str) -> None:
+    """`hdfs haadmin`, with the fencing that the daemons' configuration names; MiniclusterError with what it said."""
+    conf = site.folders.daemon_conf
+    command = [*hadoop(site, conf, "haadmin", *logging(site, "haadmin")), _HAADMIN, *arguments]
+    with_ticket(site, "hdfs", command, conf).check()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program of Hadoop did."""
+
+    completed: subprocess.CompletedProcess[str]
+
+    def check(self) -> None:
+        if self.completed.returncode:
+            said = (self.completed.stderr or self.completed.stdout).strip().splitlines() or ["nothing"]
+            raise MiniclusterError(f"A Hadoop program ended with {self.completed.returncode}: {said[-1]}")
+
+
+def with_ticket(site: Site, name: str, command: list[str], conf: Path) -> Ran:
+    """Run a program with a ticket of its own, which is gone afterwards."""
+    ticket = site.kdc.ticket(name)
+    try:
+        return _ran(site, command, {**environment(site, conf), "KRB5CCNAME": f"FILE:{ticket}"})
+    finally:
+        ticket.unlink(missing_ok=True)
+
+
+def _ran(site: Site, command: list[str], variables: dict[str, str]) -> Ran:
+    # In the minicluster's own folder, where `down` finds it should its starter be killed meanwhile.
+    place = site.folders.run
+    return Ran(
+        subprocess.run(command, env=variables, cwd=place, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    )
+
+
+def _put(session: requests.Session, url: str, **parameters: str) -> None:
+    answer = session.put(url, params=parameters, timeout=10)
+    if not answer.ok:
+        raise MiniclusterError(f"WebHDFS refused {parameters['op']} of {url}: {answer.status_code} {answer.text[:300]}")

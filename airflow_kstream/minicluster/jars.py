@@ -1,0 +1,113 @@
+"""The jars of a minicluster: fetched once by Maven from the POMs beside this file, then kept in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from airflow_kstream.minicluster.tools import tool
+from airflow_kstream.model.errors import MiniclusterError
+
+_ARCHITECTURES = {"x86_64": "Linux-amd64", "aarch64": "Linux-aarch64", "ppc64le": "Linux-ppc64le"}
+
+
+def hadoop_jars() -> Path:
+    """The folder with the jars of HDFS and YARN."""
+    return _fetched("hadoop")
+
+
+def kafka_jars() -> Path:
+    """The folder with the jars of the Kafka broker and its command line tools."""
+    return _fetched("kafka")
+
+
+def kafka_connector_jars() -> tuple[Path, ...]:
+    """What a Structured Streaming job needs on its classpath to read from and write to Kafka."""
+    return tuple(sorted(_fetched("spark_kafka").glob("*.jar")))
+
+
+def native_library() -> Path:
+    """The folder with libhadoop.so for this processor; MiniclusterError where there is none."""
+    jar = next(_fetched("native").glob("*.jar"))
+    folder = jar.parent / "lib"
+    if not (folder / "libhadoop.so").exists():
+        _unpack(jar, folder)
+    return folder
+
+
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/kstream, or ~/.cache/kstream."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kstream"
+
+
+def tools_of_a_download() -> tuple[str, ...]:
+    """The programs that are needed as long as something is to be fetched."""
+    return () if are_cached("hadoop", "native", "kafka", "spark_kafka") else ("mvn",)
+
+
+def are_cached(*poms: str) -> bool:
+    """Whether the jars of these POMs need no download."""
+    return all(folder_of(pom).is_dir() for pom in poms)
+
+
+def _fetched(pom: str) -> Path:
+    folder = folder_of(pom)
+    if not folder.is_dir():
+        _fetch(pom, folder)
+    return folder
+
+
+def folder_of(pom: str) -> Path:
+    """Where the jars of this POM are once they were fetched."""
+    digest = hashlib.sha256((files(__package__) / "poms" / f"{pom}.xml").read_bytes()).hexdigest()
+    return cache_folder() / f"{pom}-{digest[:12]}"
+
+
+def _fetch(pom: str, folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{pom}-") as scratch:
+        _copy_dependencies(pom, Path(scratch) / "jars")
+        _put_in_place(Path(scratch) / "jars", folder)
+
+
+def _copy_dependencies(pom: str, destination: Path) -> None:
+    with as_file(files(__package__) / "poms" / f"{pom}.xml") as file:
+        command = [tool("mvn"), "-q", "-B", "-f", str(file), "dependency:copy-dependencies"]
+        done = subprocess.run(
+            [*command, f"-DoutputDirectory={destination}", "-DincludeScope=runtime"],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+    if done.returncode or not destination.is_dir():
+        errors = [line for line in done.stdout.splitlines() if "ERROR" in line] or [done.stderr.strip()]
+        raise MiniclusterError(f"Maven could not fetch the jars of {pom}.xml: {errors[0]}")
+
+
+def _put_in_place(fetched: Path, folder: Path) -> None:
+    try:
+        fetched.rename(folder)
+    except OSError:
+        # Another process was faster; what it put there has the same content.
+        if not folder.is_dir():
+            raise
+
+
+def _unpack(jar: Path, folder: Path) -> None:
+    architecture = _ARCHITECTURES.get(platform.machine())
+    if not architecture:
+        raise MiniclusterError(
+            f"No libhadoop.so for {platform.machine()}; there is one for {', '.join(_ARCHITECTURES)}"
+        )
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(jar) as archive, tempfile.NamedTemporaryFile(dir=folder, delete=False) as target:
+        with archive.open(f"nativelib/{architecture}/libhadoop.so") as source:
+            shutil.copyfileobj(source, target)
+        Path(target.name).rename(folder / "libhadoop.so")

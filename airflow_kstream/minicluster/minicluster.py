@@ -1,0 +1,267 @@
+"""The minicluster and its verbs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from airflow_kstream.minicluster import hdfs, jars, record
+from airflow_kstream.minicluster.bringup import begin, processes, start, steps
+from airflow_kstream.minicluster.clients import client_environment, spark_conf
+from airflow_kstream.minicluster.config import MiniclusterConfig
+from airflow_kstream.minicluster.daemons import Daemon, daemons_of
+from airflow_kstream.minicluster.java import hadoop
+from airflow_kstream.minicluster.processes import Identity, end
+from airflow_kstream.minicluster.readiness import NOT_SERVING
+from airflow_kstream.minicluster.site import NAMESERVICE, Site
+from airflow_kstream.minicluster.startup import Listener, Progress, run_steps
+from airflow_kstream.minicluster.tools import require
+from airflow_kstream.minicluster.web import kerberos_of
+from airflow_kstream.model.errors import InvalidInput, MiniclusterError
+
+_TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "java")
+_KILL_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class DaemonStatus:
+    """`state` is running, paused or dead; `answer` is what it says when asked, or why it does not serve."""
+
+    name: str
+    pid: int | None
+    state: str
+    address: str
+    answer: str
+    serves: bool
+
+
+class Minicluster:
+    """A real kerberized cluster on loopback, in a folder of its own.
+
+    It outlives whoever started it, and any process can take hold of it with `Minicluster.at(root)`. Daemons are named
+    kdc, journalnode, nn1, nn2, datanode, resourcemanager, nodemanager and kafka. Everything raises MiniclusterError.
+    It is no place for data that matters: `up` in the same folder begins from nothing.
+    """
+
+    nameservice = NAMESERVICE
+    default_fs = f"hdfs://{NAMESERVICE}"
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._folders = site.folders
+        self._daemons = {daemon.name: daemon for daemon in daemons_of(site)}
+
+    @classmethod
+    def up(cls, plan: MiniclusterConfig, progress: Listener | None = None) -> Minicluster:
+        """Start all daemons and return when each serves; on failure nothing is left running.
+
+        Raises MiniclusterError that names what failed and the line of its log that says why.
+        """
+        require(*_TOOLS, *jars.tools_of_a_download())
+        site = begin(plan)
+        minicluster = cls(site)
+        try:
+            with kerberos_of(site):
+                run_steps(steps(site), progress or _silence)
+        except BaseException:
+            minicluster.down()
+            raise
+        return minicluster
+
+    @classmethod
+    def at(cls, root: Path) -> Minicluster:
+        """The minicluster that was brought up in this folder, running or not."""
+        return cls(record.read_site(Path(root).resolve()))
+
+    def down(self) -> None:
+        """End every daemon, every YARN container and whatever they started. Logs and data stay. Idempotent."""
+        for _ in range(3):
+            running = processes(self._folders)
+            if not running:
+                return
+            end(running)
+        raise MiniclusterError(
+            f"Still running in {self.root}: {[identity.pid for identity in processes(self._folders)]}"
+        )
+
+    # What a client needs to know.
+
+    @property
+    def plan(self) -> MiniclusterConfig:
+        return self._site.plan
+
+    @property
+    def root(self) -> Path:
+        return self._folders.root
+
+    @property
+    def realm(self) -> str:
+        return self._site.plan.realm
+
+    @property
+    def krb5_conf(self) -> Path:
+        return self._folders.krb5_conf
+
+    @property
+    def conf_dir(self) -> Path:
+        """HADOOP_CONF_DIR for clients."""
+        return self._folders.client_conf
+
+    @property
+    def resourcemanagers(self) -> tuple[str, ...]:
+        return (self._site.url("resourcemanager-web"),)
+
+    @property
+    def namenodes(self) -> tuple[str, ...]:
+        return tuple(self._site.url(f"{name}-web") for name in self._site.namenodes)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        self._require("kafka")
+        return self._site.address("kafka")
+
+    def event_logs(self) -> dict[str, Path]:
+        """The logs that tell of tokens and applications: plain files that only grow while the minicluster is up."""
+        log, names = self._folders.log, self._site.namenodes
+        services = {f"{name}-service": log(name) for name in names}
+        audits = {f"{name}-audit": log(f"{name}-audit") for name in names}
+        return {**services, **audits, "resourcemanager": log("resourcemanager")}
+
+    # Principals.
+
+    def principal(self, name: str) -> str:
+        return self._site.kdc.principal(name)
+
+    def keytab(self, name: str) -> Path:
+        return self._site.kdc.keytab(name)
+
+    def add_principal(self, *names: str) -> None:
+        self._site.kdc.add(*names)
+
+    def rotate(self, name: str) -> None:
+        """Another key for the principal, and a keytab that holds it alone."""
+        self._site.kdc.rotate(name)
+
+    def limit_life(self, name: str, life: timedelta, renewable: timedelta | None = None) -> None:
+        """Tickets of the principal live so long from now on, and can be renewed for so long in all."""
+        self._site.kdc.limit_life(name, life, renewable)
+
+    def change_key(self, name: str, *options: str) -> None:
+        """Another key in the KDC, by the words of kadmin's `cpw`; the keytab stays as it is."""
+        self._site.kdc.change_key(name, *options)
+
+    def export_keytab(self, name: str) -> None:
+        """The key that the KDC has now, into the principal's keytab."""
+        self._site.kdc.export(name)
+
+    def modify_principal(self, name: str, *options: str) -> None:
+        """By the words of kadmin's `modprinc`: -allow_tix locks, -expire yesterday, -pwexpire yesterday, ..."""
+        self._site.kdc.modify(name, *options)
+
+    def client_env(self, name: str) -> dict[str, str]:
+        """The whole environment for a child process as that principal, with a fresh ticket cache of its own."""
+        return client_environment(self._site, name)
+
+    def spark_conf(self) -> dict[str, str]:
+        """What a Spark job on this minicluster needs; a real cluster needs none of it."""
+        return spark_conf(self._site)
+
+    # Hadoop's own programs.
+
+    def hdfs(self, *arguments: str, as_: str = "hdfs") -> subprocess.CompletedProcess[str]:
+        """Like the command `hdfs`: dfs, dfsadmin, haadmin, fsck or debug, with its arguments."""
+        command, *rest = arguments
+        if command not in hdfs.COMMANDS:
+            raise InvalidInput(f"{command!r} is no command of hdfs here; there are {', '.join(hdfs.COMMANDS)}")
+        return self.hadoop_main(hdfs.COMMANDS[command], *rest, as_=as_)
+
+    def hadoop_main(self, main_class: str, *arguments: str, as_: str = "hdfs") -> subprocess.CompletedProcess[str]:
+        """Run a main class of the minicluster's jars as that principal; a non-zero exit is for the caller to judge."""
+        command = [*hadoop(self._site, self.conf_dir, "client"), main_class, *arguments]
+        return hdfs.with_ticket(self._site, as_, command, self.conf_dir).completed
+
+    def active_namenode(self) -> str:
+        """Its name; MiniclusterError when for a minute none says that it is active."""
+        return hdfs.patiently(self._active_namenode)
+
+    def _active_namenode(self) -> str:
+        # Not held between two questions: whoever makes one active needs it too.
+        with kerberos_of(self._site):
+            return hdfs.active_namenode(self._site)
+
+    def failover(self) -> str:
+        """Make the other NameNode the active one, and return its name. A dead active NameNode is fenced."""
+        self._require("nn2")
+        with kerberos_of(self._site):
+            states = {name: hdfs.namenode_state(self._site, name) for name in self._site.namenodes}
+        # With no active one it is the first that does not answer whose place is taken.
+        active, other = sorted(states, key=lambda name: _FAILOVER_ORDER.get(states[name], 1))
+        hdfs.administer(self._site, "-failover", active, other)
+        return other
+
+    # Daemons.
+
+    def status(self) -> list[DaemonStatus]:
+        with kerberos_of(self._site):
+            return [self._status(daemon) for daemon in self._daemons.values()]
+
+    def log(self, daemon: str) -> Path:
+        return self._folders.log(self._require(daemon).name)
+
+    def kill(self, daemon: str) -> None:
+        """SIGKILL, and return when it is gone. YARN containers of a killed NodeManager go on."""
+        identity = self._identity(daemon)
+        identity.send(signal.SIGKILL)
+        if not identity.wait(_KILL_SECONDS):
+            raise MiniclusterError(f"{daemon} does not die of SIGKILL")
+
+    def start(self, daemon: str) -> None:
+        """Start a dead daemon again, with its data, its ports and its identity, and return when it serves."""
+        row = self._require(daemon)
+        if self._identity(daemon).state() != "dead":
+            raise MiniclusterError(f"{daemon} is not dead: it can't be started")
+        with kerberos_of(self._site):
+            start(self._site, row, threading.Event())
+
+    def pause(self, daemon: str) -> None:
+        """SIGSTOP: its connections stay open and nothing answers."""
+        self._identity(daemon).send(signal.SIGSTOP)
+
+    def resume(self, daemon: str) -> None:
+        self._identity(daemon).send(signal.SIGCONT)
+
+    def _status(self, daemon: Daemon) -> DaemonStatus:
+        identity = record.read_processes(self._folders).get(daemon.name)
+        state = identity.state() if identity else "dead"
+        pid = identity.pid if identity and state != "dead" else None
+        serves, answer = self._answer(daemon) if state == "running" else (False, "")
+        return DaemonStatus(daemon.name, pid, state, self._site.address(daemon.ports[0]), answer, serves)
+
+    def _answer(self, daemon: Daemon) -> tuple[bool, str]:
+        try:
+            return True, daemon.ask(self._site)
+        except NOT_SERVING as error:
+            return False, str(error)
+
+    def _require(self, daemon: str) -> Daemon:
+        if daemon not in self._daemons:
+            raise InvalidInput(f"This minicluster has no {daemon!r}; it has {', '.join(self._daemons)}")
+        return self._daemons[daemon]
+
+    def _identity(self, daemon: str) -> Identity:
+        identities = record.read_processes(self._folders)
+        if self._require(daemon).name not in identities:
+            raise MiniclusterError(f"{daemon} was never started")
+        return identities[daemon]
+
+
+# Who is failed over from comes first: the active one, or one that does not answer; a standby is who takes over.
+_FAILOVER_ORDER = {"active": 0, "standby": 2}
+
+
+def _silence(_: Progress) -> None:
+    return None

@@ -1,0 +1,52 @@
+"""What every part of a minicluster needs to know of it: its plan, its folders, its ports."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass
+
+from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
+from airflow_kstream.minicluster.folders import Folders
+from airflow_kstream.minicluster.kdc import Kdc
+
+NAMESERVICE = "kstream"
+# Java has no other way to reach Kerberos internals that Hadoop uses since 17; KRB5_CONFIG means nothing to it.
+JAVA_MODULES = (
+    "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+)
+JAVA_BRISK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
+
+
+@dataclass(frozen=True)
+class Site:
+    plan: MiniclusterConfig
+    ports: dict[str, int]
+
+    @property
+    def folders(self) -> Folders:
+        return Folders(self.plan.root)
+
+    @property
+    def kdc(self) -> Kdc:
+        return Kdc(self.plan, self.folders, self.ports["kdc"])
+
+    @property
+    def namenodes(self) -> tuple[str, ...]:
+        return ("nn1", "nn2") if Feature.HA in self.plan.features else ("nn1",)
+
+    @property
+    def user(self) -> str:
+        """The user of the operating system who runs the minicluster, and whom `streamer` is to HDFS and YARN."""
+        return getpass.getuser()
+
+    def address(self, port: str) -> str:
+        return f"localhost:{self.ports[port]}"
+
+    def url(self, port: str) -> str:
+        return f"http://{self.address(port)}"
+
+    def java_options(self) -> tuple[str, ...]:
+        """For every JVM of the minicluster and of its clients."""
+        return (*JAVA_BRISK, *JAVA_MODULES, f"-Djava.security.krb5.conf={self.folders.krb5_conf}")

@@ -1,0 +1,147 @@
+"""Make sure that a stream runs, and watch it without holding a worker slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import BaseHook, BaseOperator
+from airflow.sdk.log import mask_secret
+
+from airflow_kstream import metrics
+from airflow_kstream.clients.spark import find_spark_submit, hadoop_version
+from airflow_kstream.hooks.cluster import KstreamClusterHook, spark_defaults_of
+from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
+from airflow_kstream.model.errors import RestartAborted, StreamEnded
+from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.secrets import is_secret
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.policy.streams.reconcile import Urge
+from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.supervise.clusters.session import open_access
+from airflow_kstream.supervise.streams.dry_run import explain
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.triggers.streams import StreamTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SparkStreamOperator(BaseOperator):
+    """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
+
+    The task defers while the stream is healthy and holds neither a worker slot nor a JVM. At the generation's
+    horizon it resumes, restarts the stream and defers again. It ends when the job ends by itself (successfully, or
+    with StreamEnded, which carries the reason; Airflow's retries then start the next generation) or when a person
+    wants the stream stopped.
+
+    What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
+    Use `kstream stream stop NAME` for that.
+
+    :param stream: the declaration, as a StreamSpec or a mapping of its fields (templated).
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param conn_id: the `spark` connection that contributes queue and binary, if any.
+    :param dry_run: write the exact command line and where each word came from, touch nothing, and end.
+    """
+
+    template_fields: Sequence[str] = ("stream", "cluster_conn_id", "submission")
+    template_fields_renderers = {"stream": "yaml", "submission": "bash"}  # noqa: RUF012  Airflow's own attribute
+    operator_extra_links = (YarnApplicationLink(), YarnLogsLink())
+    # The command line is known only to the run itself.
+    overwrite_rtif_after_execution = True
+
+    def __init__(
+        self,
+        *,
+        stream: StreamSpec | Mapping[str, Any],
+        cluster_conn_id: str,
+        conn_id: str | None = None,
+        dry_run: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream.to_mapping() if isinstance(stream, StreamSpec) else stream
+        # Registered where the DAG is parsed, so before the worker stores any rendered field.
+        _mask_secrets(self.stream)
+        self.cluster_conn_id = cluster_conn_id
+        self.conn_id = conn_id
+        self.only_plan = dry_run
+        self.submission: str | None = None
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Start or adopt, then watch."""
+        if self.only_plan:
+            with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+                self.submission = explain(cluster, self._spec(), self._defaults())
+            self.log.info("%s", self.submission)
+            return None
+        return self._reconcile(context, Urge.ENSURE)
+
+    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any] | None:
+        """The trigger saw something to do."""
+        self.log.info("%s: %s", event["stream"], event["why"])
+        return self._reconcile(context, Urge.WATCH)
+
+    def _reconcile(self, context: Context, urge: Urge) -> dict[str, Any] | None:
+        with self._reconciler() as reconciler:
+            try:
+                report = reconciler.run(urge)
+            except RestartAborted as error:
+                self.log.error("%s", error)
+                self._watch(pause=60.0)
+            self._publish(context, report)
+        return self._conclude(report, urge)
+
+    def _conclude(self, report: Report, urge: Urge) -> dict[str, Any] | None:
+        if not report.ended:
+            # Woken for nothing: the watcher and we disagree, or it can't see; that must not become a busy loop.
+            self._watch(pause=60.0 if urge is Urge.WATCH and not report.done else 0.0)
+        if report.phase is Phase.ENDED and not report.succeeded:
+            tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
+            raise StreamEnded(f"{report.why}. {report.diagnostics}", tried=tried)
+        return report.to_json()
+
+    def _watch(self, pause: float = 0.0) -> NoReturn:
+        spec = self._spec()
+        every = spec.restart.watch_every.total_seconds()
+        self.defer(trigger=StreamTrigger(self.cluster_conn_id, spec.name, every, pause), method_name="resume")
+
+    def _publish(self, context: Context, report: Report) -> None:
+        """The report, the links' addresses, and one count for each generation that was submitted."""
+        ti = context["ti"]
+        ti.xcom_push("report", report.to_json())
+        ti.xcom_push("yarn_application", report.application_url)
+        ti.xcom_push("yarn_logs", report.logs_url)
+        metrics.count("restarts", sum((done.submitted or 1) > 1 for done in report.done), report.stream)
+        for field in report.spec_differences:
+            self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
+
+    @contextmanager
+    def _reconciler(self) -> Iterator[Reconciler]:
+        spec = self._spec()
+        with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+            defaults = self._defaults()
+            self.submission = explain(cluster, spec, defaults)
+            with open_access(cluster, identity_of(spec, cluster)) as access:
+                yield Reconciler(access, spec, defaults, tell=self.log.info)
+
+    def _spec(self) -> StreamSpec:
+        return StreamSpec.from_mapping(self.stream)
+
+    def _defaults(self) -> SparkDefaults:
+        given = spark_defaults_of(BaseHook.get_connection(self.conn_id)) if self.conn_id else SparkDefaults()
+        binary = find_spark_submit(given.binary)
+        return replace(given, binary=binary, hadoop_version=hadoop_version(binary))
+
+
+def _mask_secrets(stream: Mapping[str, Any]) -> None:
+    """Airflow knows some words for secrets; Spark and Hadoop have more."""
+    deploy = stream.get("deploy")
+    environment = deploy.get("environment") if isinstance(deploy, Mapping) else None
+    for settings in (stream.get("conf"), environment):
+        for key, value in settings.items() if isinstance(settings, Mapping) else ():
+            if is_secret(str(key)):
+                mask_secret(str(value))

@@ -1,0 +1,100 @@
+"""When a generation's credentials stop serving it (Algorithm A), and when to act before that."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.horizon import Horizon, HorizonReason
+from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.stream import RestartPolicy, StreamSpec
+from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss, renewal_ratio
+
+# Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than an argument about one.
+_FORCE_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class _End:
+    """An end of the credentials, since when that is so, and at which share of the time between we plan to act."""
+
+    hard: datetime
+    reason: HorizonReason
+    since: datetime
+    plan_ratio: float
+
+
+def horizon(
+    spec: StreamSpec, claim: Claim, now: datetime, time_left: timedelta | None, key_at_hand: KeyVersion | None = None
+) -> Horizon:
+    """The earliest end of the claim's generation, with its reason.
+
+    A job without a keytab ends at issue + max-lifetime however healthy it looks: an established RPC connection is
+    not checked again, so only the deadline tells (Spark does not renew for proxy users, nor from a ticket in
+    cluster mode). A job with a keytab makes its own tokens and has no end of this kind, until `key_at_hand`, the key
+    that its successor would start with, is another than the one that it was submitted with itself.
+    """
+    issue = issued_at(claim, spec.restart)
+    ends = [*_ends(spec, claim, issue, now, time_left), *_rotation(spec.restart, claim, issue, now, key_at_hand)]
+    am_retry = issue + claim.lifetimes.max_lifetime if claim.lifetimes else None
+    if not ends:
+        return Horizon(HorizonReason.NONE, am_retry_unsafe_from=am_retry)
+    end = min(ends, key=lambda end: end.hard)
+    force, plan = _planned(end, spec.restart, claim)
+    if end.reason is HorizonReason.KEYTAB_ROTATED:
+        # A successor that can't log in with the keytab at hand is no better than what dies: preflight has to pass.
+        return Horizon(end.reason, end.hard, plan, am_retry_unsafe_from=am_retry)
+    return Horizon(end.reason, end.hard, plan, force, am_retry_unsafe_from=am_retry)
+
+
+def issued_at(claim: Claim, policy: RestartPolicy) -> datetime:
+    """A lower bound of the issue of the generation's tokens: never later than the truth.
+
+    For a submitted generation the claim itself, written just before spark-submit. For an adopted one the
+    ResourceManager's start time less a margin, because the client got its tokens before that.
+    """
+    if claim.adopted is None:
+        return claim.claimed_at
+    return (claim.adopted_started or claim.claimed_at) - policy.adopt_margin
+
+
+def _ends(
+    spec: StreamSpec, claim: Claim, issue: datetime, now: datetime, time_left: timedelta | None
+) -> Iterator[_End]:
+    ratio = spec.restart.plan_ratio
+    # What was submitted counts, not what is declared by now.
+    if not claim.spec.credentials.renews_itself and claim.lifetimes:
+        yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, ratio)
+    if time_left is not None:
+        yield _End(now + time_left, HorizonReason.YARN_LIFETIME, issue, ratio)
+    if spec.restart.max_age is not None:
+        yield _End(issue + spec.restart.max_age, HorizonReason.POLICY_MAX_AGE, issue, ratio)
+
+
+def _rotation(
+    policy: RestartPolicy, claim: Claim, issue: datetime, now: datetime, key_at_hand: KeyVersion | None
+) -> Iterator[_End]:
+    """Taken for rotated when the keytab at hand was written. As an export may come long after the rotation, and the
+    end then sooner than we can know, the restart is planned as soon as the fleet's spread allows."""
+    if claim.key is None or key_at_hand is None or claim.lifetimes is None or not key_at_hand.succeeds(claim.key):
+        return
+    rotated = min(max(key_at_hand.stamped or issue, issue), now)
+    rounds = RenewalRounds(issue, claim.lifetimes.renew_interval, renewal_ratio(claim.spec.conf), policy.adopt_margin)
+    loss = key_loss(rounds, rotated, rotated)
+    yield _End(max(loss.dies_from, rotated), HorizonReason.KEYTAB_ROTATED, rotated, policy.jitter_ratio)
+
+
+def _planned(end: _End, policy: RestartPolicy, claim: Claim) -> tuple[datetime, datetime]:
+    """From when on a restart is forced, and when it is planned."""
+    life = end.hard - end.since
+    force = end.hard - min(policy.force_margin, life * _FORCE_SHARE)
+    plan = end.since + life * (end.plan_ratio - policy.jitter_ratio * _spread(claim.nonce))
+    return force, min(plan, force)
+
+
+def _spread(seed: str) -> float:
+    """A number in [0, 1) that is the same each time this generation is looked at."""
+    return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big") / 2**32

@@ -1,0 +1,165 @@
+"""The next step for a stream, from one look at it.
+
+The step depends on nothing but the observation, so that a supervisor that died between any two steps is continued
+by the next one that looks, in whichever process (Algorithm C as a function). What never happens: a step that starts
+generation n+1 while anything of generation n may still write the checkpoint.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from airflow_kstream.jobs.kstream_driver import stop_marker, stopped_marker
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.generation import Claim, Wish
+from airflow_kstream.model.horizon import Horizon
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
+from airflow_kstream.model.stream import OnChange, StreamSpec
+from airflow_kstream.policy.streams.horizon import horizon
+
+
+class Urge(StrEnum):
+    """ENSURE starts a stream that ended by itself; WATCH reports such an end to whoever watches."""
+
+    ENSURE = "ensure"
+    WATCH = "watch"
+
+
+def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, urge: Urge) -> Step:
+    """What to do now. `first_look` is when this reconcile first looked: movement since then, while none of our
+    applications lives, is somebody else's."""
+    if seen.desired.wish is Wish.HELD:
+        return Settled(Phase.HELD, f"held by {_who(seen)}: {seen.desired.reason or 'no reason given'}")
+    if seen.claim and seen.claim.generation < seen.generation:
+        # Claimed and submitted between the two halves of this look; an old claim says nothing of the new application.
+        return Wait(seen.now, f"generation {seen.generation} appeared while we looked")
+    for app in _intruders(seen):
+        return Kill(app.id, f"only generation {seen.generation}'s newest application may write the checkpoint")
+    current = seen.current
+    if current and current.alive:
+        return _living(spec, seen, current)
+    return _dead(spec, seen, first_look, urge)
+
+
+def horizon_of(spec: StreamSpec, seen: Observation) -> Horizon | None:
+    return horizon(spec, seen.claim, seen.now, seen.time_left, seen.key_at_hand) if seen.claim else None
+
+
+def silence_needed(spec: StreamSpec, seen: Observation) -> timedelta:
+    """How long a checkpoint must not move before its writer counts as gone: at least two median batches."""
+    durations = sorted(duration for point in seen.checkpoints for duration in point.durations())
+    median = durations[len(durations) // 2] if durations else timedelta()
+    return max(spec.restart.silence, 2 * median)
+
+
+def _intruders(seen: Observation) -> list[Application]:
+    keep = seen.current
+    return [app for _, app in seen.applications if app.alive and keep is not None and app.id != keep.id]
+
+
+def _living(spec: StreamSpec, seen: Observation, app: Application) -> Step:
+    why = _reason_to_stop(spec, seen)
+    if why:
+        ends = horizon_of(spec, seen)
+        begun = stop_marker(seen.generation) in seen.files
+        forced = ends is not None and ends.forced(seen.now)
+        wanted_again = seen.desired.wish is Wish.RUNNING
+        return Stop(seen.generation, app.id, why, preflight=wanted_again and not begun and not forced)
+    if app.state is ApplicationState.RUNNING:
+        return Settled(Phase.RUNNING, f"{app.id} is RUNNING")
+    return Settled(Phase.STARTING, f"{app.id} is {app.state}")
+
+
+def _reason_to_stop(spec: StreamSpec, seen: Observation) -> str | None:
+    """The first of the reasons that holds; a stop that was begun is always finished."""
+    number, desired, claim = seen.generation, seen.desired, seen.claim
+    ends = horizon_of(spec, seen)
+    reasons = (
+        (desired.wish is Wish.STOPPED, f"{_who(seen)} wants it stopped"),
+        (stop_marker(number) in seen.files, "its stop was begun"),
+        (desired.restart_through >= number, f"{_who(seen)} asked for a restart"),
+        (ends is not None and ends.due(seen.now), _horizon_words(ends, seen.now)),
+        (spec.on_change is OnChange.RESTART and _changed(spec, claim), "the declared spec changed"),
+    )
+    return next((why for holds, why in reasons if holds), None)
+
+
+def _horizon_words(ends: Horizon | None, now: datetime) -> str:
+    left = ends.remaining(now) if ends else None
+    return f"its horizon is {format_duration(left)} away: {ends.reason}" if ends and left is not None else ""
+
+
+def _who(seen: Observation) -> str:
+    return seen.desired.by or "somebody"
+
+
+def _changed(spec: StreamSpec, claim: Claim | None) -> bool:
+    return claim is not None and claim.adopted is None and claim.spec_fingerprint != spec.fingerprint()
+
+
+def _dead(spec: StreamSpec, seen: Observation, first_look: datetime, urge: Urge) -> Step:
+    app, number = seen.current, seen.generation
+    if app is None and (pending := _arrival_pending(spec, seen)):
+        return pending
+    if seen.desired.wish is Wish.STOPPED:
+        return Settled(Phase.STOPPED, f"{_who(seen)} wants it stopped")
+    if number == 0:
+        return _submit_when_silent(spec, seen, first_look, "its first generation")
+    why = _reason_to_follow(spec, seen, app)
+    if why is None and urge is Urge.WATCH and app is not None:
+        return Settled(Phase.ENDED, f"{app.id} ended by itself: {app.state}/{app.final_status}")
+    return _submit_when_silent(spec, seen, first_look, why or f"generation {number} ended by itself")
+
+
+def _arrival_pending(spec: StreamSpec, seen: Observation) -> Step | None:
+    """A claim without an application: it may still be on its way until its time is over or its fence is taken."""
+    claim = seen.claim
+    if claim is None or claim.fence not in seen.files:
+        return None
+    until = claim.claimed_at + spec.restart.submit_ttl
+    if seen.now < until:
+        return Wait(until, f"generation {claim.generation} was claimed and its application may still arrive")
+    waited = format_duration(spec.restart.submit_ttl)
+    return GiveUp(claim.generation, claim.fence, f"no application of generation {claim.generation} within {waited}")
+
+
+def _reason_to_follow(spec: StreamSpec, seen: Observation, app: Application | None) -> str | None:
+    """Why a dead generation is to be followed by the next although nobody asked anew."""
+    number = seen.generation
+    ends = horizon_of(spec, seen)
+    reasons = (
+        (app is None, f"generation {number} left no application"),
+        (stop_marker(number) in seen.files, f"generation {number} was stopped to be followed"),
+        (seen.desired.restart_through >= number, f"{_who(seen)} asked for a restart"),
+        (app is not None and app.lost_its_token, f"generation {number} died of a dead token"),
+        (ends is not None and ends.passed(seen.now), f"generation {number} ended past its horizon"),
+    )
+    return next((why for holds, why in reasons if holds), None)
+
+
+def _submit_when_silent(spec: StreamSpec, seen: Observation, first_look: datetime, why: str) -> Step:
+    """Submit the next generation once nothing of the last can still write."""
+    number = seen.generation
+    if number and stopped_marker(number) in seen.files:
+        return Submit(number + 1, why)
+    quiet_from = max(_last_signs(seen), default=None)
+    needed = silence_needed(spec, seen)
+    if quiet_from is None or seen.now >= quiet_from + needed:
+        return Submit(number + 1, why)
+    alone_since = max(
+        [first_look, *([seen.current.finished + needed] if seen.current and seen.current.finished else [])]
+    )
+    if seen.last_move and seen.last_move > alone_since and seen.now - alone_since > 2 * needed:
+        return Refuse(
+            f"the checkpoint moved at {quiet_from:%H:%M:%S} though no application of this stream lives: "
+            "somebody else writes it; stop that job, or take it over with `kstream stream adopt`"
+        )
+    return Wait(quiet_from + needed, f"the checkpoint must be silent for {format_duration(needed)}")
+
+
+def _last_signs(seen: Observation) -> list[datetime]:
+    signs = [seen.last_move, seen.current.finished if seen.current else None]
+    return [sign for sign in signs if sign is not None]

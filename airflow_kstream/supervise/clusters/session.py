@@ -1,0 +1,34 @@
+"""The servers of one cluster, as one identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.identity import Identity
+
+
+@dataclass(frozen=True)
+class Access:
+    """Open sessions; made by `open_access` and closed with it."""
+
+    cluster: Cluster
+    identity: Identity
+    hdfs: Hdfs
+    yarn: ResourceManager
+
+
+@contextmanager
+def open_access(cluster: Cluster, identity: Identity) -> Iterator[Access]:
+    """Nothing is asked of any server yet."""
+    hdfs = Hdfs(cluster.namenodes, identity, cluster.tls)
+    yarn = ResourceManager(cluster.resourcemanagers, identity, cluster.tls)
+    try:
+        yield Access(cluster, identity, hdfs, yarn)
+    finally:
+        hdfs.close()
+        yarn.close()

@@ -1,0 +1,151 @@
+"""Which running streams log in with which keytab, and what a rotation does to each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
+from airflow_kstream.model.keytab import FindingKind, KdcView, KeytabFinding, KeyVersion, Login, Severity
+from airflow_kstream.model.stream import Keytab
+from airflow_kstream.policy.streams.horizon import issued_at
+from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss, renewal_ratio
+from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.watch import stream_names
+
+
+@dataclass(frozen=True)
+class KeytabUser:
+    """A running generation that makes its own tokens; `rounds` are its driver's, None where lifetimes are unknown."""
+
+    stream: str
+    claim: Claim
+    application: Application
+    principal: str
+    keytab: str
+    rounds: RenewalRounds | None
+
+
+@dataclass(frozen=True)
+class Endangered:
+    """A running stream that gets no more tokens; `loss` is None where the cluster's lifetimes are not known."""
+
+    stream: str
+    generation: int
+    application: str
+    kvno: int | None
+    loss: KeyLoss | None
+
+    @property
+    def words(self) -> str:
+        if self.loss is None:
+            return f"{self.stream} ({self.application}), at a time that is not known"
+        fails = _span(self.loss.fails_from, self.loss.fails_by)
+        ends = _span(self.loss.dies_from, self.loss.dies_by)
+        return (
+            f"{self.stream} ({self.application}) {fails}; its last tokens end {ends}, "
+            "and it dies with the first connection after that"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        loss = self.loss
+        return {
+            "stream": self.stream,
+            "generation": self.generation,
+            "application": self.application,
+            "kvno": self.kvno,
+            "fails_from": loss.fails_from.isoformat() if loss else None,
+            "fails_by": loss.fails_by.isoformat() if loss else None,
+            "dies_from": loss.dies_from.isoformat() if loss else None,
+            "dies_by": loss.dies_by.isoformat() if loss else None,
+        }
+
+
+def keytab_users(access: Access) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
+    """The running streams with a keytab, by the newest claims and one listing; and which claims can't be read.
+
+    Raise NotFound when there is no state_dir, Denied and Unavailable as the servers answer.
+    """
+    listed = access.yarn.applications(ALL_STREAMS_TAG)
+    users: list[KeytabUser] = []
+    trouble: list[KeytabFinding] = []
+    for name in stream_names(access):
+        stream = StreamId(name, access.cluster.state_dir)
+        folder = StreamFolder(access.hdfs, stream)
+        try:
+            names = folder.names()
+            claim = folder.claim(names)
+        except (InvalidInput, Denied) as error:
+            words = f"whether {name} uses it is not known: {error}"
+            trouble.append(KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words))
+            continue
+        app = _running(access, stream, claim, listed) if claim else None
+        if claim and app and isinstance(credentials := claim.spec.credentials, Keytab):
+            rounds = _rounds(access, claim, app, folder.driver_started(claim.generation, names))
+            users.append(KeytabUser(name, claim, app, credentials.principal, credentials.keytab, rounds))
+    return tuple(users), tuple(trouble)
+
+
+def endangered(users: Sequence[KeytabUser], at_hand: KeyVersion, kdc: KdcView, now: datetime) -> tuple[Endangered, ...]:
+    """Those among the users of one keytab whose next login is refused, when it is this keytab that was asked with."""
+    return tuple(
+        Endangered(
+            user.stream,
+            user.claim.generation,
+            user.application.id,
+            user.claim.key.kvno if user.claim.key else None,
+            key_loss(user.rounds, *_rotated(user.claim, at_hand, kdc, now)) if user.rounds else None,
+        )
+        for user in users
+        if _is_refused(user.claim.key, at_hand, kdc)
+    )
+
+
+def _is_refused(key: KeyVersion | None, at_hand: KeyVersion, kdc: KdcView) -> bool:
+    """An adopted generation's key is not known: it is taken for the one at hand."""
+    if key is None or not key.differs_from(at_hand):
+        return kdc.login.lasting
+    if kdc.login is Login.KEY_REFUSED and kdc.kvno == key.kvno:
+        # The file was replaced by a wrong one; the stream has the right key.
+        return False
+    return at_hand.succeeds(key) or kdc.login.lasting
+
+
+def _rotated(claim: Claim, at_hand: KeyVersion, kdc: KdcView, now: datetime) -> tuple[datetime, datetime]:
+    """Between which moments: a keytab that works was written at the rotation, one that doesn't before it."""
+    written = at_hand.stamped or claim.claimed_at
+    after = min(max(written, claim.claimed_at), now)
+    return (after, after) if kdc.login is Login.ACCEPTED else (after, now)
+
+
+def _running(access: Access, stream: StreamId, claim: Claim, listed: Sequence[Application]) -> Application | None:
+    tag = stream.generation_tag(claim.generation)
+    found = [app for app in listed if tag in app.tags and app.alive]
+    if not found and claim.adopted:
+        with suppress(NotFound):
+            found = [app for app in [access.yarn.application(claim.adopted)] if app.alive]
+    return max(found, key=lambda app: app.id, default=None)
+
+
+def _rounds(access: Access, claim: Claim, app: Application, started: datetime | None) -> RenewalRounds | None:
+    """The first comes between the application's start and its driver's word; without that, within our own margin."""
+    if claim.lifetimes is None:
+        return None
+    policy = claim.spec.restart
+    first = max(issued_at(claim, policy), app.started or claim.claimed_at)
+    slack = max(started - first, timedelta()) if started else policy.adopt_margin
+    ratio = renewal_ratio(access.cluster.spark_conf, claim.spec.conf)
+    launch_tokens_end = issued_at(claim, policy) + claim.lifetimes.max_lifetime
+    return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
+
+
+def _span(early: datetime, late: datetime) -> str:
+    if late - early < timedelta(minutes=1):
+        return f"about {early:%Y-%m-%d %H:%M:%S %Z}"
+    return f"between {early:%Y-%m-%d %H:%M:%S} and {late:%Y-%m-%d %H:%M:%S %Z}"

@@ -1,0 +1,155 @@
+"""Do the keytabs of a cluster's streams still work, and which running stream does a rotated one end, and when?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream.clients.kerberos import keytabs, tickets
+from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import CredentialError, KstreamError
+from airflow_kstream.model.keytab import FindingKind, KdcView, KeytabFinding, KeyVersion, Severity
+from airflow_kstream.policy.tickets.keytabs import judge, unreadable
+from airflow_kstream.supervise.clusters.session import open_access
+from airflow_kstream.supervise.doctor.keytab_users import Endangered, KeytabUser, endangered, keytab_users
+from airflow_kstream.supervise.tickets.kdc_breaker import SilentRealms
+from airflow_kstream.supervise.tickets.keytab_probe import KdcProbe, KeytabPlace
+
+
+@dataclass(frozen=True)
+class KeytabCheck:
+    """One principal's keytab. `findings` are errors first; `streams` those running that will get no more tokens."""
+
+    place: KeytabPlace
+    findings: tuple[KeytabFinding, ...]
+    streams: tuple[Endangered, ...] = ()
+    kvno: int | None = None
+    kdc: KdcView | None = None
+
+    @property
+    def worst(self) -> Severity | None:
+        severities = [finding.severity for finding in self.findings]
+        return min(severities, key=list(Severity).index, default=None)
+
+    @property
+    def failed(self) -> bool:
+        return self.worst is Severity.ERROR
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "principal": self.place.principal,
+            "keytab": self.place.path,
+            "kvno": self.kvno,
+            "kdc_kvno": self.kdc.kvno if self.kdc else None,
+            "login": self.kdc.login.value if self.kdc else None,
+            "severity": self.worst.value if self.worst else None,
+            "findings": [
+                {
+                    "kind": found.kind.value,
+                    "severity": found.severity.value,
+                    "words": found.words,
+                    "remedy": found.remedy,
+                }
+                for found in self.findings
+            ],
+            "streams": [stream.to_json() for stream in self.streams],
+        }
+
+
+def check_keytabs(
+    cluster: Cluster, place: KeytabPlace | None = None, also: Sequence[KeytabPlace] = ()
+) -> Iterator[KeytabCheck]:
+    """Check this keytab alone, or the watcher's own, those of the cluster's streams and `also` these.
+
+    One failing hides no other, and each is checked once.
+
+    The KDC is asked, by logins into caches that are gone afterwards. A stream is named only where the claim and the
+    ResourceManager tell that it runs; where they can't be asked, that is a finding. A realm whose KDCs keep silent is
+    waited for once, not with each keytab.
+    """
+    # What is asked once more costs 25 s, and everybody here is asked about the same KDCs.
+    silent = SilentRealms(give_up_after=1)
+    with _watching(cluster, silent) as helpers:
+        users, trouble = _users(cluster, silent)
+        for each in [place] if place else _places(cluster, users, also):
+            yield _checked(each, users, trouble, KdcProbe(silent, helpers))
+
+
+@contextmanager
+def _watching(cluster: Cluster, silent: SilentRealms) -> Iterator[tuple[Path, ...]]:
+    """A ticket of the watcher's, with which to ask of others; none where it gets none, which its own check tells."""
+    with private_folder() as private:
+        cache = private / "watcher"
+        try:
+            with silent.asking(cluster.watcher.principal, "log in"):
+                tickets.acquire(cluster.watcher, cache)
+        except KstreamError:
+            yield ()
+            return
+        yield (cache,)
+
+
+def _users(cluster: Cluster, silent: SilentRealms) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
+    try:
+        silent.require_speaking(cluster.watcher.principal, "look which streams use it")
+        with open_access(cluster, cluster.watcher) as access:
+            return keytab_users(access)
+    except KstreamError as error:
+        words = f"which streams use it is not known: {error}"
+        return (), (KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words, "see `kstream connection`"),)
+
+
+def _places(cluster: Cluster, users: Sequence[KeytabUser], also: Sequence[KeytabPlace]) -> list[KeytabPlace]:
+    """The watcher's first."""
+    watcher = cluster.watcher
+    own = [KeytabPlace(watcher.principal, watcher.keytab)] if watcher.keytab else []
+    theirs = sorted({*also, *(KeytabPlace(user.principal, user.keytab) for user in users)})
+    return [*own, *(place for place in theirs if place not in own)]
+
+
+def _checked(
+    place: KeytabPlace, users: Sequence[KeytabUser], trouble: tuple[KeytabFinding, ...], kdcs: KdcProbe
+) -> KeytabCheck:
+    try:
+        keytab = keytabs.read(place.path)
+    except CredentialError as error:
+        return KeytabCheck(place, (unreadable(error.message), *trouble))
+    version = keytab.version(place.principal)
+    if version is None:
+        return KeytabCheck(place, (*judge(keytab, place.principal, None), *trouble))
+    kdc = kdcs.ask(keytab, place.principal)
+    now = datetime.now(UTC)
+    mine = [user for user in users if user.principal == place.principal and _uses(user, place, version)]
+    streams = endangered(mine, version, kdc, now)
+    worked = [user.claim.claimed_at for user in mine if user.claim.key and not version.differs_from(user.claim.key)]
+    findings = _with_streams(judge(keytab, place.principal, kdc, max(worked, default=None)), streams)
+    return KeytabCheck(place, (*findings, *trouble), streams, version.kvno, kdc)
+
+
+def _uses(user: KeytabUser, place: KeytabPlace, version: KeyVersion) -> bool:
+    """By its path, or by what is in it: streams know it by the path on the host that submitted them."""
+    key = user.claim.key
+    return user.keytab == place.path or (key is not None and key.fingerprint == version.fingerprint)
+
+
+def _with_streams(findings: tuple[KeytabFinding, ...], streams: Sequence[Endangered]) -> tuple[KeytabFinding, ...]:
+    """The streams that it costs are said in the finding that costs them: the first error, or one of its own."""
+    if not streams:
+        return findings
+    words = "; ".join(stream.words for stream in streams)
+    head = next((found for found in findings if found.kind in _COSTLY and found.severity is Severity.ERROR), None)
+    if head is None:
+        remedy = "`kstream stream restart` each, or let their supervisor do it"
+        words = f"streams that run with an older key fail at their next renewal: {words}"
+        return (KeytabFinding(FindingKind.OLD_KEY_RUNS, Severity.ERROR, words, remedy), *findings)
+    told = replace(head, words=f"{head.words}; streams that started with it fail at their next renewal: {words}")
+    return (told, *(found for found in findings if found is not head))
+
+
+_COSTLY = frozenset(FindingKind) - {FindingKind.OPEN_TO_OTHERS, FindingKind.CLOCK}

@@ -1,0 +1,156 @@
+"""Who writes an open file: which stream, which application, and whether that one is known to be finished."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.lease import Attribution
+from airflow_kstream.model.open_file import OpenFile, Watched
+from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.watch import stream_names
+
+# A YARN application's id, or that of a MapReduce task attempt in a client name: DFSClient_attempt_<cluster>_<n>_m_...
+# Thirteen digits are milliseconds: Spark's own attempts carry fourteen, which are a date.
+_APPLICATION = re.compile(
+    r"(?:application|attempt|appattempt|container)_(?:e\d+_)?(?P<cluster>\d{13})_(?P<number>\d{4,})"
+)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """A path that a stream declares, and how."""
+
+    stream: StreamId
+    path: str
+    how: str
+    certain: bool
+
+
+class Attributions:
+    """Asks the state_dir once for what streams declare, and the ResourceManager once for each application.
+
+    Only a holder's name and a checkpoint tell for certain who writes a file, and may say that its application is
+    finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that unknown.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._declared: Sequence[_Declared] | None = None
+        self._applications: dict[str, Application | None] = {}
+        self._generations: dict[str, tuple[Application, ...]] = {}
+        self._away: KstreamError | None = None
+
+    def of(self, watched: Watched) -> Attribution:
+        """Never fails: whoever can't be asked leaves the writer unknown, and says so in `how`."""
+        file = watched.file
+        try:
+            if self._away is None:
+                return (
+                    self._by_holder(file) or self._by_stream(file) or self._by_path(file) or Attribution(host=file.host)
+                )
+        except KstreamError as error:
+            # Of ten thousand files not each one waits for a server that is away.
+            self._away = error
+        return Attribution(host=file.host, how=f"not known: {self._away}")
+
+    def is_finished(self, application: str) -> bool | None:
+        """Whether the application of that id, or every application of the stream of that name, has ended.
+
+        None where that is not known: the ResourceManager is away, or has none of that name.
+        """
+        try:
+            if _APPLICATION.fullmatch(application):
+                app = self._application(application)
+                return None if app is None else not app.alive
+            return _all_ended(self._of_stream(StreamId(application, self._access.cluster.state_dir)))
+        except KstreamError:
+            return None
+
+    def _by_holder(self, file: OpenFile) -> Attribution | None:
+        name = _named_in(file.holder or "")
+        app = self._application(name) if name else None
+        return Attribution(None, app.id, file.host, not app.alive, "named in its holder's name") if app else None
+
+    def _by_path(self, file: OpenFile) -> Attribution | None:
+        name = _named_in(file.path)
+        return Attribution(None, name, file.host, None, "named in its path") if name else None
+
+    def _by_stream(self, file: OpenFile) -> Attribution | None:
+        """Of a stream with several generations nobody can say which one writes: it is finished when all of them are."""
+        found = next((row for row in self._declarations() if _below(file.path, row.path)), None)
+        if found is None:
+            return None
+        applications = self._of_stream(found.stream)
+        newest = max(applications, key=lambda app: app.id, default=None)
+        finished = _all_ended(applications) if found.certain else None
+        return Attribution(found.stream.name, newest.id if newest else None, file.host, finished, found.how)
+
+    def _application(self, name: str) -> Application | None:
+        """None where the ResourceManager has none of that name: it forgets, so that proves no end."""
+        if name not in self._applications:
+            try:
+                self._applications[name] = self._access.yarn.application(name)
+            except NotFound:
+                self._applications[name] = None
+        return self._applications[name]
+
+    def _of_stream(self, stream: StreamId) -> tuple[Application, ...]:
+        if stream.name not in self._generations:
+            self._generations[stream.name] = self._access.yarn.applications(stream.tag)
+        return self._generations[stream.name]
+
+    def _declarations(self) -> Sequence[_Declared]:
+        """Longest path first, so that the nearest declaration counts."""
+        if self._declared is None:
+            found = [row for name in self._names() for row in self._of_name(name)]
+            self._declared = sorted(found, key=lambda row: -len(row.path))
+        return self._declared
+
+    def _names(self) -> tuple[str, ...]:
+        try:
+            return stream_names(self._access)
+        except NotFound:
+            return ()
+
+    def _of_name(self, name: str) -> list[_Declared]:
+        stream = StreamId(name, self._access.cluster.state_dir)
+        folder = StreamFolder(self._access.hdfs, stream)
+        try:
+            claim = folder.claim(folder.names())
+        except KstreamError:
+            # A broken claim hides its own stream and no other.
+            return []
+        if claim is None:
+            return []
+        spec = claim.spec
+        arguments = [path for word in spec.arguments if (path := _hdfs_path(word))]
+        return [_Declared(stream, _hdfs_path(path), "it lies in its checkpoint", True) for path in spec.checkpoints] + [
+            _Declared(stream, path, "it lies below a path among its arguments", False) for path in arguments
+        ]
+
+
+def _named_in(text: str) -> str | None:
+    match = _APPLICATION.search(text)
+    return f"application_{match['cluster']}_{match['number']}" if match else None
+
+
+def _all_ended(applications: Sequence[Application]) -> bool | None:
+    return not any(app.alive for app in applications) if applications else None
+
+
+def _hdfs_path(word: str) -> str:
+    """The path of an absolute path or hdfs:// address, empty for any other word or the root."""
+    parts: Mapping[str, str] = urlsplit(word)._asdict()
+    known = parts["scheme"] in ("", "hdfs") and parts["path"].startswith("/")
+    return parts["path"].rstrip("/") if known else ""
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/")

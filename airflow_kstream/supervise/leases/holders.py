@@ -1,0 +1,148 @@
+"""Whether the holders of quiet files live: each is asked for once, by one of its files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound
+from airflow_kstream.model.lease import HolderLife, LeaseRules
+from airflow_kstream.policy.leases.judgement import worth_asking
+from airflow_kstream.supervise.leases.journal import Audit
+from airflow_kstream.supervise.leases.survey import Finding, Survey
+
+# The NameNode takes a lease for abandoned that was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
+SOFT_LIMIT = timedelta(seconds=60)
+
+
+@dataclass
+class Holders:
+    """What is learned about holders in one run.
+
+    To ask for a dead holder's file begins its recovery and renews the rest of his lease, after which his other files
+    look held for 60 s. So of each holder one file is asked for, and what that says counts for all of them. A walk of
+    the tree does not name holders; there every file is asked for, and a living answer names its holder: if we
+    renewed somebody's lease ourselves, one file of each holder so named is asked for again when that has worn off.
+    `audit` is told of questions before they are asked, and of the answers. Once `stop` is set nobody is asked any more.
+    """
+
+    web: LeaseHdfs
+    rules: LeaseRules
+    tell: Callable[[str], None]
+    audit: Audit
+    stop: threading.Event
+    soft_limit: timedelta = SOFT_LIMIT
+    _lives: dict[str, HolderLife] = field(default_factory=dict)
+    _answers: dict[str, HolderAnswer] = field(default_factory=dict)
+    _silences: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, survey: Survey) -> tuple[Finding, ...]:
+        """The survey's findings with the life of their holder, where it could be learned; nothing is judged anew."""
+        doubtful = doubtful_of(survey, self.rules)
+        self._ask_named(_by_holder(doubtful))
+        nameless = [finding for finding in doubtful if not finding.watched.file.holder]
+        self._ask_nameless(nameless)
+        return tuple(self._informed(finding) for finding in survey.findings)
+
+    def _ask_named(self, files: dict[str, list[str]]) -> None:
+        """Each by one file, and by the next where the answer told nothing: what is closed may be a living writer's."""
+        while files and not self.stop.is_set():
+            asked = {paths.pop(): holder for holder, paths in files.items()}
+            for holder, answer in zip(asked.values(), self._recorded_and_asked(asked), strict=True):
+                if answer and answer.life is not HolderLife.UNKNOWN:
+                    self._lives[holder] = answer.life
+            files = {holder: paths for holder, paths in files.items() if paths and holder not in self._lives}
+
+    def _ask_nameless(self, findings: list[Finding]) -> None:
+        if not findings:
+            return
+        paths = [finding.path for finding in findings]
+        told = zip(paths, self._recorded_and_asked(dict.fromkeys(paths)), strict=True)
+        answers = {path: answer for path, answer in told if answer}
+        held = {answer.holder: path for path, answer in answers.items() if answer.holder}
+        renewed_by_us = any(answer.life is HolderLife.DEAD for answer in answers.values())
+        if renewed_by_us and held:
+            seconds = self.soft_limit.total_seconds() + 2
+            self.tell(f"waiting {seconds:.0f} s: asking for a dead holder's file renewed his lease on the others")
+            self.stop.wait(seconds)
+            again = self._recorded_and_asked({path: holder for holder, path in held.items()})
+            answers |= {path: answer for path, answer in zip(held.values(), again, strict=True) if answer}
+        for holder, path in held.items():
+            if holder:
+                self._lives[holder] = answers[path].life
+
+    def _recorded_and_asked(self, holders: Mapping[str, str | None]) -> list[HolderAnswer | None]:
+        self.audit.asked(holders, "whether its holder lives")
+        answers = [None if self.stop.is_set() else self._asked(path) for path in holders]
+        self.audit.answered({path: self._words(path, answer) for path, answer in zip(holders, answers, strict=True)})
+        return answers
+
+    def _words(self, path: str, answer: HolderAnswer | None) -> str:
+        if answer is None:
+            return self._silences.get(path, "not asked any more")
+        if answer.life is not HolderLife.UNKNOWN:
+            return f"its holder is {answer.life}"
+        return answer.refusal or ("it is closed" if answer.closed else "its recovery runs" if answer.recovering else "")
+
+    def _asked(self, path: str) -> HolderAnswer | None:
+        try:
+            answer = self.web.ask_holder(path)
+        except (NotFound, Denied) as error:
+            answer = HolderAnswer(HolderLife.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
+        except KstreamError as error:
+            self.tell(f"whether the holder of {path} lives is not known: {error}")
+            self._silences[path] = error.message
+            return None
+        self._answers[path] = answer
+        return answer
+
+    def _informed(self, finding: Finding) -> Finding:
+        answer = self._answers.get(finding.path)
+        holder = finding.watched.file.holder or (answer.holder if answer else None)
+        life = self._lives.get(holder, HolderLife.UNKNOWN) if holder else HolderLife.UNKNOWN
+        if answer is None:
+            silence = self._silences.get(finding.path, "")
+            return replace(finding, life=life, refusal=silence, retriable=bool(silence))
+        if life is HolderLife.UNKNOWN:
+            life = answer.life
+        file = replace(finding.watched.file, holder=holder, host=answer.host or finding.watched.file.host)
+        watched = replace(finding.watched, file=file)
+        asked = replace(finding, life=life, refusal=answer.refusal, watched=watched)
+        return replace(asked, begun=answer.recovering, closed=answer.closed)
+
+
+def doubtful_of(survey: Survey, rules: LeaseRules) -> list[Finding]:
+    """Those of which only their holder's life is not known."""
+    return [
+        finding for finding in survey.findings if worth_asking(finding.watched, finding.circumstances(survey), rules)
+    ]
+
+
+def foreseen_refusals(pool: LeaseHdfsPool, doubtful: Sequence[Finding]) -> dict[str, Finding]:
+    """The files of which this principal will not be told whether their holder lives."""
+    said = pool.right_to_write([finding.path for finding in doubtful])
+    return {
+        finding.path: replace(finding, refusal=error.message)
+        for finding, error in zip(doubtful, said, strict=True)
+        if isinstance(error, Denied)
+    }
+
+
+def kept_from_asking(survey: Survey, rules: LeaseRules, why: str) -> dict[str, Finding]:
+    """The files whose holders would be asked for, if the cluster were fit for it."""
+    fit = replace(survey, gate=replace(survey.gate, safe_mode=False))
+    return {
+        finding.path: replace(finding, refusal=f"nothing is asked for while {why}", retriable=True)
+        for finding in doubtful_of(fit, rules)
+    }
+
+
+def _by_holder(findings: list[Finding]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.watched.file.holder:
+            found.setdefault(finding.watched.file.holder, []).append(finding.path)
+    return found

@@ -1,0 +1,188 @@
+"""What was asked of the NameNode about leases, by whom and why, and what came of it: it keeps no record itself."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import re
+import socket
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
+
+_FOLDER_MODE, _FILE_MODE = "750", "640"
+_NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kind>intents|results)\.jsonl")
+# Longer than a failover takes.
+_PATIENCE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """One recovery that was meant. `at` is when it was; `recovery` what came of it, as `Recovery.to_json` tells it.
+
+    Without a result the outcome is UNCONFIRMED: the run ended before it could tell. A question after a holder has
+    the action "ask", its outcome is None, and `why` is what was learned.
+    """
+
+    run: str
+    action: str
+    path: str
+    reason: str
+    at: datetime
+    who: str
+    principal: str
+    holder: str | None
+    outcome: Outcome | None
+    why: str
+    recovery: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; times in ISO 8601 UTC."""
+        return asdict(self) | {"at": self.at.isoformat(), "outcome": self.outcome.value if self.outcome else None}
+
+
+class Audit:
+    """The record of one run: few files of JSON lines in `folder`/audit, each complete or absent.
+
+    What can't be written for half a minute raises; without its record nothing may be asked of the NameNode.
+    """
+
+    def __init__(self, hdfs: Hdfs, folder: str, run_id: str, identity: Identity) -> None:
+        self.run_id = run_id
+        self._hdfs = hdfs
+        self._folder = f"{folder.rstrip('/')}/audit"
+        self._by = {"run": run_id, "who": f"{getpass.getuser()}@{socket.gethostname()}", "principal": str(identity)}
+        self._results: list[str] = []
+        self._number = 0
+
+    @classmethod
+    def begin(cls, hdfs: Hdfs, folder: str, identity: Identity) -> Audit:
+        """Nothing is written before there is something to record."""
+        return cls(hdfs, folder, f"{hdfs.now():%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}", identity)
+
+    def intend(self, targets: Sequence[Target]) -> None:
+        """Before any of them is asked for."""
+        self._write("intents", [self._intent("recover", asdict(target)) for target in targets])
+
+    def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
+        """Before questions after holders (by path), which of a dead holder's file begin the recovery."""
+        questions = [{"path": path, "holder": holder, "reason": reason} for path, holder in holders.items()]
+        self._write("intents", [self._intent("ask", question) for question in questions])
+
+    def answered(self, answers: Mapping[str, str]) -> None:
+        """What was learned of holders, in words by path. Kept until the next `flush`."""
+        told = {"action": "ask", "at": self._hdfs.now().isoformat()} | self._by
+        self._results.extend(_line(told | {"path": path, "why": words}) for path, words in answers.items())
+
+    def ended(self, recovery: Recovery) -> None:
+        """Kept until the next `flush`."""
+        self._results.append(_line(self._by | {"at": self._hdfs.now().isoformat()} | recovery.to_json()))
+
+    def flush(self, patience: timedelta = _PATIENCE) -> None:
+        """Write what has ended. What can't be written is kept for the next time, and raised."""
+        results = len(self._results)
+        if results:
+            self._write("results", self._results[:results], patience)
+            self._results = self._results[results:]
+
+    def close(self) -> None:
+        """A last attempt. Results that can't be written are lost, and their intents read as unconfirmed."""
+        with contextlib.suppress(KstreamError):
+            self.flush(timedelta(0))
+
+    def _intent(self, action: str, what: dict[str, Any]) -> str:
+        return _line(self._by | {"action": action, "at": self._hdfs.now().isoformat()} | what)
+
+    def _write(self, kind: str, lines: Sequence[str], patience: timedelta = _PATIENCE) -> None:
+        path = f"{self._folder}/{self.run_id}-{self._number:06d}-{kind}.jsonl"
+        retrying = Retrying(
+            # Its own first attempt may hold the lease of a file that is written anew.
+            retry=retry_if_exception_type((Unavailable, Conflict)),
+            wait=wait_exponential_jitter(multiplier=0.2, max=5),
+            stop=stop_after_delay(patience.total_seconds()),
+            reraise=True,
+        )
+        retrying(self._put, path, "".join(lines))
+        self._number += 1
+
+    def _put(self, path: str, text: str) -> None:
+        if not self._number:
+            self._hdfs.make_folder(self._folder, _FOLDER_MODE)
+        # Ours alone by its name: what is there already is this very attempt, of which no answer came.
+        self._hdfs.write(path, text, overwrite=True, permission=_FILE_MODE)
+
+
+def read_audit(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterator[AuditRecord]:
+    """The records of every run that wrote since then, oldest run first; one run is held in memory at a time."""
+    place = f"{folder.rstrip('/')}/audit"
+    runs: dict[str, list[tuple[str, str]]] = {}
+    recent: set[str] = set()
+    for file in hdfs.list(place):
+        if match := _NAME.fullmatch(file.name):
+            runs.setdefault(match["run"], []).append((match["kind"], f"{place}/{file.name}"))
+            if since is None or file.modified >= since:
+                recent.add(match["run"])
+    for run in sorted(recent):
+        yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]))
+
+
+def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[AuditRecord]:
+    intents: list[dict[str, Any]] = []
+    results: dict[str, dict[str, Any]] = {}
+    answers: dict[str, dict[str, Any]] = {}
+    for kind, path in files:
+        for line in _lines(hdfs.read(path)):
+            if kind == "intents":
+                intents.append(line)
+            else:
+                (answers if line.get("action") == "ask" else results)[line["path"]] = line
+    meant = {intent["path"] for intent in intents if intent["action"] == "recover"}
+    come_of = {"ask": answers, "recover": results}
+    yield from (_record(intent, come_of[intent["action"]].get(intent["path"])) for intent in intents)
+    # What was never asked for has a result and no intent.
+    yield from (_record(result, result) for path, result in results.items() if path not in meant)
+
+
+def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> AuditRecord:
+    action = intent.get("action", "recover")
+    outcome: Outcome | None = None
+    if action == "recover":
+        outcome = Outcome(result["outcome"]) if result else Outcome.UNCONFIRMED
+    return AuditRecord(
+        run=intent["run"],
+        action=action,
+        path=intent["path"],
+        reason=intent["reason"],
+        at=datetime.fromisoformat(intent["at"]),
+        who=intent["who"],
+        principal=intent["principal"],
+        holder=intent["holder"],
+        outcome=outcome,
+        why=result["why"] if result else OUTCOME_MEANS[outcome] if outcome else "",
+        recovery=result if result and outcome else {},
+    )
+
+
+def _line(data: Mapping[str, Any]) -> str:
+    return json.dumps(data) + "\n"
+
+
+def _lines(text: str) -> Iterator[dict[str, Any]]:
+    """All but the last line of a writer that was killed in the middle of it."""
+    for line in text.split("\n"):
+        try:
+            found = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(found, dict):
+            yield found

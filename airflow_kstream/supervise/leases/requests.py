@@ -1,0 +1,161 @@
+"""What people write about open files (text, durations as `10m`, lists), as the values that the search works with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+
+from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.lease import LeaseRules, Search
+from airflow_kstream.model.wrong_fields import wrong_fields
+from airflow_kstream.policy.leases.limits import Limits
+from airflow_kstream.supervise.leases.recover import AllowedPath, Consents, Means, RescueOrder
+from airflow_kstream.supervise.leases.survey import Finding, Survey
+
+T = TypeVar("T")
+Words = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given or ())]
+
+
+class LimitsName(StrEnum):
+    """How boldly: starting gently and adapting to the cluster, or all at once."""
+
+    DEFAULT = "default"
+    NONE = "none"
+
+
+_LIMITS = {LimitsName.DEFAULT: Limits, LimitsName.NONE: Limits.none}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenFilesMeant:
+    """Which open files are meant; `path` is a folder or one file. See `model.lease.Search`."""
+
+    path: str
+    patterns: Words = ()
+    owner: str | None = None
+    holder: str | None = None
+    host: str | None = None
+
+    def search(self, min_age: timedelta = timedelta(0)) -> Search:
+        return Search(self.path, self.patterns, self.holder, self.host, self.owner, min_age)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryMeant(OpenFilesMeant):
+    """What is to be recovered and how, as an operator, a declaration or a command says it.
+
+    `allowed` is written PATTERN or PATTERN=APPLICATION, see `allowed_path`. `approve` are exact paths.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    min_age: Duration = LeaseRules.min_age
+    settle: Duration = LeaseRules.settle
+    leak_after: Duration = LeaseRules.leak_after
+    allowed: Words = ()
+    approve: Words = ()
+    approved_by: str | None = None
+    limits: LimitsName = LimitsName.DEFAULT
+    means: Means = Means.NATIVE
+    dry_run: bool = False
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, object]) -> RecoveryMeant:
+        """Raise InvalidInput that names each wrong field."""
+        return _checked(RecoveryMeant, given)
+
+    def order(self) -> RescueOrder:
+        return RescueOrder(
+            search=self.search(),
+            rules=LeaseRules(min_age=self.min_age, settle=self.settle, leak_after=self.leak_after),
+            consents=Consents(
+                tuple(allowed_path(text) for text in self.allowed), frozenset(self.approve), self.approved_by or None
+            ),
+            limits=_LIMITS[self.limits](),
+            means=self.means,
+            dry_run=self.dry_run,
+        )
+
+
+class Until(StrEnum):
+    """What is waited for: that something is stuck, or that nothing is open."""
+
+    STUCK = "stuck"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenFilesAwaited(OpenFilesMeant):
+    """What is waited for below a path: see HdfsOpenFileSensor."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    min_age: Duration = timedelta(0)
+    quiet: Duration = timedelta(minutes=10)
+    until: Until = Until.STUCK
+    at_least: int = 1
+
+    def __post_init__(self) -> None:
+        if self.at_least < 1:
+            raise InvalidInput(f"at_least is {self.at_least}; allowed is 1 or more")
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, object]) -> OpenFilesAwaited:
+        """Raise InvalidInput that names each wrong field."""
+        return _checked(OpenFilesAwaited, given)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Plain data, which `from_mapping` takes."""
+        seconds = {name: f"{getattr(self, name).total_seconds():.3f}s" for name in ("min_age", "quiet")}
+        return asdict(self) | seconds | {"patterns": list(self.patterns), "until": self.until.value}
+
+    def stuck(self, survey: Survey) -> tuple[Finding, ...]:
+        """Measured unchanged for `quiet`, or past recovery. Whether their holders live was asked of nobody."""
+        return tuple(found for found in survey.findings if found.stuck or found.watched.steady >= self.quiet)
+
+    def met(self, survey: Survey) -> bool:
+        """An open file that the principal may not look into is open none the less."""
+        if self.until is Until.NONE:
+            return not survey.findings and not survey.unreadable
+        return len(self.stuck(survey)) >= self.at_least
+
+    def report(self, survey: Survey, paths: int = 20) -> dict[str, Any]:
+        """Plain data of bounded size: the counts, and the first `paths` of the stuck ones."""
+        stuck = self.stuck(survey)
+        return {
+            "path": self.path,
+            "at": survey.at.isoformat(),
+            "open": len(survey.findings) + len(survey.unreadable),
+            "stuck": len(stuck),
+            "stuck_paths": [finding.path for finding in stuck[:paths]],
+        }
+
+
+_ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
+
+
+def allowed_path(text: str) -> AllowedPath:
+    """`PATTERN` or `PATTERN=APPLICATION`, where the application is an id or a stream's name.
+
+    Only an `=` behind the last slash divides: the partitions of /warehouse/day=2026-01-01/* are folders. For a
+    pattern whose last part has an `=` of its own, write `[=]`.
+    """
+    match = _ALLOWED.fullmatch(text)
+    if match is None or text.endswith("="):
+        raise InvalidInput(f"{text!r} allows nothing; write PATTERN or PATTERN=APPLICATION")
+    return AllowedPath(match["pattern"], match["application"])
+
+
+def _checked(kind: type[T], given: Mapping[str, object]) -> T:
+    try:
+        return TypeAdapter(kind).validate_python(dict(given))
+    except ValidationError as error:
+        allowed = ", ".join(TypeAdapter(kind).json_schema()["properties"])
+        raise InvalidInput(f"{wrong_fields(error)}; the fields are {allowed}") from None

@@ -1,0 +1,43 @@
+"""What was seen of open files, kept in `state_dir` between runs: one file for each principal that looks."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from pydantic import TypeAdapter, ValidationError
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.open_file import Watched
+
+_WATCHED: TypeAdapter[list[Watched]] = TypeAdapter(list[Watched])
+
+
+def lease_folder(state_dir: str, identity: Identity) -> str:
+    """Where this identity keeps what it saw and did. A folder of its own: who may write here may mislead it."""
+    who = identity.do_as or "-".join(part for part in split_principal(identity.principal)[:2] if part)
+    return f"{state_dir.rstrip('/')}/leases-{who}"
+
+
+class Sightings:
+    """The memory of one identity. The newest writer wins: what is lost by that is only looked at again."""
+
+    def __init__(self, hdfs: Hdfs, folder: str) -> None:
+        self._hdfs = hdfs
+        self._folder = folder
+        self._path = f"{folder}/sightings.json"
+
+    def load(self) -> dict[str, Watched]:
+        """By path. Whatever can't be understood is forgotten: it costs two more looks and never a file."""
+        try:
+            return {watched.file.path: watched for watched in _WATCHED.validate_json(self._hdfs.read(self._path))}
+        except (NotFound, ValidationError):
+            return {}
+
+    def save(self, watched: Iterable[Watched]) -> None:
+        draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
+        self._hdfs.make_folder(self._folder, "750")
+        self._hdfs.write(draft, _WATCHED.dump_json(list(watched)).decode(), permission="640")
+        self._hdfs.rename_over(draft, self._path)

@@ -1,0 +1,52 @@
+"""The means by which open files are found and their leases recovered, on one cluster as one identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+
+from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
+from airflow_kstream.clients.hdfs.leases import LeaseHdfs, LeaseHdfsPool
+from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.supervise.clusters.session import Access, open_access
+
+
+@dataclass(frozen=True)
+class LeaseAccess:
+    """Open sessions. `rpc` is None where the connection names no Hadoop conf folder: then everything goes by HTTP."""
+
+    base: Access
+    web: LeaseHdfs
+    pool: LeaseHdfsPool
+    jmx: NameNodeJmx
+    rpc: NameNodeRpc | None
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.base.cluster
+
+    @property
+    def identity(self) -> Identity:
+        return self.base.identity
+
+    @property
+    def states(self) -> NameNodeRpc | LeaseHdfsPool:
+        """Whom to ask for the states of many files: a thousand a second by RPC, some hundred by HTTP."""
+        return self.rpc or self.pool
+
+
+@contextmanager
+def open_lease_access(cluster: Cluster, identity: Identity) -> Iterator[LeaseAccess]:
+    """Nothing is asked of any server yet."""
+    web = (cluster.namenodes, identity, cluster.tls)
+    with ExitStack() as opened:
+        yield LeaseAccess(
+            base=opened.enter_context(open_access(cluster, identity)),
+            web=opened.enter_context(closing(LeaseHdfs(*web))),
+            pool=opened.enter_context(closing(LeaseHdfsPool(*web))),
+            jmx=opened.enter_context(closing(NameNodeJmx(*web))),
+            rpc=opened.enter_context(closing(namenode_rpc(cluster, identity))) if cluster.hadoop_conf_dir else None,
+        )

@@ -1,0 +1,237 @@
+"""One look at the open files below a folder: listed, measured, remembered and judged. It touches no lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from airflow_kstream.clients.hdfs.fsck import open_files_by_fsck
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.lease import Attribution, Circumstances, HolderLife, Judgement, LeaseRules, Search, Standing
+from airflow_kstream.model.open_file import FileState, OpenFile, Watched
+from airflow_kstream.policy.leases.judgement import judge, matches
+from airflow_kstream.supervise.leases.attribution import Attributions
+from airflow_kstream.supervise.leases.scan_history import Sightings, lease_folder
+from airflow_kstream.supervise.leases.session import LeaseAccess
+from airflow_kstream.supervise.leases.visible_length import VisibleLengths
+
+# Between asking for the states of this many rows and of the next, memory stays flat however many are open.
+_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An open file, what is thought of it, and who writes it. `life` is UNKNOWN until its holder was asked for.
+
+    `refusal` is why it stayed so, and `retriable` whether a later question may be answered although nobody changed
+    anything.
+    `begun` is whether that question began its recovery, `closed` whether the answer was that it is closed: then
+    either the question closed it, whose last block was complete, or its writer did.
+    """
+
+    watched: Watched
+    judgement: Judgement
+    attribution: Attribution
+    life: HolderLife = HolderLife.UNKNOWN
+    refusal: str = ""
+    retriable: bool = False
+    begun: bool = False
+    closed: bool = False
+
+    @property
+    def path(self) -> str:
+        return self.watched.file.path
+
+    @property
+    def stuck(self) -> bool:
+        return self.judgement.standing.stuck
+
+    @property
+    def unasked(self) -> bool:
+        """Whether it wants to be recovered as far as one can see, and nobody learned whether its holder lives."""
+        return bool(self.refusal) and self.life is HolderLife.UNKNOWN and not self.stuck
+
+    def circumstances(self, survey: Survey) -> Circumstances:
+        known = unasked_circumstances(survey.at, survey.gate)
+        return replace(known, holder=self.life, refusal=self.refusal, recovering=self.begun)
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Plain data: times in ISO 8601 UTC, durations in seconds, lengths in bytes."""
+        watched, block = self.watched, self.watched.state.block
+        return {
+            "path": self.path,
+            "standing": self.judgement.standing.value,
+            "why": self.judgement.why,
+            "advice": self.judgement.advice,
+            "holder": watched.file.holder,
+            "host": watched.file.host,
+            "owner": watched.state.owner,
+            "file_id": watched.state.file_id,
+            "open_since": watched.open_since.isoformat(),
+            "open_seconds": (now - watched.open_since).total_seconds(),
+            "unchanged_seconds": watched.steady.total_seconds(),
+            "looks": watched.looks,
+            "length": watched.state.length,
+            "visible_length": watched.state.visible_length,
+            "block": block.id if block else None,
+            "generation_stamp": block.generation_stamp if block else None,
+            "datanodes": list(block.hosts) if block else [],
+            "stream": self.attribution.stream,
+            "application": self.attribution.application,
+            "application_finished": self.attribution.finished,
+            "attributed_by": self.attribution.how,
+        }
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one look found. `unreadable` are open files of which the principal may not know more, with the reason."""
+
+    at: datetime
+    route: str
+    gate: Gate
+    findings: tuple[Finding, ...]
+    unreadable: Mapping[str, str]
+
+    def of(self, *standings: Standing) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.judgement.standing in standings)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "at": self.at.isoformat(),
+            "route": self.route,
+            "findings": [finding.to_json(self.at) for finding in self.findings],
+            "unreadable": dict(self.unreadable),
+        }
+
+
+class Surveyor:
+    """Looks with one identity's rights, as often as is asked of it. `tell` gets a line for what went another way."""
+
+    def __init__(self, access: LeaseAccess, search: Search, rules: LeaseRules, tell: Callable[[str], None]) -> None:
+        self._access = access
+        self._search = search
+        self._rules = rules
+        self._tell = tell
+        self._told: set[str] = set()
+        self._sightings = Sightings(access.base.hdfs, lease_folder(access.cluster.state_dir, access.identity))
+        self._attributions = Attributions(access.base)
+
+    def look(self) -> Survey:
+        """List, measure, compare with earlier looks, remember, judge.
+
+        Raises Unavailable when no NameNode is active, NotFound for a folder that does not exist, and InvalidInput
+        where a principal without superuser's rights names none: the walk left to him would cross the whole namespace.
+        """
+        began = self._access.base.hdfs.now()
+        gate = self._access.jmx.gate()
+        route, rows = self._rows()
+        states, unreadable = self._states(rows)
+        now = self._access.base.hdfs.now()
+        before = self._sightings.load()
+        watched = {row.path: _next(before.get(row.path), row, state, began, now) for row, state in states}
+        self._remember(watched)
+        findings = [self._finding(seen, gate, now) for seen in watched.values() if self._meant(seen, now)]
+        return Survey(now, route, gate, tuple(findings), unreadable)
+
+    def judged(self, finding: Finding, survey: Survey) -> Finding:
+        """The same finding with its judgement anew, after its holder was asked for."""
+        return replace(finding, judgement=judge(finding.watched, finding.circumstances(survey), self._rules))
+
+    def _finding(self, watched: Watched, gate: Gate, now: datetime) -> Finding:
+        said = judge(watched, unasked_circumstances(now, gate), self._rules)
+        return Finding(watched, said, self._attributions.of(watched))
+
+    def _rows(self) -> tuple[str, Iterable[OpenFile]]:
+        """By the cheapest means that this principal is allowed."""
+        if self._access.rpc is not None:
+            try:
+                listed = [row for row in self._access.rpc.open_files(self._search.path) if matches(row, self._search)]
+            except Denied:
+                self._tell_once(
+                    f"{self._access.identity} is no superuser, who alone is given the list of open files: "
+                    f"{self._search.path} is walked instead, and holders are not known"
+                )
+            except NotFound:
+                # A router and NameNodes before 2.8.3.
+                self._tell_once(f"this NameNode has no list of open files: {self._search.path} is walked instead")
+            else:
+                if not listed:
+                    # The list does not tell a folder without open files from a folder that is not there.
+                    self._access.base.hdfs.status(self._search.path)
+                return "listOpenFiles", listed
+        return "fsck", self._walk()
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._tell(line)
+
+    def _walk(self) -> Iterator[OpenFile]:
+        if self._search.path == "/":
+            raise InvalidInput(
+                "without superuser's rights the whole namespace would be walked; name a folder",
+                tried="list open files",
+                principal=str(self._access.identity),
+            )
+        cluster = self._access.cluster
+        rows = open_files_by_fsck(cluster.namenodes, self._access.identity, cluster.tls, self._search.path)
+        return (row for row in rows if matches(row, self._search))
+
+    def _states(self, rows: Iterable[OpenFile]) -> tuple[list[tuple[OpenFile, FileState]], dict[str, str]]:
+        known: list[tuple[OpenFile, FileState]] = []
+        unreadable: dict[str, str] = {}
+        visible = VisibleLengths(self._access.pool)
+        for batch in _batches(rows):
+            for row, state in zip(batch, self._measured(batch, visible), strict=True):
+                if isinstance(state, NotFound):
+                    continue
+                if isinstance(state, KstreamError):
+                    unreadable[row.path] = state.message
+                elif state.is_open:
+                    known.append((replace(row, file_id=state.file_id), state))
+        return known, unreadable
+
+    def _measured(self, rows: list[OpenFile], visible: VisibleLengths) -> list[FileState | KstreamError]:
+        """With the length that a reader gets, where a writer could be filling a block behind the NameNode's back."""
+        states = self._access.states.states([row.path for row in rows])
+        lengths = visible.of(states)
+        return [
+            replace(state, visible_length=lengths.get(state.path)) if isinstance(state, FileState) else state
+            for state in states
+        ]
+
+    def _meant(self, watched: Watched, now: datetime) -> bool:
+        owner, min_age = self._search.owner, self._search.min_age
+        return owner in (None, watched.state.owner) and now - watched.open_since >= min_age
+
+    def _remember(self, watched: Mapping[str, Watched]) -> None:
+        """Beside what others have learned meanwhile, of files that this search does not mean."""
+        others = [seen for seen in self._sightings.load().values() if not matches(seen.file, self._search)]
+        try:
+            self._sightings.save([*others, *watched.values()])
+        except Denied as error:
+            self._tell(f"what was seen is not kept for the next run: {error}")
+
+
+def unasked_circumstances(now: datetime, gate: Gate) -> Circumstances:
+    """What is known before anybody was asked for a holder."""
+    return Circumstances(now, active_since=gate.active_since, safe_mode=gate.safe_mode)
+
+
+def _next(before: Watched | None, row: OpenFile, state: FileState, began: datetime, ended: datetime) -> Watched:
+    return before.then(row, state, began, ended) if before else Watched.begin(row, state, ended)
+
+
+def _batches(rows: Iterable[OpenFile]) -> Iterator[list[OpenFile]]:
+    batch: list[OpenFile] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,75 @@
+"""What readers get of open files: their DataNodes are asked, for the NameNode does not know what was flushed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
+from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.supervise.leases.session import LeaseAccess
+
+_Hosts = tuple[str, ...]
+
+
+class VisibleLengths:
+    """Lengths in bytes, by path, of the open files whose DataNodes tell.
+
+    First one file of each set of DataNodes is asked for. A set that is silent, and lets every question wait for its
+    timeout, is asked once in the life of this object and not for each of its files.
+    """
+
+    def __init__(self, pool: LeaseHdfsPool) -> None:
+        self._pool = pool
+        self._silent: set[_Hosts] = set()
+
+    def of(self, states: Sequence[FileState | KstreamError]) -> dict[str, int]:
+        hidden = {
+            state.path: state.block.hosts
+            for state in states
+            if isinstance(state, FileState) and state.is_open and state.block and not state.measured
+        }
+        firsts = {hosts: path for path, hosts in self._speaking(hidden).items()}
+        told = self._ask(list(firsts.values()), hidden)
+        return told | self._ask([path for path in self._speaking(hidden) if path not in firsts.values()], hidden)
+
+    def _speaking(self, hidden: dict[str, _Hosts]) -> dict[str, _Hosts]:
+        return {path: hosts for path, hosts in hidden.items() if hosts not in self._silent}
+
+    def _ask(self, paths: list[str], hosts: dict[str, _Hosts]) -> dict[str, int]:
+        answers = dict(zip(paths, self._pool.visible_lengths(paths), strict=True))
+        self._silent |= {hosts[path] for path, said in answers.items() if isinstance(said, Unavailable)}
+        return {path: said for path, said in answers.items() if isinstance(said, int)}
+
+
+class MeasuredStates:
+    """States for the recovery, with the length that a reader gets: since the verdict a file may have grown without
+    the NameNode's knowing, be it that a holder who was frozen for longer than his lease goes on.
+
+    Where no DataNode tells, a living holder's file can't be recovered; a dead one's can, whose DataNodes may be why.
+    """
+
+    def __init__(self, access: LeaseAccess, living: frozenset[str]) -> None:
+        self._access = access
+        self._living = living
+        self._visible = VisibleLengths(access.pool)
+
+    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
+        states = self._access.states.states(paths)
+        lengths = self._visible.of(states)
+        return [
+            self._with_length(state, lengths.get(path)) if isinstance(state, FileState) else state
+            for path, state in zip(paths, states, strict=True)
+        ]
+
+    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        return self._access.states.closed(paths)
+
+    def _with_length(self, state: FileState, length: int | None) -> FileState | KstreamError:
+        if length is not None:
+            return replace(state, visible_length=length)
+        if state.is_open and not state.measured and state.path in self._living:
+            # Without it nobody can say that the file did not grow.
+            return Unavailable("its DataNodes don't tell how long it is for a reader", tried=f"measure {state.path}")
+        return state

@@ -1,0 +1,98 @@
+"""One look at a stream."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from airflow_kstream.clients.kerberos import keytabs
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.jobs.kstream_driver import newest_claim
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import NotFound, Unavailable
+from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import Keytab, StreamSpec
+from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the caller knows already: the newest claim it read (claims never change), and one listing of all streams."""
+
+    claim: Claim | None = None
+    listed: tuple[Application, ...] | None = None
+
+
+def observe(access: Access, stream: StreamId, spec: StreamSpec, known: Known | None = None) -> Observation:
+    """Ask the ResourceManager and HDFS; any of them being away raises Unavailable and proves nothing.
+
+    The folder is read before the applications: an application that we see has its claim among what we saw, or is of
+    a claim that came after, and then its generation is the newest anyway.
+    """
+    known = known or Known()
+    folder = StreamFolder(access.hdfs, stream)
+    names = folder.names()
+    claim = known.claim if known.claim and newest_claim(set(names)) == known.claim.generation else folder.claim(names)
+    applications = _applications(access.yarn, stream, claim, known.listed)
+    if claim and all(number != claim.generation for number, _ in applications):
+        _refuse_to_conclude_from_a_fresh_start(access, spec, claim)
+    running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
+    return Observation(
+        stream=stream,
+        now=access.hdfs.now(),
+        desired=folder.desired(names),
+        claim=claim,
+        files=names,
+        applications=applications,
+        checkpoints=tuple(access.hdfs.checkpoint(path) for path in spec.checkpoints),
+        time_left=access.yarn.time_left(running[-1].id) if running else None,
+        key_at_hand=key_at_hand(spec, claim),
+    )
+
+
+def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
+    """Of the principal that the running generation logs in as: another principal is another spec, not a rotation."""
+    declared = spec.credentials
+    if claim is None or claim.key is None or not isinstance(declared, Keytab):
+        return None
+    submitted = claim.spec.credentials
+    if not isinstance(submitted, Keytab) or submitted.principal != declared.principal:
+        return None
+    return keytabs.key_at_hand(declared.keytab, declared.principal)
+
+
+def _refuse_to_conclude_from_a_fresh_start(access: Access, spec: StreamSpec, claim: Claim) -> None:
+    """A ResourceManager that restarted answers before it has recovered its applications: then none proves nothing."""
+    info = access.yarn.info(access.yarn.active())
+    known_for = access.hdfs.now() - info.started
+    if info.started > claim.claimed_at and known_for < spec.restart.recovery_wait:
+        raise Unavailable(
+            f"it started {format_duration(known_for)} ago and may not have recovered its applications yet",
+            tried=f"look for generation {claim.generation} of {spec.name}",
+            server=info.address,
+            principal=str(access.identity),
+        )
+
+
+def _applications(
+    yarn: ResourceManager, stream: StreamId, claim: Claim | None, listed: tuple[Application, ...] | None
+) -> tuple[tuple[int, Application], ...]:
+    found = _numbered(stream, listed or ())
+    newest = claim.generation if claim else 0
+    if all(number != newest for number, _ in found):
+        # What one listing lacks is asked for by itself before anything is concluded from its absence.
+        found = _numbered(stream, yarn.applications(stream.tag))
+    if claim and claim.adopted:
+        # A job that somebody else submitted carries no tags of ours.
+        with suppress(NotFound):
+            found.append((claim.generation, yarn.application(claim.adopted)))
+    return tuple(sorted(found, key=lambda pair: (pair[0], pair[1].id)))
+
+
+def _numbered(stream: StreamId, applications: tuple[Application, ...]) -> list[tuple[int, Application]]:
+    numbers = ((stream.generation_of(app.tags), app) for app in applications)
+    return [(number, app) for number, app in numbers if number is not None]

@@ -1,0 +1,193 @@
+"""Bring a stream to what its spec and its desired state ask for: look, take one step, look again.
+
+Idempotent: called twice, or by two processes at once, it does the work once. A supervisor that dies between two
+steps leaves nothing that the next look would not continue.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
+from airflow_kstream.model.stream import StreamSpec, differences
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.policy.streams.heartbeat import heartbeat
+from airflow_kstream.policy.streams.reconcile import Urge, horizon_of, next_step
+from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.streams.checkpoint_conflicts import refuse_a_shared_checkpoint
+from airflow_kstream.supervise.streams.cleanup import clean_up
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.stop import stop
+from airflow_kstream.supervise.streams.submit import claim_next, preflight, submit
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Reconciler:
+    """One reconcile of one stream. `tell` gets a line for each thing that is done or waited for.
+
+    `may_submit` is off where the spec came from a claim, whose secrets are masked.
+    """
+
+    access: Access
+    spec: StreamSpec
+    defaults: SparkDefaults
+    tell: Callable[[str], None] = log.info
+    may_submit: bool = True
+    done: list[Done] = field(default_factory=list)
+    _told: str = ""
+
+    @property
+    def stream(self) -> StreamId:
+        return StreamId(self.spec.name, self.access.cluster.state_dir)
+
+    def plan(self, urge: Urge = Urge.ENSURE) -> tuple[Observation, Step]:
+        """What would be done first, without doing it."""
+        seen = observe(self.access, self.stream, self.spec)
+        return seen, next_step(self.spec, seen, seen.now, urge)
+
+    def run(self, urge: Urge = Urge.ENSURE) -> Report:
+        """Do what is to be done until the stream is settled.
+
+        Raises Conflict when somebody else moves the checkpoint, RestartAborted when the successor couldn't start,
+        SubmissionFailed, and what the servers refuse. Unavailable is waited out while a step is under way.
+        """
+        self.done = []
+        first_look: datetime | None = None
+        patience = _Patience(self.spec.restart.start_timeout.total_seconds())
+        while True:
+            try:
+                seen = observe(self.access, self.stream, self.spec)
+                first_look = first_look or seen.now
+                step = next_step(self.spec, seen, first_look, urge)
+                if isinstance(step, Settled):
+                    return self._settle(seen, step)
+                self._tell_once(f"{type(step).__name__.lower()}: {step.why}")
+                self._carry_out(seen, step)
+                patience.renew()
+            except Unavailable as error:
+                # Whatever was under way is continued from the next look that succeeds.
+                if patience.exhausted:
+                    raise
+                self._tell_once(f"no conclusion: {error}")
+                self._pause()
+
+    def _carry_out(self, seen: Observation, step: Step) -> None:
+        match step:
+            case Wait():
+                self._pause()
+            case Kill(application, why):
+                self.access.yarn.kill(application, f"kstream: {why}", self.spec.restart.kill_wait)
+                self._record(f"killed {application}", why)
+            case Stop():
+                self._stop(step)
+            case GiveUp(generation, fence, why):
+                StreamFolder(self.access.hdfs, self.stream).take_fence(fence)
+                self._record(f"gave up generation {generation}", why)
+            case Submit():
+                self._submit(seen, step)
+            case Refuse(why):
+                raise Conflict(why, tried=f"start {self.spec.name}")
+
+    def _stop(self, step: Stop) -> None:
+        if step.preflight:
+            try:
+                preflight(self.access, self.stream, self.spec, self.defaults)
+            except KstreamError as error:
+                tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
+                raise RestartAborted(f"{error} The old one runs on", tried=tried) from error
+        app, means = stop(self.access, self.stream, self.spec, step)
+        self._record(f"generation {step.generation} ({app.id}) is dead: {means}", step.why)
+
+    def _submit(self, seen: Observation, step: Submit) -> None:
+        if not self.may_submit:
+            raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
+        if not seen.current:
+            refuse_a_shared_checkpoint(self.access, self.spec, self.tell)
+            preflight(self.access, self.stream, self.spec, self.defaults)
+        try:
+            claim = claim_next(self.access, seen, self.spec, step.generation, step.why)
+        except Conflict as lost:
+            self.tell(f"{lost.message}: looking again")
+            return
+        self._record(f"claimed generation {step.generation}", step.why)
+        app = submit(self.access, self.stream, self.spec, self.defaults, claim)
+        self._record(f"submitted generation {step.generation} as {app.id}", step.why, submitted=step.generation)
+
+    def _settle(self, seen: Observation, step: Settled) -> Report:
+        for folder in self._cleaned(seen):
+            self._record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
+        return report(self.spec, seen, step, self.access.yarn.active(), tuple(self.done))
+
+    def _cleaned(self, seen: Observation) -> tuple[str, ...]:
+        try:
+            return clean_up(self.access, seen, self.spec)
+        except KstreamError as error:
+            # The stream is as it should be; what is left lying is looked at again by the next reconcile.
+            self.tell(f"not cleaned up: {error}")
+            return ()
+
+    def _record(self, what: str, why: str, submitted: int | None = None) -> None:
+        self.done.append(Done(self.access.hdfs.now(), what, why, submitted))
+        self.tell(f"{what} ({why})")
+
+    def _tell_once(self, line: str) -> None:
+        """A wait of ten minutes is one line, not three hundred."""
+        if line != self._told:
+            self._told = line
+            self.tell(line)
+
+    def _pause(self) -> None:
+        time.sleep(self.spec.restart.look_every.total_seconds())
+
+
+class _Patience:
+    """How long servers may be away before their absence is raised; each success renews it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        self._until = time.monotonic() + self._seconds
+
+    @property
+    def exhausted(self) -> bool:
+        return time.monotonic() > self._until
+
+
+def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, done: tuple[Done, ...] = ()) -> Report:
+    """An observation and its verdict, as plain values for people, XCom and the UI."""
+    app: Application | None = seen.current
+    ended = step.phase in {Phase.STOPPED, Phase.ENDED}
+    changed = differences(spec, seen.claim.submitted_spec) if seen.claim and seen.claim.adopted is None else ()
+    return Report(
+        stream=spec.name,
+        phase=step.phase,
+        why=step.why,
+        generation=seen.generation,
+        application=app.id if app else None,
+        application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
+        logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
+        succeeded=bool(app and app.succeeded) or step.phase is not Phase.ENDED,
+        diagnostics=app.diagnostics if app and ended else "",
+        horizon=horizon_of(spec, seen),
+        heartbeat=heartbeat(spec.restart, seen),
+        spec_differences=changed,
+        done=done,
+    )
+
+
+def _attempt_page(active_rm: str, app: Application) -> str:
+    """Where the logs of the one attempt are linked from: it has an address before it has a container."""
+    return f"{active_rm}/cluster/appattempt/{app.id.replace('application', 'appattempt')}_000001"

@@ -1,0 +1,141 @@
+"""One round over many streams of a cluster: one ResourceManager request for all of them, decisions included."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.jobs.kstream_driver import newest_claim
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
+from airflow_kstream.model.heartbeat import Heartbeat
+from airflow_kstream.model.plan import Phase, Settled, Step
+from airflow_kstream.model.stream import OnChange
+from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
+from airflow_kstream.policy.streams.reconcile import Urge, horizon_of, next_step
+from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.streams.observe import Known, observe
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a round says of one stream. `step` is None when no conclusion was possible; `why` then says so.
+
+    `remaining` is the time to the horizon, None when there is none. `verified` is whether the generation has
+    committed a batch of its own. `blind` is when the watcher has been refused for so long that somebody with the
+    stream's own rights has to look.
+    """
+
+    step: Step | None
+    why: str
+    generation: int = 0
+    application: str | None = None
+    heartbeat: Heartbeat | None = None
+    remaining: timedelta | None = None
+    verified: bool = False
+    blind: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, durations in seconds."""
+        return {
+            "step": type(self.step).__name__.lower() if self.step else "unknown",
+            "why": self.why,
+            "generation": self.generation,
+            "application": self.application,
+            "pulse": self.heartbeat.pulse.value if self.heartbeat else None,
+            "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),
+            "horizon_seconds": _seconds(self.remaining),
+            "verified": self.verified,
+        }
+
+    @property
+    def calls_for_action(self) -> bool:
+        if self.step is None:
+            return self.blind
+        return not (isinstance(self.step, Settled) and self.step.phase in _WATCHED)
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
+
+
+# Seconds. Whoever is woken acts as the stream itself, and may see what the watcher may not.
+_REFUSED_TOO_LONG = 300.0
+_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
+
+
+class Watch:
+    """Watches with the rights of `access`'s identity, which needs no more than to view. Not for several threads."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._claims: dict[str, Claim] = {}
+        self._since: dict[str, datetime] = {}
+        self._refused: dict[str, float] = {}
+
+    def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
+        """A verdict for each stream. A server that is away means no conclusion, never a dead stream."""
+        try:
+            listed = self._access.yarn.applications(ALL_STREAMS_TAG)
+        except KstreamError as error:
+            return {name: self._no_conclusion(name, error) for name in names}
+        return {name: self._verdict(name, listed) for name in names}
+
+    def _verdict(self, name: str, listed: tuple[Application, ...]) -> Verdict:
+        stream = StreamId(name, self._access.cluster.state_dir)
+        try:
+            claim = self._newest_claim(stream)
+            if claim is None:
+                return Verdict(None, f"no generation of {name} was ever claimed")
+            verdict = self._judge(stream, claim, listed)
+        except KstreamError as error:
+            return self._no_conclusion(name, error)
+        self._refused.pop(name, None)
+        return verdict
+
+    def _no_conclusion(self, name: str, error: KstreamError) -> Verdict:
+        """A server that is away may come back; a refusal doesn't pass by itself, and the horizon doesn't wait."""
+        if error.retryable:
+            return Verdict(None, str(error))
+        since = self._refused.setdefault(name, time.monotonic())
+        return Verdict(None, str(error), blind=time.monotonic() - since > _REFUSED_TOO_LONG)
+
+    def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
+        # The claim's spec has its secrets masked: it can't be compared with itself.
+        spec = replace(claim.spec, on_change=OnChange.REPORT)
+        seen = observe(self._access, stream, spec, Known(claim, listed))
+        step = next_step(spec, seen, self._since.setdefault(stream.name, seen.now), Urge.WATCH)
+        ends = horizon_of(spec, seen)
+        return Verdict(
+            step=step,
+            why=step.why,
+            generation=seen.generation,
+            application=seen.current.id if seen.current else None,
+            heartbeat=heartbeat(spec.restart, seen),
+            remaining=ends.remaining(seen.now) if ends else None,
+            verified=verified(seen),
+        )
+
+    def _newest_claim(self, stream: StreamId) -> Claim | None:
+        folder = StreamFolder(self._access.hdfs, stream)
+        names = folder.names()
+        known = self._claims.get(stream.name)
+        if known is None or known.generation != newest_claim(set(names)):
+            known = folder.claim(names)
+        if known is not None:
+            self._claims[stream.name] = known
+        return known
+
+
+def stream_names(access: Access) -> tuple[str, ...]:
+    """The streams that have a folder in this state_dir; NotFound when there is no such state_dir."""
+    state_dir = access.cluster.state_dir
+    access.hdfs.status(state_dir)
+    folders = [folder.name for folder in access.hdfs.list(state_dir) if folder.is_folder]
+    named = [(folder.rpartition("-")[0], folder) for folder in folders]
+    return tuple(sorted(name for name, folder in named if name and str(StreamId(name, state_dir)) == folder))

@@ -1,0 +1,122 @@
+"""Which ticket caches of this host hold a ticket that is about to expire, has expired, or hold none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from airflow_kstream.clients.kerberos.tickets import inspect
+from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.ticket import Ticket, split_cache_name
+from airflow_kstream.model.wrong_fields import wrong_fields
+from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
+
+_STRICT = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
+class WatchedCache:
+    """A cache, and whose ticket it should hold. Raises InvalidInput for one that other processes can't read."""
+
+    __pydantic_config__ = _STRICT
+
+    principal: str
+    cache: str
+
+    def __post_init__(self) -> None:
+        kind, _ = split_cache_name(self.cache)
+        if not kind.java_reads:
+            raise InvalidInput(f"cache is {self.cache!r}; what is watched is a file, and a {kind} cache is none")
+
+
+@dataclass(frozen=True)
+class TicketsAwaited:
+    """The caches to be watched, and how long before its expiry somebody wants to know of a ticket."""
+
+    __pydantic_config__ = _STRICT
+
+    caches: tuple[WatchedCache, ...]
+    within: Duration = timedelta(hours=1)
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, object]) -> TicketsAwaited:
+        """Raise InvalidInput that names each wrong field."""
+        try:
+            return _AWAITED.validate_python(dict(given))
+        except ValidationError as error:
+            raise InvalidInput(wrong_fields(error)) from None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Plain data, which `from_mapping` takes."""
+        caches = [{"principal": watched.principal, "cache": watched.cache} for watched in self.caches]
+        return {"caches": caches, "within": f"{self.within.total_seconds():.3f}s"}
+
+
+_AWAITED = TypeAdapter(TicketsAwaited)
+
+
+@dataclass(frozen=True)
+class TicketSeen:
+    """What one cache holds; `error` is why it could not be read, and then it counts as missing."""
+
+    watched: WatchedCache
+    ticket: Ticket | None
+    error: str = ""
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        ticket = self.ticket
+        state: TicketState = ticket_state(ticket, RenewalPolicy(), now)
+        return {
+            "principal": self.watched.principal,
+            "cache": self.watched.cache,
+            "state": state.value,
+            "expiry": ticket.expiry.isoformat() if ticket else None,
+            "remaining_seconds": round(ticket.remaining(now).total_seconds(), 3) if ticket else None,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True)
+class TicketLook:
+    """One look by this host's clock."""
+
+    awaited: TicketsAwaited
+    now: datetime
+    seen: tuple[TicketSeen, ...]
+
+    @property
+    def expiring(self) -> tuple[TicketSeen, ...]:
+        """Those that serve no longer than `within`, the most urgent first."""
+        found = [seen for seen in self.seen if self._left(seen) <= self.awaited.within]
+        return tuple(sorted(found, key=self._left))
+
+    def report(self, rows: int = 20) -> dict[str, Any]:
+        """Plain data of bounded size."""
+        return {
+            "at": self.now.isoformat(),
+            "tickets": len(self.seen),
+            "expiring": [seen.to_json(self.now) for seen in self.expiring[:rows]],
+        }
+
+    def _left(self, seen: TicketSeen) -> timedelta:
+        return seen.ticket.remaining(self.now) if seen.ticket else timedelta.min
+
+
+def look(awaited: TicketsAwaited) -> TicketLook:
+    """Read each cache as it is now. Nothing is asked of any server, and nothing is renewed."""
+    return TicketLook(awaited, datetime.now(UTC), tuple(_seen(watched) for watched in awaited.caches))
+
+
+def _seen(watched: WatchedCache) -> TicketSeen:
+    try:
+        cache = inspect(watched.cache)
+    except KstreamError as error:
+        return TicketSeen(watched, None, str(error))
+    if cache.principal != watched.principal:
+        return TicketSeen(watched, None, f"it is the cache of {cache.principal}")
+    return TicketSeen(watched, cache.granting)

@@ -1,0 +1,60 @@
+"""One keytab, asked about: whose it is, and what the KDC says to its key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from airflow_kstream.clients.kerberos import keytabs
+from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
+from airflow_kstream.model.keytab import KdcView, Keytab, KeytabFinding, Login, Severity
+from airflow_kstream.policy.tickets.keytabs import judge, unreadable
+from airflow_kstream.supervise.tickets.kdc_breaker import SilentRealms
+
+
+@dataclass(frozen=True, order=True)
+class KeytabPlace:
+    principal: str
+    path: str
+
+
+@dataclass(frozen=True)
+class KdcProbe:
+    """Who is asked about keys. `helpers` are caches with tickets to ask with."""
+
+    silent: SilentRealms = field(default_factory=SilentRealms)
+    helpers: Sequence[Path] = ()
+
+    def ask(self, keytab: Keytab, principal: str) -> KdcView:
+        try:
+            self.silent.require_speaking(principal, "log in")
+        except Unavailable as error:
+            return KdcView(Login.UNREACHABLE, error.message)
+        view = keytabs.ask_kdc(keytab, principal, self.helpers)
+        if view.login is Login.UNREACHABLE:
+            self.silent.note_silence(principal)
+        return view
+
+
+def why_refused(place: KeytabPlace) -> str:
+    """The errors of one keytab and what helps, as one sentence; empty where none is found."""
+    errors = (found for found in _findings(place) if found.severity is Severity.ERROR)
+    return "; ".join(f"{found.words}: {found.remedy}" for found in errors)
+
+
+def _findings(place: KeytabPlace) -> tuple[KeytabFinding, ...]:
+    try:
+        keytab = keytabs.read(place.path)
+    except CredentialError as error:
+        return (unreadable(error.message),)
+    holds_a_key = keytab.version(place.principal) is not None
+    return judge(keytab, place.principal, KdcProbe().ask(keytab, place.principal) if holds_a_key else None)
+
+
+def only_principal(path: str) -> str:
+    """Whose keytab it is. Raise InvalidInput where it holds keys of several principals or none, CredentialError."""
+    principals = keytabs.read(path).principals
+    if len(principals) != 1:
+        raise InvalidInput(f"{path} has keys of {', '.join(principals) or 'nobody'}; say whose with --principal")
+    return principals[0]

@@ -1,0 +1,205 @@
+"""When delegation tokens reach their max date: those of a file, of a stream's generation, of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from airflow_kstream.clients.hdfs.credentials import CredentialHdfs
+from airflow_kstream.clients.local.credential_files import read_credentials
+from airflow_kstream.model.credentials_file import Credentials
+from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded
+from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.tokens import DelegationToken, Token
+from airflow_kstream.model.wrong_fields import wrong_fields
+from airflow_kstream.policy.streams.horizon import issued_at
+from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.tokens.launch import launch_tokens
+
+_SOURCES = ("file", "stream", "application")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokensAwaited:
+    """Whose tokens, and how long before their max date somebody wants to know.
+
+    Exactly one of `file` (an absolute path of this host, or an hdfs:// URI), `stream` (a name) and `application`
+    (an id of YARN). Raises InvalidInput.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    file: str | None = None
+    stream: str | None = None
+    application: str | None = None
+    within: Duration = timedelta(days=1)
+
+    def __post_init__(self) -> None:
+        given = [name for name in _SOURCES if getattr(self, name)]
+        if len(given) != 1:
+            raise InvalidInput(f"{' and '.join(given) or 'nothing'} is given; give one of {', '.join(_SOURCES)}")
+        if self.file and not self.file.startswith(("/", "hdfs://")):
+            raise InvalidInput(f"file is {self.file!r}; allowed is an absolute path or an hdfs:// URI")
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, object]) -> TokensAwaited:
+        """Raise InvalidInput that names each wrong field."""
+        try:
+            return _AWAITED.validate_python(dict(given))
+        except ValidationError as error:
+            raise InvalidInput(wrong_fields(error)) from None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Plain data, which `from_mapping` takes."""
+        return asdict(self) | {"within": f"{self.within.total_seconds():.3f}s"}
+
+    @property
+    def source(self) -> str:
+        """Which one is meant, in words."""
+        name = next(name for name in _SOURCES if getattr(self, name))
+        return f"{name} {getattr(self, name)}"
+
+
+_AWAITED = TypeAdapter(TokensAwaited)
+
+
+@dataclass(frozen=True)
+class TokenEnd:
+    """A token, or the tokens of an application's launch, and the moment beyond which nobody can renew it."""
+
+    name: str
+    max_date: datetime
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        remaining = (self.max_date - now).total_seconds()
+        return {"token": self.name, "max_date": self.max_date.isoformat(), "remaining_seconds": round(remaining, 3)}
+
+
+@dataclass(frozen=True)
+class TokenLook:
+    """One look at `now`, the clock of who issued the tokens where it was asked; the next end comes first."""
+
+    awaited: TokensAwaited
+    now: datetime
+    ends: tuple[TokenEnd, ...]
+
+    @property
+    def expiring(self) -> tuple[TokenEnd, ...]:
+        return tuple(end for end in self.ends if end.max_date - self.now <= self.awaited.within)
+
+    def report(self, rows: int = 20) -> dict[str, Any]:
+        """Plain data of bounded size."""
+        return {
+            "source": self.awaited.source,
+            "at": self.now.isoformat(),
+            "tokens": len(self.ends),
+            "expiring": [end.to_json(self.now) for end in self.expiring[:rows]],
+        }
+
+
+class TokenWatch:
+    """Looks again and again; what can't change in between is asked for once. Not for several threads.
+
+    A look changes nothing, but for an application of no stream the first one gets a token and cancels it again, to
+    learn how long the cluster lets tokens live.
+    """
+
+    def __init__(self, awaited: TokensAwaited) -> None:
+        self._awaited = awaited
+        self._file: tuple[tuple[datetime, int], tuple[TokenEnd, ...]] | None = None
+        self._launch: TokenEnd | None = None
+
+    def look(self, access: Access) -> TokenLook:
+        """Raise NotFound while there is nothing to look at, and what no waiting can change as InvalidInput.
+
+        StreamEnded when the application came to its end.
+        """
+        for name, look in _LOOKS.items():
+            if meant := getattr(self._awaited, name):
+                now, ends = look(self, access, meant)
+                return TokenLook(self._awaited, now, tuple(sorted(ends, key=lambda end: end.max_date)))
+        raise AssertionError(self._awaited)
+
+    def _of_file(self, access: Access, path: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
+        if path.startswith("/"):
+            return datetime.now(UTC), _ends(path, read_credentials(Path(path)).credentials)
+        status = access.hdfs.status(path)
+        state = status.modified, status.length
+        if self._file is None or self._file[0] != state:
+            cluster = access.cluster
+            with closing(CredentialHdfs(cluster.namenodes, access.identity, cluster.tls)) as hdfs:
+                self._file = state, _ends(path, hdfs.credentials(path))
+        return access.hdfs.now(), self._file[1]
+
+    def _of_stream(self, access: Access, name: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
+        stream = StreamId(name, access.cluster.state_dir)
+        folder = StreamFolder(access.hdfs, stream)
+        claim = folder.claim(folder.names())
+        if claim is None:
+            raise NotFound(f"no generation of {name} was ever claimed", tried=f"look at the tokens of stream {name}")
+        _refuse_its_own(claim, f"stream {name}")
+        _require_running(access, stream, claim)
+        if claim.lifetimes is None:
+            raise InvalidInput(f"the claim of generation {claim.generation} of {name} tells no lifetimes of its tokens")
+        end = issued_at(claim, claim.spec.restart) + claim.lifetimes.max_lifetime
+        return access.hdfs.now(), (TokenEnd(f"launch tokens of generation {claim.generation} of {name}", end),)
+
+    def _of_application(self, access: Access, application_id: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
+        if self._launch is None:
+            launch = launch_tokens(access, application_id)
+            if launch.claim:
+                _refuse_its_own(launch.claim, application_id)
+            self._launch = TokenEnd(f"launch tokens of {application_id}", launch.end)
+        app = access.yarn.application(application_id)
+        if not app.alive:
+            tried = f"look at the tokens of {application_id}"
+            raise StreamEnded(f"it is {app.state.value}: its tokens serve nobody any more", tried=tried)
+        return access.hdfs.now(), (self._launch,)
+
+
+_Look = Callable[[TokenWatch, Access, str], tuple[datetime, tuple[TokenEnd, ...]]]
+_LOOKS: Mapping[str, _Look] = {
+    "file": TokenWatch._of_file,
+    "stream": TokenWatch._of_stream,
+    "application": TokenWatch._of_application,
+}
+
+
+def _ends(path: str, credentials: Credentials) -> tuple[TokenEnd, ...]:
+    ends = tuple(TokenEnd(_name(token), token.max_date) for token in credentials.tokens if token.max_date)
+    if not ends:
+        raise InvalidInput(f"{path} holds no token that tells its max date, of {len(credentials.tokens)} in all")
+    return ends
+
+
+def _name(token: Token) -> str:
+    whose = token.identifier
+    of = f" {whose.sequence_number} of {whose.owner}" if isinstance(whose, DelegationToken) else ""
+    return f"{token.kind}{of} for {token.service}"
+
+
+def _refuse_its_own(claim: Claim, what: str) -> None:
+    """The tokens of a launch tell nothing about a job that makes others in time."""
+    if claim.spec.credentials.renews_itself:
+        raise InvalidInput(f"{what} makes its own tokens from its keytab: those of its launch are not its end")
+
+
+def _require_running(access: Access, stream: StreamId, claim: Claim) -> None:
+    found = (
+        (access.yarn.application(claim.adopted),)
+        if claim.adopted
+        else access.yarn.applications(stream.generation_tag(claim.generation))
+    )
+    if not any(app.alive for app in found):
+        # Another one may follow; a ResourceManager that has just come back may not know it yet.
+        raise NotFound(
+            f"no application of generation {claim.generation} is alive", tried=f"look at the tokens of {stream.name}"
+        )

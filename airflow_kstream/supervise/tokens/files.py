@@ -1,0 +1,182 @@
+"""Tokens in files, and what the cluster that issued them does with them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs import tokens
+from airflow_kstream.clients.local.credential_files import CredentialFile, read_credentials, url_string
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError
+from airflow_kstream.model.tokens import DelegationToken, Opaque, Token
+from airflow_kstream.supervise.clusters.session import Access
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether the NameNode honours a token: yes, no, or None where it could not be asked; `said` tells why."""
+
+    honoured: bool | None
+    said: str
+
+
+def standings(cluster: Cluster, file: CredentialFile) -> Iterator[Standing]:
+    """One for each token of the file, in its order. Changes nothing, needs no ticket, and raises nothing."""
+    return (_standing(cluster, file, token) for token in file.credentials.tokens)
+
+
+def _standing(cluster: Cluster, file: CredentialFile, token: Token) -> Standing:
+    if obstacle := _obstacle(cluster, token):
+        return Standing(None, f"not asked: {obstacle}")
+    try:
+        why = tokens.ask_why_refused(cluster.namenodes, url_string(file.path, token), cluster.tls.verify)
+    except KstreamError as error:
+        return Standing(None, f"no answer: {error.message}")
+    if not why:
+        return Standing(True, "honours it")
+    forgotten = "cancelled, or expired without a renewal: " if _NOT_KNOWN in why else ""
+    return Standing(False, f"refuses it: {forgotten}{why}")
+
+
+_NOT_KNOWN = "can't be found in cache"
+
+
+@dataclass(frozen=True)
+class ChosenToken:
+    """One token of a file, which a NameNode of the cluster at hand issued."""
+
+    path: Path
+    token: Token
+    identifier: DelegationToken
+
+    @property
+    def name(self) -> str:
+        """As the NameNode's audit log has it."""
+        return f"{self.token.kind} {self.identifier.sequence_number} of {self.identifier.owner}"
+
+
+def choose(cluster: Cluster, path: Path, alias: str | None) -> ChosenToken:
+    """The token of this alias, or without one the only token in the file that a NameNode issued.
+
+    Raise InvalidInput where that is none or several, and for another cluster's, whose password stays with us.
+    """
+    candidates = [token for token in read_credentials(path).credentials.tokens if token.is_of_namenode]
+    meant = [token for token in candidates if alias in (None, token.alias)]
+    if len(meant) != 1:
+        aliases = ", ".join(repr(token.alias) for token in candidates) or "none"
+        which = "in all" if alias is None else f"with alias {alias!r}"
+        raise InvalidInput(f"{path} has {len(meant)} tokens of a NameNode {which}; name one by --alias, of: {aliases}")
+    (token,) = meant
+    obstacle = _obstacle(cluster, token)
+    if obstacle or not isinstance(token.identifier, DelegationToken):
+        raise InvalidInput(f"the {token.kind} in {path} is not sent to cluster {cluster.name}: {obstacle}")
+    return ChosenToken(path, token, token.identifier)
+
+
+def renew(access: Access, chosen: ChosenToken) -> datetime:
+    """Renew as `access`'s identity, which must be the token's renewer, and return until when it is good now.
+
+    Raise CredentialError when it is past its max date, Denied for the wrong renewer or an unknown token.
+    """
+    try:
+        return tokens.renew(access.hdfs, url_string(chosen.path, chosen.token))
+    except Denied as error:
+        raise _explained(error, chosen) from None
+
+
+def cancel(access: Access, chosen: ChosenToken) -> bool:
+    """Cancel as `access`'s identity, the token's owner or renewer; False when the NameNode knew it no more.
+
+    Who holds the token is refused from then on. It goes over WebHDFS, or over RPC where the owner is a principal and
+    the connection has a Hadoop conf folder: only there a principal is known by its whole name.
+    """
+    token, conf = url_string(chosen.path, chosen.token), _rpc_conf(access.cluster)
+    try:
+        if conf and "@" in chosen.identifier.owner:
+            tokens.cancel_over_rpc(conf, access.identity, token)
+        else:
+            tokens.cancel(access.hdfs, token)
+    except Denied as error:
+        if error.message.startswith(_UNKNOWN_AT_CANCEL):
+            return False
+        raise _explained(error, chosen) from None
+    return True
+
+
+def _rpc_conf(cluster: Cluster) -> HadoopConf | None:
+    """The folder that names the RPC addresses, if there is one and it is of the filesystem that is meant."""
+    conf = HadoopConf(cluster.hadoop_conf_dir) if cluster.hadoop_conf_dir else None
+    return conf if conf and conf.default_fs == cluster.default_fs.rstrip("/") else None
+
+
+_UNKNOWN_AT_CANCEL = "InvalidToken: Token not found"
+# By what AbstractDelegationTokenSecretManager says; the words are put before its own.
+_REFUSALS: tuple[tuple[str, type[KstreamError], str], ...] = (
+    (
+        "tried to renew an expired token",
+        CredentialError,
+        "it reached its max date, {0.max_date:%Y-%m-%d %H:%M:%S %Z}, beyond which nothing renews it: get a new token",
+    ),
+    ("with non-matching renewer", Denied, "only its renewer {0.renewer!r} may renew it"),
+    ("without a renewer", Denied, "it was issued without a renewer, so nobody may renew it: get a new token"),
+    (
+        "unknown token",
+        CredentialError,
+        "the NameNode knows it no more, cancelled or not renewed in time: get another",
+    ),
+    (
+        "is not authorized to cancel",
+        Denied,
+        "only its owner {0.owner!r} and its renewer {0.renewer!r} may cancel it; an owner with a realm is known as "
+        "such over RPC alone, for which the connection needs hadoop_conf_dir",
+    ),
+)
+
+
+def _explained(error: Denied, chosen: ChosenToken) -> KstreamError:
+    for sign, kind, words in _REFUSALS:
+        if sign in error.message:
+            told = f"{words.format(chosen.identifier)} ({error.message})"
+            return kind(told, tried=f"{error.tried}, {chosen.name}", server=error.server, principal=error.principal)
+    return error
+
+
+def _obstacle(cluster: Cluster, token: Token) -> str:
+    """Why this cluster's NameNodes are not to see this token; empty when they issued it."""
+    if not token.is_of_namenode:
+        return "NameNodes don't issue this kind"
+    if isinstance(token.identifier, Opaque):
+        return f"its identifier can't be read: {token.identifier.why}"
+    if not _issued_by(cluster, token.service):
+        return f"its service {token.service!r} is none of {', '.join((cluster.default_fs, *cluster.namenodes))}"
+    return ""
+
+
+def _issued_by(cluster: Cluster, service: str) -> bool:
+    """By the nameservice of `ha-hdfs:name`, else by the host alone: it may be the RPC's port or the web server's."""
+    scheme, _, nameservice = service.partition(":")
+    if scheme.startswith("ha-"):
+        return nameservice == urlsplit(cluster.default_fs).netloc
+    host = service.rpartition(":")[0].strip("[]")
+    return bool(host) and host in _hosts(cluster)
+
+
+def _hosts(cluster: Cluster) -> set[str]:
+    """The names and addresses of the NameNodes: Hadoop writes either, by hadoop.security.token.service.use_ip."""
+    # The authority of a default filesystem without a port is a nameservice, and no host.
+    servers = [url for url in map(urlsplit, (*cluster.namenodes, cluster.default_fs)) if url.port]
+    names = {url.hostname or "" for url in servers}
+    return names | {address for name in names for address in _addresses(name)}
+
+
+def _addresses(host: str) -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+    except OSError:
+        return set()

@@ -1,0 +1,68 @@
+"""Wait, in the triggerer, until a stream needs somebody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_kstream import metrics
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
+from airflow_kstream.triggers.poller import shared_poller
+
+
+class StreamTrigger(BaseTrigger):
+    """Fires when a stream is to be restarted, was stopped, or ended. RUNNING is healthy and fires nothing.
+
+    It carries ids and numbers only, so that a deferred task survives an upgrade: what the stream is, it reads from
+    the stream's claim on HDFS. There is no `on_kill`: clearing or marking the task detaches and stops nothing.
+    """
+
+    def __init__(self, cluster_conn_id: str, stream: str, every_seconds: float, pause_seconds: float = 0.0) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.cluster_conn_id = cluster_conn_id
+        self.stream = stream
+        self.every_seconds = every_seconds
+        self.pause_seconds = pause_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__qualname__}", {
+            "cluster_conn_id": self.cluster_conn_id,
+            "stream": self.stream,
+            "every_seconds": self.every_seconds,
+            "pause_seconds": self.pause_seconds,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        await asyncio.sleep(max(self.pause_seconds, SETTLING_SECONDS))
+        told: tuple[str, ...] = ()
+        async with shared_poller(self.cluster_conn_id) as poller:
+            while True:
+                verdict = await poller.next_verdict(self.stream, self.every_seconds)
+                publish(self.stream, verdict)
+                told = self._tell(verdict, told)
+                if verdict.calls_for_action:
+                    yield TriggerEvent({"stream": self.stream, "why": verdict.why})  # type: ignore[no-untyped-call]
+                    return
+
+    def _tell(self, verdict: Verdict, told: tuple[str, ...]) -> tuple[str, ...]:
+        """One line when something changed, none while nothing does."""
+        pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
+        state = (verdict.why, pulse, str(verdict.generation), str(verdict.verified))
+        if state != told:
+            remaining = f", horizon in {format_duration(verdict.remaining)}" if verdict.remaining is not None else ""
+            beat = f", heartbeat {pulse}: {verdict.heartbeat.why}" if verdict.heartbeat else ""
+            self.log.info("%s generation %s: %s%s%s", self.stream, verdict.generation, verdict.why, beat, remaining)
+        return state
+
+
+def publish(stream: str, verdict: Verdict) -> None:
+    """The time to the horizon and the age of the last commit, in seconds, through Airflow's own metrics."""
+    if verdict.remaining is not None:
+        metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), stream)
+    if verdict.heartbeat and verdict.heartbeat.commit_age is not None:
+        metrics.gauge("commit_age_seconds", verdict.heartbeat.commit_age.total_seconds(), stream)

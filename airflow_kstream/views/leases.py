@@ -1,0 +1,241 @@
+"""What was found and done about open files, for people in tables and for XCom in bounded size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
+from airflow_kstream.model.lease import LeaseRules, Standing
+from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
+from airflow_kstream.model.printable import printable
+from airflow_kstream.supervise.leases.recover import Intent, Rescue
+from airflow_kstream.supervise.leases.survey import Finding
+
+_LOG_WIDTH = 200
+# What the same call can settle later although nobody changed anything.
+_TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
+
+
+def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
+    """The open files, the stuck ones first."""
+    table = _table("path", "standing", "open for", "unchanged for", "bytes", "written by")
+    for finding in sorted(findings, key=lambda finding: (not finding.stuck, finding.path)):
+        watched = finding.watched
+        _add(
+            table,
+            finding.path,
+            finding.judgement.standing,
+            format_duration(now - watched.open_since),
+            format_duration(watched.steady),
+            str(_length(finding)),
+            _writer(finding),
+        )
+    return table
+
+
+def hints(findings: Sequence[Finding]) -> list[str]:
+    """What to do next about files of which a look alone can't tell more."""
+    standings = Counter(finding.judgement.standing for finding in findings)
+    return [f"{standings[standing]} {words}" for standing, words in _HINTS.items() if standings[standing]]
+
+
+_HINTS = {
+    Standing.UNWATCHED: "not watched long enough: list them again to see which of them grow",
+    Standing.IDLE: "quiet: their holders may be dead, which only recover asks (--dry-run first)",
+    Standing.YOUNG: f"younger than {format_duration(LeaseRules().min_age)}, and recover leaves those alone unless its "
+    "--min-age says otherwise; holders may be dead",
+}
+
+
+def intents_table(intents: Sequence[Intent], rows: int | None = None) -> Table:
+    """What is meant to be done about each file, and what a person can do about those that are left alone."""
+    table = _table("path", "standing", "what is done", "advice")
+    table.caption = _left_off(len(intents), rows)
+    for intent in sorted(intents, key=_urgent_first)[:rows]:
+        judgement = intent.finding.judgement
+        advice = "" if intent.permission.granted or intent.would_ask else judgement.advice
+        _add(table, intent.finding.path, judgement.standing, intent.words, advice)
+    return table
+
+
+def recoveries_table(recoveries: Sequence[Recovery], rows: int | None = None) -> Table:
+    """What came of each file, the ones that were not recovered first."""
+    table = _table("path", "outcome", "bytes", "lost", "after", "note")
+    table.caption = _left_off(len(recoveries), rows)
+    for recovery in _failed_first(recoveries)[:rows]:
+        why = "" if recovery.outcome.settled else recovery.why
+        _add(
+            table,
+            recovery.path,
+            recovery.outcome,
+            _bytes(recovery),
+            _known(recovery.bytes_lost),
+            f"{recovery.seconds:.1f} s" if recovery.asked else "",
+            why or _granted(recovery),
+        )
+    return table
+
+
+def _bytes(recovery: Recovery) -> str:
+    before = recovery.length_before if recovery.visible_before is None else recovery.visible_before
+    after = recovery.length_after
+    return _known(before) if after in (before, None) else f"{_known(before)} → {after}"
+
+
+def left_alone(rescue: Rescue) -> tuple[Intent, ...]:
+    """Stuck files that nobody allowed to recover, or that can't be."""
+    return tuple(intent for intent in rescue.intents if intent.finding.stuck and not intent.permission.granted)
+
+
+def left_open(rescue: Rescue) -> tuple[Intent, ...]:
+    """All that nothing is done about, be it stuck, young, growing or somebody's who lives."""
+    return tuple(intent for intent in rescue.intents if not (intent.permission.granted or intent.would_ask))
+
+
+def summary(rescue: Rescue) -> str:
+    """One sentence: what was found, what came of it, and why of the rest nothing did."""
+    stuck, unasked = len(left_alone(rescue)), rescue.unasked
+    lost = sum(recovery.bytes_lost or 0 for recovery in rescue.recoveries)
+    early = f"it ended early: {rescue.stopped}" if rescue.stopped else ""
+    parts = (
+        f"{len(rescue.intents)} open files",
+        ", ".join(_outcomes(rescue) if rescue.run else _plans(rescue)) or _nothing_recovered(rescue),
+        _why_not_asked(unasked) if unasked else "",
+        f"{stuck} stuck and left alone" if stuck else "",
+        _why_left_open(rescue),
+        f"{lost} bytes lost that a reader could see" if lost else "",
+        f"{len(rescue.survey.unreadable)} not readable" if rescue.survey.unreadable else "",
+        early,
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _outcomes(rescue: Rescue) -> list[str]:
+    counts = Counter(recovery.outcome for recovery in rescue.recoveries)
+    return [f"{count} {outcome}" for outcome, count in counts.items()]
+
+
+def _plans(rescue: Rescue) -> list[str]:
+    asked = sum(intent.would_ask for intent in rescue.intents)
+    sure = sum(intent.permission.granted for intent in rescue.intents)
+    plans = ((sure, "to be recovered"), (asked, "to be asked for, and recovered if their holders are dead"))
+    return [f"{count} {words}" for count, words in plans if count]
+
+
+def _nothing_recovered(rescue: Rescue) -> str:
+    return "nothing was recovered" if rescue.unasked else "nothing to recover"
+
+
+def _why_not_asked(unasked: Sequence[Intent]) -> str:
+    first = unasked[0].finding
+    return f"{len(unasked)} {first.judgement.sort} ({'' if len(unasked) == 1 else 'the first: '}{first.refusal})"
+
+
+def _why_left_open(rescue: Rescue) -> str:
+    told = (*left_alone(rescue), *rescue.unasked)
+    sorts = Counter(intent.finding.judgement.sort for intent in left_open(rescue) if intent not in told)
+    return ", ".join(f"{count} {sort}" for sort, count in sorts.items())
+
+
+def failure(rescue: Rescue, path: str) -> KstreamError:
+    """What to raise where something was not recovered: Unavailable if a retry can help, else Conflict."""
+    counts = Counter(recovery.outcome for recovery in rescue.failed)
+    parts = [f"{count} {outcome} ({OUTCOME_MEANS[outcome]})" for outcome, count in counts.items()]
+    if rescue.unasked:
+        parts.append(_why_not_asked(rescue.unasked))
+    if rescue.stopped:
+        parts.append(f"it ended early: {rescue.stopped}")
+    if rescue.interrupted:
+        parts.append("it was told to stop")
+    retriable = _TRANSIENT & counts.keys() or any(intent.finding.retriable for intent in rescue.unasked)
+    kind = Unavailable if rescue.interrupted or retriable else Conflict
+    message = f"{len(rescue.failed) + len(rescue.unasked)} files were not recovered: {'; '.join(parts)}"
+    return kind(message, tried=f"recover the leases below {printable(path)}")
+
+
+def bounded(rescue: Rescue, rows: int) -> dict[str, Any]:
+    """`Rescue.to_json` with counts and at most `rows` of each list: recoveries that failed and stuck files first."""
+    survey = rescue.survey
+    findings = sorted(survey.findings, key=lambda finding: not (finding.stuck or finding.unasked))
+    words = {intent.finding.path: intent.words for intent in rescue.intents}
+    return {
+        **rescue.to_json(),
+        "counts": _counts(rescue),
+        "findings": [finding.to_json(survey.at) for finding in findings[:rows]],
+        "plan": {finding.path: words[finding.path] for finding in findings[:rows] if finding.path in words},
+        "unreadable": dict(list(survey.unreadable.items())[:rows]),
+        "recoveries": [recovery.to_json() for recovery in _failed_first(rescue.recoveries)[:rows]],
+    }
+
+
+def lines(table: Table) -> list[str]:
+    """The table as text, for a log."""
+    console = Console(file=StringIO(), width=_LOG_WIDTH, no_color=True)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().splitlines()
+
+
+def _counts(rescue: Rescue) -> dict[str, Any]:
+    return {
+        "open": len(rescue.intents),
+        "unreadable": len(rescue.survey.unreadable),
+        "standings": dict(Counter(intent.finding.judgement.standing.value for intent in rescue.intents)),
+        "left_alone": len(left_alone(rescue)),
+        "unasked": len(rescue.unasked),
+        "outcomes": dict(Counter(recovery.outcome.value for recovery in rescue.recoveries)),
+        "failed": len(rescue.failed),
+        "bytes_lost": sum(recovery.bytes_lost or 0 for recovery in rescue.recoveries),
+    }
+
+
+def _failed_first(recoveries: Sequence[Recovery]) -> list[Recovery]:
+    return sorted(recoveries, key=lambda recovery: recovery.outcome.settled)
+
+
+def _urgent_first(intent: Intent) -> tuple[bool, bool, str]:
+    finding = intent.finding
+    return not finding.unasked, not finding.stuck, finding.path
+
+
+def _writer(finding: Finding) -> str:
+    host = finding.watched.file.host
+    return finding.attribution.stream or finding.attribution.application or (f"a client on {host}" if host else "")
+
+
+def _table(*headings: str) -> Table:
+    # Folded and never cut: a path is there to be copied.
+    return Table(*(Column(heading, overflow="fold") for heading in headings))
+
+
+def _add(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(printable(cell)) for cell in cells))
+
+
+def _left_off(count: int, rows: int | None) -> str | None:
+    return f"and {count - rows} more" if rows is not None and count > rows else None
+
+
+def _length(finding: Finding) -> int:
+    """What a reader gets, where that is known."""
+    state = finding.watched.state
+    return state.length if state.visible_length is None else state.visible_length
+
+
+def _known(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _granted(recovery: Recovery) -> str:
+    if recovery.valid_length is None:
+        return ""
+    return f"Flink's companion file grants {recovery.valid_length} bytes"

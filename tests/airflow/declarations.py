@@ -1,0 +1,35 @@
+"""What the shipped DAG files make of declarations, without an Airflow around them."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_kstream.demo.environment import DAGS
+
+
+class Declarations:
+    """The folder that one kind of declaration (`streams`, `leases`, `tickets`) is read from."""
+
+    def __init__(self, kind: str, folder: Path, environment: pytest.MonkeyPatch) -> None:
+        self._kind = kind
+        self.folder = folder
+        environment.setenv(f"KSTREAM_{kind.upper()}", str(folder))
+
+    def dags(self) -> dict[str, DAG]:
+        made = runpy.run_path(str(DAGS / f"kstream_{self._kind}.py"))
+        return {value.dag_id: value for value in made.values() if isinstance(value, DAG)}
+
+    def dags_of(self, text: str) -> dict[str, DAG]:
+        """Of one declaration, `prod`."""
+        (self.folder / "prod.yaml").write_text(text)
+        return self.dags()
+
+
+def form(dag: DAG) -> Mapping[str, Any]:
+    return {name: dag.params.get_param(name) for name in dag.params}

@@ -1,0 +1,36 @@
+"""A whole Airflow on loopback, with a connection to the minicluster."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from airflow_kstream.demo.airflow_api import Connection
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.airflow_settings import CrashSettings
+from airflow_kstream.demo.supervisor import Keeper
+from airflow_kstream.minicluster import Minicluster
+from tests.cluster.streams import fields
+from tests.secrets.answers import write_answers
+
+CONNECTION = "minicluster"
+Settings = Mapping[str, Mapping[str, str]]
+
+
+@contextmanager
+def live_airflow(
+    minicluster: Minicluster, root: Path, dags: Path, env: Mapping[str, str], overrides: Settings | None = None
+) -> Iterator[AirflowHome]:
+    """It learns the minicluster's realm from the connection alone. What its API says is kept for the secrets search."""
+    home = AirflowHome(root / "home", dags, dict(env), crash=CrashSettings.brisk(), overrides=overrides or {})
+    home.prepare()
+    with Keeper() as keeper:
+        for component in home.components():
+            keeper.start(component)
+        home.wait_until_healthy(keeper, timeout=400)
+        extra = {name: value for name, value in dataclasses.asdict(fields(minicluster)).items() if value}
+        home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
+        yield home
+        write_answers(home.api(), root / "answers")

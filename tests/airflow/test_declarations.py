@@ -1,0 +1,92 @@
+"""A declaration that can't be read costs no other its DAG, whichever shipped file reads it."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_kstream.demo.environment import DAGS
+from airflow_kstream.model.errors import InvalidInput
+from tests.airflow.declarations import Declarations
+
+STREAM = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/c]}"
+KINDS = ("streams", "leases", "tickets")
+
+
+@pytest.mark.parametrize(
+    ("kind", "folder", "good", "whole"),
+    [
+        ("streams", "prod", STREAM, "stream-orders"),
+        ("leases", "", "paths: [/data]", "leases-orders"),
+        ("tickets", "", "", "tickets-orders"),
+    ],
+)
+def test_what_is_no_text_is_refused_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, folder: str, good: str, whole: str
+) -> None:
+    declarations = tmp_path / folder
+    declarations.mkdir(exist_ok=True)
+    (declarations / "orders.yaml").write_text(good)
+    (declarations / "latin.yaml").write_bytes("# für die Nacht".encode("latin-1"))
+    (declarations / "folder.yaml").mkdir()
+    names = Declarations(kind, tmp_path, monkeypatch).dags()
+    assert whole in names
+    assert "harms no other" in str(names[whole].doc_md)
+    assert len([name for name in names if name.startswith("refused-")]) == 2
+
+
+def test_names_that_airflow_takes_for_no_dag_are_refused_alone_and_editors_files_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".#prod.yaml").symlink_to("ada@nowhere:1")
+    for name in ("prod", "my cluster", "a" * 240):
+        (tmp_path / f"{name}.yaml").write_text("paths: [/data]")
+    dags = Declarations("leases", tmp_path, monkeypatch).dags()
+    refused = sorted(name for name in dags if name.startswith("refused-"))
+    assert refused == ["refused-leases-my_cluster"]
+    assert "leases-my cluster" in str(dags[refused[0]].description)
+    assert {"leases-prod", f"leases-{'a' * 240}"} < dags.keys()
+
+
+def test_what_is_shown_of_a_refusal_drives_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [dag] = Declarations("leases", tmp_path, monkeypatch).dags_of(r'{paths: [/data], "b\0\e[31m": x}').values()
+    for shown in (dag.dag_display_name, str(dag.description), str(dag.doc_md)):
+        assert r"b\x00\x1b[31m" in shown
+
+
+def test_a_wrong_setting_is_one_import_error_and_leaves_no_half_of_a_dag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prod").mkdir()
+    (tmp_path / "prod" / "orders.yaml").write_text(STREAM)
+    monkeypatch.setenv("KSTREAM_RETRY_DELAY", "soon")
+    with pytest.raises(InvalidInput, match=r"\$KSTREAM_RETRY_DELAY: 'soon' is not a duration"):
+        Declarations("streams", tmp_path, monkeypatch).dags()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_that_is_not_there_gets_a_dag_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    [dag] = Declarations(kind, tmp_path / "nowhere", monkeypatch).dags().values()
+    assert dag.dag_id == f"refused-{kind}"
+    assert "there is no such folder" in str(dag.description)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.delenv(f"KSTREAM_{kind.upper()}", raising=False)
+    made = runpy.run_path(str(DAGS / f"kstream_{kind}.py"))
+    assert not [value for value in made.values() if isinstance(value, DAG)]
+
+
+def test_two_clusters_can_t_declare_the_same_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cluster in ("east", "west"):
+        (tmp_path / cluster).mkdir()
+        (tmp_path / cluster / "orders.yaml").write_text(STREAM)
+    dags = Declarations("streams", tmp_path, monkeypatch).dags()
+    assert sorted(dags) == ["refused-streams-west-orders", "stream-orders"]
+    assert "another cluster's folder declares 'orders'" in str(dags["refused-streams-west-orders"].description)

@@ -1,0 +1,102 @@
+"""The maintenance DAG: what its form offers, and what a declaration may say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from airflow.sdk.exceptions import ParamValidationError
+
+from tests.airflow.declarations import Declarations, form
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declarations:
+    return Declarations("leases", tmp_path, monkeypatch)
+
+
+def test_a_declaration_makes_one_dag_of_one_run_at_a_time(declared: Declarations) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
+
+    assert (dag.dag_id, dag.max_active_runs, dag.catchup) == ("leases-prod", 1, False)
+    assert dag.task_dict["recover"].is_mapped
+
+
+def test_every_field_of_the_form_is_explained_typed_and_has_a_valid_default(declared: Declarations) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
+
+    for name, field in form(dag).items():
+        assert {"title", "type", "section"} <= field.schema.keys(), name
+        assert field.description.endswith("."), name
+        # With examples the form lets a person choose one of them, and write nothing else.
+        assert "examples" not in field.schema, name
+        field.resolve()
+        json.dumps(field.value)
+
+
+def test_a_declaration_gives_the_forms_defaults(declared: Declarations) -> None:
+    [dag] = declared.dags_of("{paths: [/data], patterns: ['*.tmp'], min_age: 30m, dry_run: true}").values()
+
+    values = {name: field.value for name, field in form(dag).items()}
+    assert (values["paths"], values["patterns"]) == (["/data"], ["*.tmp"])
+    assert (values["min_age"], values["dry_run"], values["approve"]) == ("30m", True, [])
+
+
+@pytest.mark.parametrize("name", ["patterns", "allowed", "approve"])
+def test_what_is_left_empty_is_sent_as_nothing_or_as_an_empty_line(declared: Declarations, name: str) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
+
+    for value in (None, [], [""]):
+        assert form(dag)[name].resolve(value) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("paths", None),
+        ("paths", ["data"]),
+        ("paths", "/data"),
+        ("patterns", [1]),
+        ("min_age", "soon"),
+        ("leak_after", "10"),
+        ("limits", "wild"),
+        ("means", "magic"),
+        ("dry_run", "perhaps"),
+        ("approve", ["*"]),
+    ],
+)
+def test_the_form_refuses_what_the_operator_would(declared: Declarations, name: str, value: object) -> None:
+    [dag] = declared.dags_of("paths: [/data]").values()
+
+    with pytest.raises(ParamValidationError):
+        form(dag)[name].resolve(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "names no paths"),
+        ("paths: []", "names no paths"),
+        ("paths: [data]", "paths: 'data' does not match"),
+        ("{paths: [/data], pattern: x}", "pattern"),
+        ("{paths: [/data], approve: [/data/a]}", "approve"),
+        ("{paths: [/data], allowed: ['=orders']}", "PATTERN"),
+        ("{paths: [/data], every: often}", "often"),
+        ("{paths: [/data], every: 0s}", "every"),
+        ("{paths: [/data], every: 99999999999999w}", "longer than anything lasts"),
+        ("{paths: [/data], patterns: 5}", "patterns"),
+        ("{paths: [/data], 1: x}", "1; known are"),
+        ("{paths: /data}", "paths"),
+        ("{paths: [/data], patterns: '*.tmp'}", "patterns"),
+        ("{paths: [/data], patterns: ['']}", "patterns"),
+        ("{paths: ['', /data]}", "paths"),
+        ("{paths: [/data], min_age: 600}", "min_age"),
+        ("{paths: [/data", "can't be read"),
+    ],
+)
+def test_a_wrong_declaration_gets_a_dag_that_says_why(declared: Declarations, text: str, why: str) -> None:
+    [dag] = declared.dags_of(text).values()
+
+    assert dag.dag_id == "refused-leases-prod"
+    assert why in str(dag.description)

@@ -1,0 +1,255 @@
+"""Stuck files in a real Airflow, on the real cluster: noticed, closed by the scheduled DAG, readable to their end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from getpass import getuser
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+import yaml
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.environment import DAGS
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.errors import Conflict, InvalidInput
+from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
+from tests.airflow.live import CONNECTION, live_airflow
+from tests.cluster.lease_commands import await_leases_worn_off
+from tests.cluster.streams import await_that, cluster, fields
+from tests.cluster.writers import Writer, flink_like_bucket, leave_open, pattern, writer
+from tests.cluster.writers.hadoop_says import content, open_files
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+FOLDER = f"/user/{getuser()}/lease-dags"
+LANDING, OTHER = f"{FOLDER}/landing zone", f"{FOLDER}/other"
+STUCK = [f"{LANDING}/part-{number}.in-progress" for number in range(20)] + [f"{OTHER}/part-0-6"]
+LIVING = f"{FOLDER}-living"
+LEAKED = f"{LIVING}/leaked"
+READABLE = "/tmp/lease-dags/readable"
+# The readers' and the watchers' side; the recovery itself is the shipped DAG.
+READERS = f'''
+from airflow.sdk import DAG, Asset, AssetWatcher, task
+
+from airflow_kstream.sensors.leases import HdfsOpenFileSensor
+from airflow_kstream.triggers.leases import OpenFileEventTrigger
+
+common = dict(cluster_conn_id="{CONNECTION}", path="{FOLDER}", poke_interval=2, timeout=300, deferrable=True)
+
+with DAG("stuck", schedule=None, default_args={{"owner": "a-team"}}):
+    HdfsOpenFileSensor(task_id="wait", until="stuck", at_least={len(STUCK)}, quiet="2s", **common)
+
+with DAG("closed", schedule=None):
+    HdfsOpenFileSensor(task_id="wait", until="none", **common)
+
+with DAG("refused", schedule=None):
+    HdfsOpenFileSensor(task_id="wait", **(common | {{"path": "relative"}}))
+
+watcher = OpenFileEventTrigger("{CONNECTION}", "{LANDING}", quiet="2s", every_seconds=2.0)
+landing = Asset("landing", watchers=[AssetWatcher(name="landing", trigger=watcher)])
+
+with DAG("alarmed", schedule=[landing]):
+
+    @task
+    def tell(triggering_asset_events=None):
+        return [event.extra["payload"] for event in triggering_asset_events[landing]]
+
+    tell()
+'''
+DECLARATION = {"paths": [LANDING, OTHER], "min_age": "1s", "every": "20s"}
+
+
+@dataclass(frozen=True)
+class LeaseAirflow:
+    """An Airflow whose DAGs are the shipped one for leases and those of READERS."""
+
+    home: AirflowHome
+    api: AirflowApi
+
+    def run(self, dag_id: str) -> TaskRef:
+        self.unpause(dag_id)
+        return TaskRef(dag_id, self.api.trigger_dag_run(dag_id), "wait")
+
+    def unpause(self, dag_id: str) -> None:
+        await_that(lambda: dag_id in self.api.dag_ids(), f"{dag_id} is parsed")
+        self.api.unpause_dag(dag_id)
+
+    def await_state(self, task: TaskRef, state: str) -> None:
+        await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}")
+
+    def recover_by_hand(self, form: dict[str, Any]) -> dict[str, Any]:
+        """Start the shipped DAG with this form, and return what its one recovery says."""
+        dag_id = f"leases-{CONNECTION}"
+        self.unpause(dag_id)
+        run = self.api.trigger_dag_run(dag_id, form)
+        await_that(lambda: self.api.dag_run_state(dag_id, run) == "success", "the run by hand ends")
+        [ref] = [task.ref for task in self.api.task_instances(dag_id, run) if task.ref.task_id == "recover"]
+        report: dict[str, Any] = self.api.xcom_entry(ref, "return_value")
+        return report
+
+    def reports(self, dag_id: str) -> list[dict[str, Any]]:
+        """What every mapped task that succeeded has returned so far."""
+        tasks = [task for run in self.api.dag_run_states(dag_id) for task in self.api.task_instances(dag_id, run)]
+        done = [task.ref for task in tasks if task.ref.task_id == "recover" and task.state == "success"]
+        return [self.api.xcom_entry(ref, "return_value") for ref in done]
+
+
+@pytest.fixture(scope="module")
+def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeaseAirflow]:
+    root = tmp_path_factory.mktemp("airflow")
+    dags, declarations = root / "dags", root / "leases"
+    dags.mkdir()
+    declarations.mkdir()
+    shutil.copy(DAGS / "kstream_leases.py", dags)
+    (dags / "readers.py").write_text(READERS)
+    (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(DECLARATION))
+    with live_airflow(minicluster, root, dags, {"KSTREAM_LEASES": str(declarations)}) as home:
+        yield LeaseAirflow(home, home.api())
+
+
+@pytest.fixture(scope="module")
+def living(minicluster: Minicluster) -> Iterator[Writer]:
+    """A client that leaks a file and goes on with another elsewhere."""
+    with writer(minicluster) as client:
+        client.leave(LEAKED, 500)
+        client.leave(f"{FOLDER}-other/kept", 10)
+        client.abandon(LEAKED)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def stuck(minicluster: Minicluster) -> Iterator[list[str]]:
+    # A holder each: what is asked and done about one file of a dead holder renews his lease on the others.
+    leave_open(minicluster, STUCK[:-1], size=1000)
+    flink_like_bucket(minicluster, OTHER, valid_length=700, flushed=1000)
+    yield STUCK
+    with cluster(minicluster) as found:
+        hdfs = Hdfs(found.namenodes, found.watcher, found.tls)
+        for folder in (FOLDER, LIVING, f"{FOLDER}-other"):
+            hdfs.delete(folder, recursive=True)
+        hdfs.close()
+
+
+def test_files_of_a_killed_writer_go_from_stuck_to_readable_through_the_scheduled_dag(
+    minicluster: Minicluster, airflow: LeaseAirflow, stuck: list[str]
+) -> None:
+    """The alarm rings, those who read wait, the DAG closes the files by itself, and the readers get every byte.
+
+    Of a native writer's many files, and of a Flink part file that was renamed while it was open.
+    """
+    noticed, readers = airflow.run("stuck"), airflow.run("closed")
+    airflow.unpause("alarmed")
+    airflow.await_state(readers, "deferred")
+    airflow.await_state(noticed, "success")
+    assert airflow.api.xcom_entry(noticed, "return_value")["stuck"] == len(stuck)
+
+    airflow.unpause(f"leases-{CONNECTION}")
+    await_that(lambda: open_files(minicluster, FOLDER) == {}, "the scheduled DAG closes every file")
+    assert [content(minicluster, path) for path in stuck] == [pattern(1000)] * len(stuck)
+    airflow.await_state(readers, "success")
+
+    await_that(lambda: _closed(airflow) == len(stuck), "the runs report every file")
+    assert {report["counts"]["bytes_lost"] for report in airflow.reports(f"leases-{CONNECTION}")} == {0}
+    assert "failed" not in airflow.api.dag_run_states(f"leases-{CONNECTION}").values()
+
+
+def test_an_asset_is_alarmed_once_for_each_file_that_becomes_stuck(airflow: LeaseAirflow, stuck: list[str]) -> None:
+    airflow.unpause("alarmed")
+    await_that(lambda: set(_alarming(airflow)) >= set(stuck[:-1]), "the alarms name every file")
+
+    assert sorted(_alarming(airflow)) == sorted(stuck[:-1])
+    assert {alarm["cluster"] for alarm in _alarms(airflow)} == {CONNECTION}
+
+
+def test_a_person_who_runs_the_dag_by_hand_gets_a_dry_run_with_a_plan(
+    minicluster: Minicluster, airflow: LeaseAirflow, living: Writer
+) -> None:
+    report = airflow.recover_by_hand(
+        {"dry_run": True, "paths": [LIVING, ""], "patterns": None, "allowed": [""], "min_age": "0s"}
+    )
+
+    assert (report["run_id"], report["recoveries"]) == (None, [])
+    assert report["plan"] == {LEAKED: "ask whether its holder lives, and recover it if not"}
+
+
+def test_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
+    minicluster: Minicluster, airflow: LeaseAirflow, living: Writer
+) -> None:
+    report = airflow.recover_by_hand({"paths": [LIVING], "min_age": "0s", "leak_after": "1s", "approve": [LEAKED]})
+
+    assert [(row["path"], row["bytes_lost"]) for row in report["recoveries"]] == [(LEAKED, 0)]
+    assert "admin approved it" in report["recoveries"][0]["reason"]
+    assert content(minicluster, LEAKED) == pattern(500)
+
+
+def test_the_form_refuses_what_is_wrong(airflow: LeaseAirflow) -> None:
+    with pytest.raises(InvalidInput, match="min_age"):
+        airflow.api.trigger_dag_run(f"leases-{CONNECTION}", {"min_age": "soon"})
+
+
+def test_what_no_waiting_can_change_fails_the_sensor_with_its_reason(airflow: LeaseAirflow) -> None:
+    task = airflow.run("refused")
+    airflow.await_state(task, "failed")
+
+    assert "absolute HDFS path" in airflow.api.task_log(task, 1)
+
+
+def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_holder(
+    minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an Airflow around it. The file is old enough and quiet: it is not left open for a good reason."""
+    leave_open(minicluster, [READABLE], size=10)
+    await_leases_worn_off(minicluster)
+    extra = {name: value for name, value in asdict(fields(minicluster, "watcher")).items() if value}
+    monkeypatch.setenv("AIRFLOW_CONN_STRANGER", json.dumps({"conn_type": "kstream", "extra": extra}))
+    context = _Context()
+
+    with pytest.raises(Conflict, match=r"1 files were not recovered.*Permission denied: user=watcher, access=WRITE"):
+        _recovery(min_age="0s").execute(cast("Context", context))
+    report = context.pushed["return_value"]
+    assert report["counts"]["unasked"] == 1
+    assert "could not be learned" in report["plan"][READABLE]
+
+    young = _recovery(min_age="1h").execute(cast("Context", context))
+    assert young["counts"]["standings"] == {"young": 1}
+    assert open_files(minicluster, READABLE) != {}
+
+
+def _recovery(**more: Any) -> HdfsLeaseRecoverOperator:
+    return HdfsLeaseRecoverOperator(
+        task_id="recover", cluster_conn_id="stranger", path=READABLE, approved_by="ada", settle="1s", **more
+    )
+
+
+class _Context(dict[str, Any]):
+    """Of a run whose XComs are kept here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pushed: dict[str, Any] = {}
+
+    def __missing__(self, key: str) -> Any:
+        return self
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+def _closed(airflow: LeaseAirflow) -> int:
+    return sum(report["counts"]["outcomes"].get("closed", 0) for report in airflow.reports(f"leases-{CONNECTION}"))
+
+
+def _alarming(airflow: LeaseAirflow) -> list[str]:
+    return [path for alarm in _alarms(airflow) for path in alarm["newly_stuck"]]
+
+
+def _alarms(airflow: LeaseAirflow) -> list[dict[str, Any]]:
+    runs = [run for run, state in airflow.api.dag_run_states("alarmed").items() if state == "success"]
+    return [alarm for run in runs for alarm in airflow.api.xcom_entry(TaskRef("alarmed", run, "tell"), "return_value")]

@@ -1,0 +1,141 @@
+"""What Airflow learns about the provider: entry point data, connection form, links."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from airflow_kstream.get_provider_info import get_provider_info
+from airflow_kstream.supervise.clusters.connection import ConnectionFields
+
+CONNECTION_SECRETS = ("keytab", "password", "token", "secret")
+
+
+@pytest.fixture(scope="module")
+def info() -> dict[str, Any]:
+    return get_provider_info()
+
+
+@pytest.fixture(scope="module")
+def connection_type(info: dict[str, Any]) -> dict[str, Any]:
+    [connection_type] = info["connection-types"]
+    return dict(connection_type)
+
+
+@pytest.fixture(scope="module")
+def airflow_command(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    home = tmp_path_factory.mktemp("airflow-home")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    env |= {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "COLUMNS": "200"}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", *arguments],
+            env=env,
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def schema(name: str) -> Any:
+    # Located, not imported: importing airflow takes seconds.
+    path = importlib.metadata.distribution("apache-airflow-core").locate_file(f"airflow/{name}")
+    return json.loads(Path(str(path)).read_text())
+
+
+def test_it_is_valid_at_run_time(info: dict[str, Any]) -> None:
+    jsonschema.validate(info, schema("provider_info.schema.json"))
+
+
+def test_it_is_valid_as_a_provider_yaml(info: dict[str, Any]) -> None:
+    # Only this schema knows the connection form; what it asks for besides belongs to Airflow's own releases.
+    release = {"state": "ready", "source-date-epoch": 1, "versions": ["0.1.0"]}
+
+    jsonschema.validate(info | release, schema("provider.yaml.schema.json"))
+
+
+def test_it_names_its_own_distribution(info: dict[str, Any]) -> None:
+    distribution = importlib.metadata.distribution("airflow-kstream")
+
+    assert distribution.metadata["Name"] == info["package-name"]
+    assert [point.value for point in distribution.entry_points if point.group == "apache_airflow_provider"] == [
+        "airflow_kstream.get_provider_info:get_provider_info"
+    ]
+
+
+def test_reading_it_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from airflow_kstream.get_provider_info import get_provider_info; get_provider_info();"
+        "print([name for name in ('airflow', 'pydantic', 'requests', 'gssapi') if name in sys.modules])"
+    )
+
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_the_integration_of_each_module_is_declared(info: dict[str, Any]) -> None:
+    declared = {integration["integration-name"] for integration in info["integrations"]}
+    used = {entry["integration-name"] for part in ("operators", "triggers", "hooks") for entry in info[part]}
+
+    assert used == declared
+
+
+def test_every_field_of_the_form_is_explained(connection_type: dict[str, Any]) -> None:
+    for name, field in connection_type["conn-fields"].items():
+        assert field["label"], name
+        assert field["description"].endswith("."), name
+
+
+def test_the_form_has_every_field_that_a_connection_may_hold(connection_type: dict[str, Any]) -> None:
+    in_the_form = {*connection_type["conn-fields"], "keytab"}  # the keytab is the password field
+
+    assert in_the_form == set(ConnectionFields.__dataclass_fields__)
+
+
+def test_only_what_every_cluster_needs_is_required(connection_type: dict[str, Any]) -> None:
+    required = [name for name, field in connection_type["conn-fields"].items() if "null" not in field["schema"]["type"]]
+
+    assert required == ["principal", "state_dir"]
+
+
+@pytest.mark.parametrize("principal", ["watcher@EXAMPLE.COM", "watcher/host.example.com@EXAMPLE.COM"])
+def test_the_form_accepts_a_principal(connection_type: dict[str, Any], principal: str) -> None:
+    jsonschema.validate(principal, connection_type["conn-fields"]["principal"]["schema"])
+
+
+@pytest.mark.parametrize("principal", ["watcher", "watcher/@R", "a/b/c@R", "wat cher@R", "watcher@R@R", "@R"])
+def test_the_form_refuses_what_is_no_principal(connection_type: dict[str, Any], principal: str) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(principal, connection_type["conn-fields"]["principal"]["schema"])
+
+
+def test_the_keytab_is_where_airflow_masks_it(connection_type: dict[str, Any]) -> None:
+    behaviour = connection_type["ui-field-behaviour"]
+
+    assert behaviour["relabeling"]["password"] == "Keytab (base64)"
+    assert "password" not in behaviour["hidden-fields"]
+    assert not [name for name in connection_type["conn-fields"] if name in CONNECTION_SECRETS]
+
+
+def test_airflow_shows_the_provider_in_full(airflow_command: Any) -> None:
+    # A table for people is rendered as rich markup, which takes "[/instance]" in a description for a closing tag.
+    assert "airflow-kstream" in airflow_command("providers", "get", "airflow-kstream", "--full")
+
+
+def test_airflow_shows_the_links(airflow_command: Any, info: dict[str, Any]) -> None:
+    shown = json.loads(airflow_command("providers", "links", "--output", "json"))
+
+    assert set(info["extra-links"]) <= {link["extra_link_class_name"] for link in shown}

@@ -1,0 +1,97 @@
+"""What a recovery on the minicluster needs: the cluster as a principal, and files that a killed writer left open."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from getpass import getuser
+
+from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
+from airflow_kstream.clients.hdfs.lease_recovery_native import Kicker, NativeKicker
+from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.policy.leases.limits import Limits
+from airflow_kstream.supervise.leases.executor import RecoveryRun, Tools, Watcher, recover
+from airflow_kstream.supervise.leases.journal import Audit, AuditRecord, read_audit
+from tests.cluster.streams import cluster
+from tests.cluster.writers import leave_open
+
+HOME = f"/user/{getuser()}/recovery"
+
+
+@dataclass
+class Scene:
+    """The cluster as one principal."""
+
+    cluster: Cluster
+    hdfs: Hdfs
+    rpc: NameNodeRpc
+    jmx: NameNodeJmx
+    audit: str
+
+    @property
+    def identity(self) -> Identity:
+        return self.cluster.watcher
+
+    def targets(self, paths: Sequence[str]) -> list[Target]:
+        return [Target(path, self.state(path).fingerprint, "a holder", "its holder is dead") for path in paths]
+
+    def state(self, path: str) -> FileState:
+        (state,) = self.rpc.states([path])
+        assert isinstance(state, FileState), state
+        return state
+
+    def recover(
+        self, targets: Sequence[Target], limits: Limits | None = None, watcher: Watcher | None = None,
+        kicker: Callable[[Cluster, Identity], Kicker] = NativeKicker,
+    ) -> RecoveryRun:  # fmt: skip
+        with (
+            closing(kicker(self.cluster, self.identity)) as kicking,
+            closing(Audit.begin(self.hdfs, self.audit, self.identity)) as audit,
+        ):
+            tools = Tools(self.rpc, kicking, self.jmx.gate, audit)
+            return recover(targets, tools, limits or Limits(), watcher or Watcher())
+
+    def records(self, run: RecoveryRun) -> list[AuditRecord]:
+        return [record for record in read_audit(self.hdfs, self.audit) if record.run == run.run_id]
+
+
+@contextmanager
+def scene(minicluster: Minicluster, who: str = "streamer") -> Iterator[Scene]:
+    with cluster(minicluster, who) as found, ExitStack() as opened:
+        web = (found.namenodes, found.watcher, found.tls)
+        yield Scene(
+            found,
+            opened.enter_context(closing(Hdfs(*web))),
+            opened.enter_context(closing(namenode_rpc(found, found.watcher))),
+            opened.enter_context(closing(NameNodeJmx(*web))),
+            f"/user/{who if who == 'watcher' else getuser()}/leases",
+        )
+
+
+def new_folder(name: str) -> str:
+    return f"{HOME}/{name}-{time.time_ns()}"
+
+
+def stuck(minicluster: Minicluster, folder: str, count: int, size: int = 100) -> list[str]:
+    """What a killed writer leaves."""
+    paths = [f"{folder}/part-{number}" for number in range(count)]
+    leave_open(minicluster, paths, size)
+    return paths
+
+
+def outcomes(run: RecoveryRun) -> Counter[Outcome]:
+    return Counter(recovery.outcome for recovery in run.recoveries)
+
+
+def the_one(run: RecoveryRun) -> Recovery:
+    (recovery,) = run.recoveries
+    return recovery

@@ -1,0 +1,101 @@
+"""Streams on the minicluster, and how to wait for them."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream.clients.spark import find_spark_submit
+from airflow_kstream.jobs import kstream_driver
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import Keytab, ProxyUser, RestartPolicy, StreamSpec, Ticket
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
+from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+
+DEFAULTS = SparkDefaults(binary=find_spark_submit())
+BRISK = RestartPolicy(
+    jitter_ratio=0.0,
+    marker_grace=timedelta(seconds=60),
+    quiescent_wait=timedelta(seconds=10),
+    signal_grace=timedelta(seconds=10),
+    silence=timedelta(seconds=5),
+    submit_ttl=timedelta(minutes=10),
+    recovery_wait=timedelta(seconds=20),
+    look_every=timedelta(seconds=0.5),
+    watch_every=timedelta(seconds=1),
+)
+
+
+def fields(minicluster: Minicluster, who: str = "streamer", **more: Any) -> ConnectionFields:
+    """The fields of a connection to the minicluster as one of its principals."""
+    given = {
+        "principal": minicluster.principal(who),
+        "keytab_path": str(minicluster.keytab(who)),
+        "hadoop_conf_dir": str(minicluster.conf_dir),
+        "krb5_conf": str(minicluster.krb5_conf),
+        "state_dir": "/kstream",
+        "spark_conf": minicluster.spark_conf(),
+    }
+    return connection_fields("minicluster", given | more)
+
+
+@contextmanager
+def cluster(minicluster: Minicluster, who: str = "streamer") -> Iterator[Cluster]:
+    with cluster_of("minicluster", fields(minicluster, who)) as found:
+        yield found
+
+
+def rate_stream(name: str, credentials: Keytab | Ticket | ProxyUser, **more: Any) -> StreamSpec:
+    folder = f"/user/{getuser()}/{name}"
+    return replace(
+        StreamSpec(
+            name=name,
+            credentials=credentials,
+            application=str(Path(__file__).with_name("jobs") / "rate.py"),
+            arguments=(folder,),
+            checkpoints=(f"{folder}/checkpoint",),
+            restart=BRISK,
+        ),
+        **more,
+    )
+
+
+def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str) -> None:
+    """The spec's job by plain spark-submit, as somebody does who has never heard of streams."""
+    conf = {**minicluster.spark_conf(), "spark.yarn.tags": tag, "spark.yarn.submit.waitAppCompletion": "false"}
+    argv = [DEFAULTS.binary, "--master", "yarn", "--deploy-mode", "cluster", "--py-files", kstream_driver.__file__]
+    argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    subprocess.run([*argv, spec.application, *spec.arguments], env=minicluster.client_env("streamer"), check=True)
+
+
+@contextmanager
+def reconciler(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
+    """A reconciler that keeps what it told in `told`."""
+    with cluster(minicluster, who) as found, open_access(found, identity_of(spec, found)) as access:
+        yield Reconciler(access, spec, DEFAULTS, tell=lambda line: None)
+
+
+def look(access: Access, spec: StreamSpec) -> Observation:
+    return observe(access, StreamId(spec.name, access.cluster.state_dir), spec)
+
+
+def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -> None:
+    """Ask until it holds; fail by name when it doesn't in time, which a busy machine has much of."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}"
+        time.sleep(0.5)

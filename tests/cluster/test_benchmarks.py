@@ -1,0 +1,33 @@
+"""The benchmark of leases runs from start to end; how fast it all is depends on the machine and is no test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SMALL = ("--files", "100", "--namespace", "2000", "--slow-sample", "1", "--no-judged", "--heartbeat", "1")
+
+
+@pytest.mark.usefixtures(
+    "minicluster"
+)  # Not to run before it: two miniclusters that start at once take longer than both.
+def test_the_lease_benchmark_measures_both_sides_and_prints_one_table_with_their_ratios(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    command = [sys.executable, "-m", "benchmarks.leases", *SMALL, "--json", str(figures)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    told = json.loads(figures.read_text())
+    assert {figure["task"] for figure in told} == {
+        "recover 100 files of a killed writer",
+        "a check that finds nothing",
+        "find 100 open among 2,000 files",
+    }
+    assert all(figure["seconds"] > 0 for figure in told)
+    assert [figure["extrapolated"] for figure in told if figure["means"].startswith("loop of hdfs debug")] == [1]
+    assert "1 measured, the rest extrapolated" in ran.stdout
+    assert "times faster" in ran.stdout

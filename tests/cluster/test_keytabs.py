@@ -1,0 +1,195 @@
+"""Keytabs against a real KDC: each thing that can be wrong is named, with what helps."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.clients.kerberos.keytabs import ask_kdc, read
+from airflow_kstream.minicluster.kdc import Kdc
+from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.keytab import FindingKind, KeytabFinding, Login, Severity
+from airflow_kstream.policy.tickets.keytabs import judge
+from tests.cluster.realms import realm, shifted
+
+AES128 = "aes128-cts-hmac-sha1-96"
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    with pytest.MonkeyPatch.context() as patch, realm(tmp_path_factory.mktemp("realm"), patch) as found:
+        yield found
+
+
+def findings(kdc: Kdc, name: str, *, helped: bool = True) -> dict[FindingKind, KeytabFinding]:
+    keytab = read(str(kdc.keytab(name)))
+    principal = kdc.principal(name)
+    said = ask_kdc(keytab, principal, [kdc.ticket("gateway")] if helped else [])
+    return {found.kind: found for found in judge(keytab, principal, said)}
+
+
+def test_a_keytab_of_the_day_has_no_findings_and_the_kdcs_kvno(kdc: Kdc) -> None:
+    kdc.add("sound")
+    keytab = read(str(kdc.keytab("sound")))
+    began = time.monotonic()
+    said = ask_kdc(keytab, kdc.principal("sound"))
+    took = time.monotonic() - began
+    assert judge(keytab, kdc.principal("sound"), said) == ()
+    assert (said.login, said.kvno, said.salt) == (Login.ACCEPTED, 1, b"KSTREAM.TESTsound")
+    assert said.offset is not None
+    assert abs(said.offset.total_seconds()) <= 2 + took
+
+
+def test_what_is_read_is_what_klist_reads(kdc: Kdc) -> None:
+    kdc.add("twice/host.kstream.test")
+    kdc.rotate("twice/host.kstream.test")
+    keytab = read(str(kdc.keytab("twice/host.kstream.test")))
+    listed = subprocess.run(["klist", "-kte", keytab.path], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in listed.splitlines()[3:]]
+    assert [(int(row[0]), row[3]) for row in rows] == [(entry.kvno, entry.principal) for entry in keytab.entries]
+    assert keytab.entries[0].kvno == 2
+    assert all(entry.stamped for entry in keytab.entries)
+
+
+def test_a_rotated_keytab_is_behind_and_the_finding_says_both_numbers_and_since_when(kdc: Kdc) -> None:
+    kdc.add("rotated")
+    written = read(str(kdc.keytab("rotated"))).version(kdc.principal("rotated"))
+    kdc.change_key("rotated")
+    kdc.change_key("rotated")
+    found = findings(kdc, "rotated")
+    assert set(found) == {FindingKind.BEHIND}
+    assert written is not None
+    assert found[FindingKind.BEHIND].words == (
+        f"the KDC has kvno 3, this keytab kvno 1: it was rotated after {written.stamped:%Y-%m-%d %H:%M:%S %Z}"
+    )
+    assert found[FindingKind.BEHIND].severity is Severity.ERROR
+    kdc.export("rotated")
+    assert findings(kdc, "rotated") == {}
+
+
+@pytest.mark.parametrize("preauthentication", ["-requires_preauth", "+requires_preauth"])
+def test_an_old_key_is_refused_for_logins_even_where_the_kdc_keeps_it(kdc: Kdc, preauthentication: str) -> None:
+    """MIT's KDC keeps it for tickets that are sealed with it."""
+    name = f"kept{preauthentication}".replace("+", "-with-")
+    kdc.add(name)
+    kdc.modify(name, preauthentication)
+    kdc.change_key(name, "-keepold")
+    keytab = read(str(kdc.keytab(name)))
+    assert ask_kdc(keytab, kdc.principal(name)).login is Login.KEY_REFUSED
+
+
+def test_without_any_ticket_of_the_realm_the_key_is_refused_and_the_kvno_not_known(kdc: Kdc) -> None:
+    kdc.add("alone")
+    kdc.change_key("alone")
+    found = findings(kdc, "alone", helped=False)
+    assert set(found) == {FindingKind.KEY_REFUSED, FindingKind.KVNO_NOT_LEARNED}
+    assert "most likely it was rotated after" in found[FindingKind.KEY_REFUSED].words
+    assert "no ticket of its realm is at hand" in found[FindingKind.KVNO_NOT_LEARNED].words
+
+
+def test_a_principal_that_may_be_no_service_has_a_kvno_that_is_not_learned(kdc: Kdc) -> None:
+    """As users without a service name in Active Directory."""
+    kdc.add("noservice")
+    kdc.modify("noservice", "-allow_svr")
+    found = findings(kdc, "noservice")
+    assert {kind: each.severity for kind, each in found.items()} == {FindingKind.KVNO_NOT_LEARNED: Severity.NOTE}
+
+
+@pytest.mark.parametrize(
+    ("option", "kind"),
+    [
+        ("-allow_tix", FindingKind.LOCKED),
+        ("-expire yesterday", FindingKind.EXPIRED),
+        ("-pwexpire yesterday", FindingKind.PASSWORD_EXPIRED),
+    ],
+)
+def test_a_principal_that_may_not_log_in_is_said_to_be_just_that(kdc: Kdc, option: str, kind: FindingKind) -> None:
+    name = f"not-{kind.value.replace(' ', '-')}"
+    kdc.add(name)
+    kdc.modify(name, option)
+    found = findings(kdc, name)
+    assert [*found] == [kind]
+    assert found[kind].severity is Severity.ERROR
+    assert "modprinc" in found[kind].remedy
+
+
+def test_a_principal_that_was_renamed_is_unknown_and_its_successor_has_another_salt(kdc: Kdc) -> None:
+    kdc.add("before")
+    kdc.rename("before", "after")
+    assert [*findings(kdc, "before")] == [FindingKind.UNKNOWN]
+    kdc.export("after")
+    found = findings(kdc, "after")
+    assert [*found] == [FindingKind.SALT]
+    assert "b'KSTREAM.TESTbefore'" in found[FindingKind.SALT].words
+
+
+def test_an_enctype_that_was_removed_is_named(kdc: Kdc) -> None:
+    kdc.add("weak")
+    kdc.change_key("weak", f"-e {AES128}:normal")
+    found = findings(kdc, "weak")
+    assert "aes256-cts-hmac-sha1-96" in found[FindingKind.ENCTYPES_REFUSED].words
+    assert FindingKind.BEHIND in found
+
+
+def test_an_older_kdc_makes_the_keytab_look_ahead(kdc: Kdc) -> None:
+    kdc.add("ahead")
+    old = Path(f"{kdc.keytab('ahead')}.old")
+    shutil.copy(kdc.keytab("ahead"), old)
+    kdc.rotate("ahead")
+    assert findings(kdc, "ahead") == {}
+    kdc.modify("ahead", "-kvno 1")
+    found = findings(kdc, "ahead")
+    assert "this keytab kvno 2" in found[FindingKind.AHEAD].words
+
+
+def test_a_key_made_by_hand_is_refused_though_its_number_is_right(kdc: Kdc) -> None:
+    kdc.add("handmade")
+    kdc.keytab("handmade").unlink()
+    script = f"addent -password -p {kdc.principal('handmade')} -k 1 -e {AES128}\nwrong\nwkt {kdc.keytab('handmade')}\n"
+    subprocess.run(["ktutil"], input=script, text=True, check=True, env=kdc.environment(), capture_output=True)
+    found = findings(kdc, "handmade")
+    assert "although both have kvno 1" in found[FindingKind.KEY_REFUSED].words
+    assert "the KDC's salt is b'KSTREAM.TESThandmade'" in found[FindingKind.KEY_REFUSED].words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "severity"), [(930, Severity.ERROR), (-930, Severity.ERROR), (150, Severity.WARNING)]
+)
+def test_a_clock_that_is_wrong_is_told_with_its_offset(
+    kdc: Kdc, seconds: int, severity: Severity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"skewed{seconds}".replace("-", "minus")
+    kdc.add(name)
+    with shifted(kdc, seconds, tmp_path, monkeypatch):
+        found = findings(kdc, name, helped=False)
+    assert {kind: each.severity for kind, each in found.items()} == {FindingKind.CLOCK: severity}
+    which = "ahead of" if seconds > 0 else "behind"
+    assert which in found[FindingKind.CLOCK].words
+    assert f"{abs(seconds) // 60}m" in found[FindingKind.CLOCK].words
+
+
+def test_of_a_kdc_that_is_away_nothing_is_concluded(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kdc.add("patient")
+    ticket = kdc.ticket("gateway")
+    nowhere = tmp_path / "krb5.conf"
+    nowhere.write_text(kdc.folders.krb5_conf.read_text().replace(f"127.0.0.1:{kdc.port}", "127.0.0.1:1"))
+    monkeypatch.setenv("KRB5_CONFIG", str(nowhere))
+    keytab = read(str(kdc.keytab("patient")))
+    said = ask_kdc(keytab, kdc.principal("patient"), [ticket])
+    found = judge(keytab, kdc.principal("patient"), said)
+    assert [(each.kind, each.severity) for each in found] == [(FindingKind.UNREACHABLE, Severity.WARNING)]
+
+
+def test_a_file_that_is_no_keytab_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a keytab")
+    with pytest.raises(CredentialError, match="does not begin like a keytab"):
+        read(str(tmp_path / "text"))
+    with pytest.raises(CredentialError, match="No such file"):
+        read(str(tmp_path / "none"))
+    with pytest.raises(CredentialError, match="folder"):
+        read(str(tmp_path))

@@ -1,0 +1,73 @@
+"""What can be known from outside of the tokens that an application was launched with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.stream import Keytab, RestartPolicy, Ticket
+from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.streams.state_folder import Candidate, StreamFolder, new_nonce
+from airflow_kstream.supervise.tokens.launch import launch_tokens
+from tests.cluster.streams import rate_stream
+from tests.cluster.token_makers import access_as, fetch, sleeper
+
+
+def test_of_a_streams_application_its_claim_tells_when_its_tokens_end(minicluster: Minicluster, tmp_path: Path) -> None:
+    hour = TokenLifetimes(timedelta(minutes=10), timedelta(hours=1))
+    spec = rate_stream("token-holder", Ticket())
+    with access_as(minicluster, "streamer") as access:
+        claim = claimed(access, Candidate(1, new_nonce(), spec, hour, {}, "test"))
+        stream = StreamId(spec.name, access.cluster.state_dir)
+        with sleeper(minicluster, fetch(minicluster, tmp_path / "token"), stream.tags(1)) as app:
+            found = launch_tokens(access, app)
+        access.hdfs.delete(stream.folder, recursive=True)
+    assert (found.stream, found.claim) == ("token-holder", claim)
+    assert found.issued == claim.claimed_at
+    assert found.end == claim.claimed_at + timedelta(hours=1)
+    assert found.horizon is not None
+    assert (found.horizon.reason, found.horizon.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, found.end)
+
+
+def test_a_stream_with_a_keytab_has_no_horizon_of_tokens(minicluster: Minicluster, tmp_path: Path) -> None:
+    spec = rate_stream("token-maker", Keytab(minicluster.principal("streamer"), str(minicluster.keytab("streamer"))))
+    hour = TokenLifetimes(timedelta(minutes=10), timedelta(hours=1))
+    with access_as(minicluster, "streamer") as access:
+        with sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app:
+            started = access.yarn.application(app).started
+            claimed(access, Candidate(1, new_nonce(), spec, hour, {}, "test", app, started))
+            found = launch_tokens(access, app)
+        access.hdfs.delete(StreamId(spec.name, access.cluster.state_dir).folder, recursive=True)
+    assert (found.stream, found.claim and found.claim.adopted) == ("token-maker", app)
+    assert found.horizon is not None
+    assert (found.horizon.reason, found.horizon.hard) == (HorizonReason.NONE, None)
+
+
+def claimed(access: Access, candidate: Candidate) -> Any:
+    return StreamFolder(access.hdfs, StreamId(candidate.spec.name, access.cluster.state_dir)).make_claim(candidate)
+
+
+def test_of_anybodys_application_the_clusters_lifetimes_tell(minicluster: Minicluster, tmp_path: Path) -> None:
+    with (
+        access_as(minicluster, "streamer") as access,
+        sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app,
+    ):
+        found = launch_tokens(access, app)
+        started = access.yarn.application(app).started
+    assert started is not None
+    assert (found.stream, found.claim, found.horizon) == ("", None, None)
+    assert found.issued == started - RestartPolicy().adopt_margin
+    assert found.end == found.issued + minicluster.plan.max_lifetime
+
+
+def test_an_application_that_nobody_lists_is_not_found(minicluster: Minicluster) -> None:
+    with access_as(minicluster, "streamer") as access, pytest.raises(NotFound):
+        launch_tokens(access, "application_1_0001")

@@ -1,0 +1,74 @@
+"""`kstream leases` on files that are left open: for want of a right, or because they are young."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.minicluster import Minicluster
+from tests.cluster.lease_commands import NO_AGE, Commands, await_leases_worn_off, commands_as
+from tests.cluster.streams import cluster
+from tests.cluster.writers import leave_open
+from tests.cluster.writers.hadoop_says import is_open
+
+READABLE = "/tmp/lease-commands/readable"
+
+
+@pytest.fixture(scope="module")
+def kstream(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    """As the owner of the files."""
+    return commands_as(minicluster, "streamer", tmp_path_factory.mktemp("cluster"))
+
+
+@pytest.fixture(scope="module")
+def stranger(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    """As one who may read the files and not write them."""
+    return commands_as(minicluster, "watcher", tmp_path_factory.mktemp("cluster"))
+
+
+@pytest.fixture(scope="module")
+def readable(minicluster: Minicluster) -> Iterator[str]:
+    """A killed writer's file where everybody may look."""
+    leave_open(minicluster, [READABLE], size=10)
+    await_leases_worn_off(minicluster)
+    yield READABLE
+    with cluster(minicluster) as found:
+        hdfs = Hdfs(found.namenodes, found.watcher, found.tls)
+        hdfs.delete(READABLE, recursive=True)
+        hdfs.close()
+
+
+def test_who_may_not_write_a_file_is_told_so_and_that_it_was_not_recovered(
+    minicluster: Minicluster, stranger: Commands, readable: str
+) -> None:
+    """The NameNode says whether a holder lives only to who may write the file."""
+    done = stranger.run("recover", readable, *NO_AGE)
+
+    assert done.returncode == 1, done.stderr
+    assert "whose holder could not be asked for (AccessControlException: Permission denied: user=watcher" in done.stderr
+    assert readable in done.stdout
+    assert "Permission denied: user=watcher, access=WRITE" in done.stdout
+    assert "needs the right to write the file" in done.stdout
+    assert "watcher@KSTREAM.TEST is no superuser" in done.stderr
+    assert is_open(minicluster, readable)
+    told = [record for record in stranger.json("history") if record["path"] == readable]
+    assert "Permission denied" in told[-1]["why"]
+
+
+def test_a_refusal_is_foreseen_by_explain_and_by_a_dry_run(stranger: Commands, readable: str) -> None:
+    explained = stranger.run("explain", readable, *NO_AGE)
+    [planned] = stranger.json("recover", readable, *NO_AGE, "--dry-run")
+
+    assert "leave alone: it is unknown: whether its holder lives could not be learned" in explained.stdout
+    assert "ask whether its holder lives" not in explained.stdout
+    assert "Permission denied: user=watcher, access=WRITE" in planned["plan"][readable]
+
+
+def test_young_files_are_shown_with_the_reason_why_they_are_left_open(kstream: Commands, readable: str) -> None:
+    done = kstream.run("recover", readable, "--min-age", "1h")
+
+    assert done.returncode == 0, done.stderr
+    assert "what is younger than min_age, 1h, is left alone" in done.stdout
+    assert "1 open files; nothing to recover; 1 younger than min_age, 1h" in done.stderr

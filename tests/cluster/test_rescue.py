@@ -1,0 +1,333 @@
+"""Stuck files from start to end: found, judged, their holders asked, recovered; and the living left alone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from getpass import getuser
+
+import pytest
+
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.lease import HolderLife, LeaseRules, Search, Standing
+from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.supervise.leases.executor import Watcher
+from airflow_kstream.supervise.leases.holders import Holders
+from airflow_kstream.supervise.leases.journal import read_audit
+from airflow_kstream.supervise.leases.recover import AllowedPath, Consents, Rescue, RescueOrder, rescue
+from airflow_kstream.supervise.leases.scan_history import lease_folder
+from airflow_kstream.supervise.leases.session import LeaseAccess, open_lease_access
+from airflow_kstream.supervise.leases.survey import Finding, Survey, Surveyor
+from tests.cluster.streams import await_that, cluster
+from tests.cluster.writers import (
+    Bucket,
+    leave_bucket,
+    leave_open,
+    make_closed,
+    pattern,
+    spark_stream_killed_in_the_middle,
+    writer,
+)
+from tests.cluster.writers.hadoop_says import content, is_open, open_files
+
+HASTY = LeaseRules(
+    min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
+)
+# Longer than a busy machine lets a writer wait, and shorter than several looks take.
+UNHURRIED = replace(HASTY, leak_after=timedelta(seconds=5))
+# No pause between two looks is as long as this.
+PATIENT = replace(HASTY, leak_after=timedelta(hours=1))
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest) -> str:
+    return f"/user/{getuser()}/rescue/{request.node.name}"
+
+
+@contextmanager
+def as_(minicluster: Minicluster, who: str) -> Iterator[LeaseAccess]:
+    with cluster(minicluster, who) as found, open_lease_access(found, found.watcher) as access:
+        yield access
+
+
+@pytest.fixture
+def superuser(minicluster: Minicluster) -> Iterator[LeaseAccess]:
+    with as_(minicluster, "hdfs") as access:
+        yield access
+
+
+@pytest.fixture
+def owner(minicluster: Minicluster) -> Iterator[LeaseAccess]:
+    with as_(minicluster, "streamer") as access:
+        yield access
+
+
+def below(folder: str, **more: object) -> RescueOrder:
+    return replace(RescueOrder(Search(folder), HASTY), **more)  # type: ignore[arg-type]
+
+
+def rescued(access: LeaseAccess, order: RescueOrder) -> Rescue:
+    return rescue(access, order, Watcher(tell=print))
+
+
+def outcomes(done: Rescue) -> dict[str, Outcome]:
+    return {recovery.path: recovery.outcome for recovery in done.recoveries}
+
+
+def unchanged_for_long(access: LeaseAccess, folder: str) -> None:
+    """Looked at until every file below was measured unchanged for as long as a living holder's must be."""
+    surveyor = Surveyor(access, Search(folder), HASTY, print)
+    await_that(
+        lambda: all(finding.watched.steady >= HASTY.leak_after for finding in surveyor.look().findings),
+        f"what is open below {folder} is unchanged for {HASTY.leak_after}",
+    )
+
+
+PLACE = f"/user/{getuser()}/long-dead"
+APPENDED = f"{PLACE}/appended/log"
+STRANGE = "a name\twith\nall [kinds] ü"
+
+
+@pytest.fixture(scope="module")
+def long_dead(minicluster: Minicluster) -> Bucket:
+    """What killed writers left, each below `PLACE`: all of them dead for longer than the NameNode's soft limit.
+
+    That minute can't be set. The last of them was killed last: when it counts as dead, so do the others, and asking
+    for it renews nobody else's lease.
+    """
+    for name in ("many", "walked", "interrupted"):
+        leave_open(minicluster, [f"{PLACE}/{name}/{file}" for file in ("one", "two", STRANGE)], 1000)
+    with writer(minicluster) as flink:
+        bucket = leave_bucket(flink, f"{PLACE}/flink", valid_length=1000, flushed=1700)
+        flink.kill()
+    with writer(minicluster) as appending:
+        appending.open(APPENDED)
+        appending.write(APPENDED, 300)
+        appending.close(APPENDED)
+        appending.append(APPENDED)
+        appending.write(APPENDED, 200)
+        appending.hflush(APPENDED)
+        appending.kill()
+    spark_stream_killed_in_the_middle(minicluster, f"{PLACE}/checkpoint")
+    leave_open(minicluster, [f"{PLACE}/last"], 1000)
+    with as_(minicluster, "streamer") as access:
+        dead = HolderLife.DEAD
+        await_that(lambda: access.web.ask_holder(f"{PLACE}/last").life is dead, "the last one counts as dead")
+    return bucket
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(
+    minicluster: Minicluster, superuser: LeaseAccess
+) -> None:
+    """As superuser: one file of the dead holder is asked for, which speaks for the others."""
+    folder = f"{PLACE}/many"
+    stuck = [f"{folder}/{name}" for name in ("one", "two", STRANGE)]
+    with writer(minicluster) as living:
+        living.leave(f"{folder}/living", 2000)
+        done = rescued(superuser, below(folder))
+        assert done.survey.route == "listOpenFiles"
+        assert outcomes(done) == dict.fromkeys(stuck, Outcome.CLOSED)
+        assert open_files(minicluster, folder) == {f"{folder}/living": living.holder}
+        living.write(f"{folder}/living", 10)
+        living.close(f"{folder}/living")
+    assert {recovery.bytes_lost for recovery in done.recoveries} == {0}
+    assert content(minicluster, stuck[0]) == pattern(1000)
+    lives = {intent.finding.path: intent.finding.life for intent in done.intents}
+    assert lives[f"{folder}/living"] is HolderLife.RENEWING
+    asked = [record for record in read_audit(superuser.base.hdfs, audit_of(superuser)) if record.run == run_of(done)]
+    assert [record.action for record in asked].count("ask") == 2
+    assert {record.path for record in asked if record.outcome is Outcome.CLOSED} == set(stuck)
+
+
+def test_a_dry_run_says_what_would_be_done_and_asks_nobody(
+    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+) -> None:
+    leave_open(minicluster, [f"{folder}/stuck"], 1000)
+    planned = rescued(superuser, below(folder, dry_run=True))
+    assert [intent.words for intent in planned.intents] == ["ask whether its holder lives, and recover it if not"]
+    assert planned.run is None
+    assert is_open(minicluster, f"{folder}/stuck")
+
+
+def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
+    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+) -> None:
+    """The seed's leak: abandoned unclosed, while another stream of the same client keeps the lease renewed."""
+    path = f"{folder}/part-0-6"
+    with writer(minicluster) as leaking:
+        leaking.leave(f"{folder}/other", 10)
+        leaking.leave(path, 1700)
+        leaking.abandon(path)
+        left_alone = rescued(superuser, below(folder, rules=PATIENT))
+        assert outcomes(left_alone) == {}
+        finding = next(intent.finding for intent in left_alone.intents if intent.finding.path == path)
+        assert finding.judgement.standing is Standing.IDLE
+        unchanged_for_long(superuser, folder)
+        refused = rescued(superuser, below(folder, consents=Consents(allowed=(AllowedPath(f"{folder}/*"),))))
+        assert outcomes(refused) == {}
+        assert "which application wrote it is not known" in next(
+            intent.permission.why for intent in refused.intents if intent.finding.path == path
+        )
+        consents = Consents(approved=frozenset({path}), approved_by="ada")
+        assert outcomes(rescued(superuser, below(folder, consents=consents))) == {path: Outcome.CLOSED}
+        assert is_open(minicluster, f"{folder}/other")
+        leaking.write(f"{folder}/other", 10)
+        leaking.close(f"{folder}/other")
+    assert content(minicluster, path) == pattern(1700)
+
+
+def test_a_slow_writer_that_grows_survives_every_consent(
+    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+) -> None:
+    path = f"{folder}/slow"
+    consents = Consents(allowed=(AllowedPath("*"),), approved=frozenset({path}), approved_by="ada")
+    with writer(minicluster) as slow:
+        slow.leave(path, 100)
+        slow.grow(path, seconds=0.2)
+        for _ in range(8):
+            done = rescued(superuser, below(folder, consents=consents, rules=UNHURRIED))
+            assert outcomes(done) == {}
+        slow.close(path)
+    grown = content(minicluster, path)
+    assert len(grown) > 100
+    assert grown == pattern(len(grown))
+
+
+def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
+    minicluster: Minicluster, superuser: LeaseAccess, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer was thought to be done: it writes on in the very moment in which its holder is asked for."""
+    path = f"{folder}/woken"
+    consents = Consents(approved=frozenset({path}), approved_by="ada")
+    with writer(minicluster) as woken:
+        woken.leave(path, 100)
+        unchanged_for_long(superuser, folder)
+        ask = Holders.ask
+
+        def ask_and_write(holders: Holders, survey: object) -> tuple[Finding, ...]:
+            answered = ask(holders, survey)  # type: ignore[arg-type]
+            woken.write(path, 100)
+            woken.hflush(path)
+            return answered
+
+        monkeypatch.setattr(Holders, "ask", ask_and_write)
+        assert outcomes(rescued(superuser, below(folder, consents=consents))) == {path: Outcome.CHANGED}
+        woken.close(path)
+    assert content(minicluster, path) == pattern(200)
+
+
+def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
+    minicluster: Minicluster, superuser: LeaseAccess, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict is put into the NameNode's mouth: who is frozen for longer than his lease has lost his DataNode too,
+    by the same 60 s, unless dfs.client.socket-timeout is longer than Hadoop's default.
+    """
+    path = f"{folder}/frozen"
+    with writer(minicluster) as frozen:
+        frozen.leave(path, 100)
+        unchanged_for_long(superuser, folder)
+
+        def dead_and_back(holders: Holders, survey: Survey) -> tuple[Finding, ...]:
+            frozen.write(path, 100)
+            frozen.hflush(path)
+            return tuple(replace(finding, life=HolderLife.DEAD) for finding in survey.findings)
+
+        monkeypatch.setattr(Holders, "ask", dead_and_back)
+        assert outcomes(rescued(superuser, below(folder))) == {path: Outcome.CHANGED}
+        frozen.close(path)
+    assert content(minicluster, path) == pattern(200)
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_without_superuser_s_rights_a_folder_is_walked_and_every_dead_holder_found(
+    minicluster: Minicluster, owner: LeaseAccess
+) -> None:
+    """The walk names no holder: each file is asked for, and those that name one are settled a minute later."""
+    folder = f"{PLACE}/walked"
+    done = rescued(owner, below(folder))
+    assert done.survey.route == "fsck"
+    assert outcomes(done) == dict.fromkeys([f"{folder}/{name}" for name in ("one", "two", STRANGE)], Outcome.CLOSED)
+    assert open_files(minicluster, folder) == {}
+
+
+def test_a_flink_part_file_is_compared_with_its_valid_length(
+    minicluster: Minicluster, superuser: LeaseAccess, long_dead: Bucket
+) -> None:
+    """All that was flushed is there, and of that the companion says how much counts."""
+    (recovery,) = rescued(superuser, below(f"{PLACE}/flink")).recoveries
+    assert (recovery.outcome, recovery.valid_length, recovery.length_after) == (Outcome.CLOSED, 1000, 1700)
+    assert content(minicluster, long_dead.part) == pattern(1700)
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_a_file_that_was_opened_again_for_append_keeps_what_was_flushed_to_it(
+    minicluster: Minicluster, superuser: LeaseAccess
+) -> None:
+    (recovery,) = rescued(superuser, below(f"{PLACE}/appended")).recoveries
+    assert (recovery.outcome, recovery.visible_before, recovery.bytes_lost) == (Outcome.CLOSED, 500, 0)
+    assert len(content(minicluster, APPENDED)) == 500
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_the_offsets_that_a_killed_spark_stream_was_writing_are_whole_afterwards(
+    minicluster: Minicluster, superuser: LeaseAccess
+) -> None:
+    """The temporary file of its next batch, in its checkpoint."""
+    (recovery,) = rescued(superuser, below(f"{PLACE}/checkpoint", search=Search(PLACE, (".*.tmp",)))).recoveries
+    assert recovery.outcome is Outcome.CLOSED
+    *_, offsets = content(minicluster, recovery.path).decode().splitlines()
+    assert json.loads(offsets) is not None
+
+
+def test_a_hundred_open_files_are_found_among_twenty_thousand_closed_ones(
+    minicluster: Minicluster, superuser: LeaseAccess, owner: LeaseAccess, folder: str
+) -> None:
+    """By both routes the same."""
+    make_closed(minicluster, [f"{folder}/{number % 20}/closed-{number}" for number in range(20_000)])
+    wanted = {f"{folder}/{number % 20}/open-{number}" for number in range(100)}
+    leave_open(minicluster, sorted(wanted), 10)
+    for access, route in ((superuser, "listOpenFiles"), (owner, "fsck")):
+        survey = Surveyor(access, Search(folder), HASTY, print).look()
+        assert survey.route == route
+        assert {finding.path for finding in survey.findings} == wanted
+
+
+def test_what_was_seen_is_remembered_by_the_next_run(
+    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+) -> None:
+    path = f"{folder}/remembered"
+    leave_open(minicluster, [path], 1000)
+    first = Surveyor(superuser, Search(folder), HASTY, print).look()
+    with as_(minicluster, "hdfs") as another_process:
+        await_that(lambda: another_process.base.hdfs.now() - first.at > timedelta(seconds=2), "some time passes")
+        second = Surveyor(another_process, Search(folder), HASTY, print).look()
+    (finding,) = second.findings
+    assert finding.watched.looks == 2
+    assert finding.watched.steady >= timedelta(seconds=2)
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_an_interrupted_rescue_asks_nobody_any_more_and_says_so(
+    minicluster: Minicluster, superuser: LeaseAccess
+) -> None:
+    folder = f"{PLACE}/interrupted"
+    unchanged_for_long(superuser, folder)
+    stop = threading.Event()
+    stop.set()
+    done = rescue(superuser, below(folder), Watcher(tell=print, stop=stop))
+    assert (done.interrupted, done.recoveries) == (True, ())
+    assert len(open_files(minicluster, folder)) == 3
+
+
+def audit_of(access: LeaseAccess) -> str:
+    return lease_folder(access.cluster.state_dir, access.identity)
+
+
+def run_of(done: Rescue) -> str:
+    assert done.run
+    return done.run.run_id

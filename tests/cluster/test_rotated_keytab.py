@@ -1,0 +1,174 @@
+"""A keytab is rotated under a running stream: its end is foretold, comes as foretold, or is restarted away."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner
+
+from airflow_kstream.cli.ticket_check import check
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.model.errors import RestartAborted
+from airflow_kstream.model.generation import Wish
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.keytab import FindingKind, Login
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.stream import Keytab, StreamSpec
+from airflow_kstream.policy.streams.heartbeat import verified
+from airflow_kstream.policy.streams.reconcile import Urge, horizon_of
+from airflow_kstream.supervise.doctor.keytab_users import Endangered
+from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
+from airflow_kstream.supervise.streams.desired import want, want_restart
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.cluster.streams import BRISK, await_that, cluster, fields, look, rate_stream, reconciler
+
+INTERVAL = timedelta(seconds=150)
+# The log tells whole ones.
+SECOND = timedelta(seconds=1)
+# A batch or two until somebody opens a connection, and the end of the JVM.
+BLUR = timedelta(seconds=30)
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    """One NameNode and tokens that have to be made anew again and again."""
+    up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("brief"), frozenset(), INTERVAL, 3 * INTERVAL))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
+            yield up
+    finally:
+        up.down()
+
+
+def keytab_stream(minicluster: Minicluster, name: str, who: str) -> StreamSpec:
+    """Its idle connections close at once: what stands is never asked for its token again."""
+    return rate_stream(
+        name,
+        Keytab(minicluster.principal(who), str(minicluster.keytab(who))),
+        conf={"spark.hadoop.ipc.client.connection.maxidletime": "100"},
+        restart=replace(BRISK, adopt_margin=timedelta(seconds=20)),
+    )
+
+
+@contextmanager
+def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
+    with reconciler(minicluster, spec, who="watcher") as supervisor:
+        supervisor.run()
+        await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits")
+        yield supervisor
+
+
+def checked(minicluster: Minicluster, who: str) -> KeytabCheck:
+    with cluster(minicluster, "watcher") as found:
+        checks = {check.place.principal: check for check in check_keytabs(found)}
+    assert checks[minicluster.principal("watcher")].findings == ()
+    return checks[minicluster.principal(who)]
+
+
+def driver_said(minicluster: Minicluster, application: str, what: str) -> datetime | None:
+    """When the driver logged that for the first time."""
+    for log in sorted((minicluster.root / "logs" / "containers" / application).glob("container_*_000001/stderr")):
+        for line in log.read_text(errors="replace").splitlines():
+            if what in line and (stamp := re.match(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d", line)):
+                return datetime.strptime(stamp[0], "%y/%m/%d %H:%M:%S").astimezone(UTC)
+    return None
+
+
+def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(brief: Minicluster) -> None:
+    spec = keytab_stream(brief, "doomed", "streamer")
+    with running(brief, spec) as supervisor:
+        assert checked(brief, "streamer").findings == ()
+        brief.change_key("streamer")
+        rotated = datetime.now(UTC)
+        found = checked(brief, "streamer")
+        doomed = the_only(found)
+        assert (found.kdc.login if found.kdc else None) is Login.KEY_REFUSED
+        assert found.findings[0].kind is FindingKind.BEHIND
+        assert "the KDC has kvno 2, this keytab kvno 1: it was rotated after" in found.findings[0].words
+        assert (
+            f"streams that started with it fail at their next renewal: doomed ({doomed.application}) "
+            in found.findings[0].words
+        )
+        assert_the_command_tells(brief, doomed)
+        want_restart(supervisor.access, supervisor.stream, "try")
+        with pytest.raises(RestartAborted, match=r"most likely it was rotated after .*: get a new one.* runs on"):
+            supervisor.run(Urge.WATCH)
+        seen = look(supervisor.access, spec)
+        assert seen.current is not None
+        assert seen.current.alive
+        assert doomed.loss is not None
+        await_that(lambda: not supervisor.access.yarn.application(doomed.application).alive, "it dies")
+        died = supervisor.access.yarn.application(doomed.application)
+        failed = driver_said(brief, doomed.application, "Failed to update tokens")
+        brief.export_keytab("streamer")
+        want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+    print(
+        f"\nrotated {rotated:%T}; renewal foretold {doomed.loss.fails_from:%T} to {doomed.loss.fails_by:%T}, "
+        f"failed {failed:%T}; death foretold {doomed.loss.dies_from:%T} to {doomed.loss.dies_by:%T}, "
+        f"finished {died.finished:%T}"
+    )
+    assert failed is not None
+    assert doomed.loss.fails_from <= failed <= doomed.loss.fails_by + SECOND
+    assert died.finished is not None
+    assert doomed.loss.dies_from <= died.finished <= doomed.loss.dies_by + BLUR
+    assert "Token  has expired" in brief.log("nn1").read_text()
+
+
+def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(brief: Minicluster) -> None:
+    spec = keytab_stream(brief, "saved", "streamer/edge.kstream.test")
+    with running(brief, spec) as supervisor:
+        assert supervisor.run(Urge.WATCH).generation == 1
+        brief.rotate("streamer/edge.kstream.test")
+        seen = look(supervisor.access, spec)
+        ends = horizon_of(spec, seen)
+        assert ends is not None
+        assert ends.hard is not None
+        assert (ends.reason, ends.force) == (HorizonReason.KEYTAB_ROTATED, None)
+        found = checked(brief, "streamer/edge.kstream.test")
+        assert found.findings[0].kind is FindingKind.OLD_KEY_RUNS
+        assert the_only(found).stream == "saved"
+        report = supervisor.run(Urge.WATCH)
+        assert (report.phase in {Phase.RUNNING, Phase.STARTING}, report.generation) == (True, 2)
+        await_that(lambda: verified(look(supervisor.access, spec)), "generation 2 commits")
+        saved = look(supervisor.access, spec)
+        after = horizon_of(spec, saved)
+        print(f"\nforetold {ends.hard:%T}, generation 2 has committed at {saved.now:%T}")
+        first = next(app for number, app in saved.applications if number == 1)
+        assert first.finished is not None
+        assert first.finished < ends.hard
+        assert after is not None
+        assert after.reason is HorizonReason.NONE
+        assert checked(brief, "streamer/edge.kstream.test").findings == ()
+        want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+        supervisor.run()
+
+
+def assert_the_command_tells(minicluster: Minicluster, doomed: Endangered) -> None:
+    app = typer.Typer()
+    app.command()(check)
+    file = minicluster.root / "cluster.yaml"
+    file.write_text(
+        yaml.safe_dump({name: said for name, said in asdict(fields(minicluster, "watcher")).items() if said})
+    )
+    ran = CliRunner().invoke(app, ["--cluster", str(file), "--json"])
+    assert ran.exit_code == 1
+    said = {each["principal"]: each for each in json.loads(ran.output)}[minicluster.principal("streamer")]
+    assert (said["kvno"], said["kdc_kvno"], said["severity"]) == (1, 2, "error")
+    assert [each["application"] for each in said["streams"]] == [doomed.application]
+    shown = CliRunner().invoke(app, ["--cluster", str(file)], env={"COLUMNS": "240"})
+    assert shown.exit_code == 1
+    assert "the KDC has kvno 2, this keytab kvno 1" in shown.output
+
+
+def the_only(found: KeytabCheck) -> Endangered:
+    assert len(found.streams) == 1
+    return found.streams[0]

@@ -1,0 +1,248 @@
+"""A stream's life on the real cluster: submitted once, adopted, restarted, stopped; never two at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.jobs.kstream_driver import claim_file
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
+from airflow_kstream.model.generation import Wish
+from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.stream import Keytab, ProxyUser, StreamSpec, Ticket
+from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
+from airflow_kstream.policy.streams.reconcile import Urge
+from airflow_kstream.supervise.streams.adopt import adopt
+from airflow_kstream.supervise.streams.checkpoint_conflicts import refuse_a_shared_checkpoint
+from airflow_kstream.supervise.streams.desired import want, want_restart
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.watch import Watch
+from tests.cluster.streams import BRISK, await_that, look, rate_stream, reconciler, submit_by_hand
+
+
+@contextmanager
+def running(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
+    """The stream, submitted and past its first commit; stopped at the end."""
+    with reconciler(minicluster, spec, who) as supervisor:
+        supervisor.run()
+        await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits")
+        try:
+            yield supervisor
+        finally:
+            stop(supervisor)
+
+
+def stop(supervisor: Reconciler) -> Report:
+    want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+    return supervisor.run()
+
+
+def test_a_stream_with_an_instance_principal_runs_is_adopted_and_stops_at_its_marker(minicluster: Minicluster) -> None:
+    """Submit, look healthy, be found again by another supervisor, stop by marker, leave no keytab behind."""
+    principal = "streamer/edge.kstream.test"
+    spec = rate_stream("instance", Keytab(minicluster.principal(principal), str(minicluster.keytab(principal))))
+    with running(minicluster, spec) as first:
+        with reconciler(minicluster, spec) as second:
+            report = second.run()
+        assert (report.phase, report.generation, report.done) == (Phase.RUNNING, 1, ())
+        assert report.horizon is not None
+        assert report.horizon.hard is None
+        seen = look(first.access, spec)
+        assert heartbeat(spec.restart, seen).pulse is Pulse.HEALTHY
+        staging = f"/user/{getuser()}/.sparkStaging/{report.application}"
+        assert any("keytab" in file.name for file in first.access.hdfs.list(staging))
+        ended = stop(first)
+        assert first.access.hdfs.list(staging) == ()
+    assert (ended.phase, ended.succeeded) == (Phase.STOPPED, True)
+    assert "its driver stopped at the marker" in " ".join(done.what for done in ended.done)
+
+
+def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minicluster: Minicluster) -> None:
+    """No keytab: the horizon is real, a planned restart is verified by a new commit of the next generation."""
+    spec = rate_stream("proxied", ProxyUser(getuser()))
+    with running(minicluster, spec, who="gateway") as supervisor:
+        before = look(supervisor.access, spec)
+        assert before.current is not None
+        assert before.claim is not None
+        assert before.current.user == getuser()
+        # Due soon, and older than the next generation is when it commits.
+        age = 1.5 * (before.now - before.claim.claimed_at)
+        due_soon = replace(spec, restart=replace(spec.restart, max_age=age))
+        hasty = Reconciler(supervisor.access, due_soon, supervisor.defaults, tell=lambda line: None)
+        await_that(lambda: "Stop" in str(hasty.plan(Urge.WATCH)[1]), "its planned restart is due")
+        report = hasty.run(Urge.WATCH)
+        assert report.generation == 2
+        await_that(lambda: verified(look(supervisor.access, spec)), "generation 2 commits")
+        after = look(supervisor.access, spec)
+    assert after.claim is not None
+    first = next(app for number, app in after.applications if number == 1)
+    assert first.finished is not None
+    assert first.finished <= after.claim.claimed_at
+    query = before.checkpoints[0].query
+    assert after.checkpoints[0].query == query
+
+
+def test_two_supervisors_at_once_submit_one_generation(minicluster: Minicluster) -> None:
+    spec = rate_stream("raced", Ticket())
+    reports: list[Report] = []
+
+    def supervise() -> None:
+        with reconciler(minicluster, spec) as supervisor:
+            reports.append(supervisor.run())
+
+    rivals = [threading.Thread(target=supervise) for _ in range(3)]
+    for rival in rivals:
+        rival.start()
+    for rival in rivals:
+        rival.join()
+    with reconciler(minicluster, spec) as supervisor:
+        try:
+            assert {report.application for report in reports} == {reports[0].application}
+            assert len(look(supervisor.access, spec).applications) == 1
+            assert sum("claimed" in done.what for report in reports for done in report.done) == 1
+        finally:
+            stop(supervisor)
+
+
+def test_a_restart_that_a_person_asked_for_happens_once(minicluster: Minicluster) -> None:
+    spec = rate_stream("asked", Ticket())
+    with running(minicluster, spec) as supervisor:
+        assert want_restart(supervisor.access, supervisor.stream, "a new jar") == 1
+        assert want_restart(supervisor.access, supervisor.stream, "a new jar") == 1
+        assert supervisor.run(Urge.WATCH).generation == 2
+        assert supervisor.run(Urge.WATCH).generation == 2
+
+
+def test_a_successor_that_could_not_start_leaves_the_old_generation_alone(
+    minicluster: Minicluster, tmp_path: Path
+) -> None:
+    job = tmp_path / "rate.py"
+    job.write_text((Path(__file__).with_name("jobs") / "rate.py").read_text())
+    spec = rate_stream("abort", Ticket(), application=str(job))
+    with running(minicluster, spec) as supervisor:
+        job.unlink()
+        want_restart(supervisor.access, supervisor.stream, "try")
+        with pytest.raises(RestartAborted, match="does not exist on this host"):
+            supervisor.run(Urge.WATCH)
+        seen = look(supervisor.access, spec)
+        assert seen.current is not None
+        assert seen.current.alive
+        assert seen.generation == 1
+
+
+def test_a_job_that_ends_by_itself_is_reported_to_its_watcher_and_started_by_the_next_ensure(
+    minicluster: Minicluster,
+) -> None:
+    spec = rate_stream("killed", Ticket())
+    with running(minicluster, spec) as supervisor:
+        app = look(supervisor.access, spec).current
+        assert app is not None
+        ended = supervisor.access.yarn.kill(app.id, "somebody else's kill", timedelta(seconds=30))
+        assert not ended.alive
+        report = supervisor.run(Urge.WATCH)
+        assert (report.phase, report.succeeded) == (Phase.ENDED, False)
+        assert "somebody else's kill" in report.diagnostics
+        assert supervisor.run(Urge.ENSURE).generation == 2
+
+
+def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_defended(
+    minicluster: Minicluster,
+) -> None:
+    """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
+    # Longer than a batch of a busy machine takes.
+    spec = rate_stream("taken", Ticket(), restart=replace(BRISK, silence=timedelta(seconds=20)))
+    submit_by_hand(minicluster, spec, tag="by-hand")
+    with reconciler(minicluster, spec) as supervisor:
+        await_that(lambda: look(supervisor.access, spec).checkpoints[0].position.commit >= 2, "it commits")
+        with pytest.raises(Conflict, match="somebody else writes it"):
+            supervisor.run()
+        app = max(supervisor.access.yarn.applications("by-hand"), key=lambda found: found.id)
+        claim = adopt(supervisor.access, spec, app.id)
+        report = supervisor.run()
+        assert (report.phase, report.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
+        with pytest.raises(Conflict, match="already runs"):
+            adopt(supervisor.access, spec, app.id)
+        assert stop(supervisor).application == app.id
+        assert not supervisor.access.yarn.application(app.id).alive
+
+
+def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(minicluster: Minicluster) -> None:
+    original = rate_stream("original", Ticket())
+    with (
+        running(minicluster, original) as owner,
+        reconciler(minicluster, replace(original, name="thief")) as supervisor,
+    ):
+        app = look(owner.access, original).current
+        assert app is not None
+        with pytest.raises(Conflict, match="it is a generation of a stream already"):
+            adopt(supervisor.access, supervisor.spec, app.id)
+        with pytest.raises(Conflict, match="is the checkpoint of stream original"):
+            refuse_a_shared_checkpoint(supervisor.access, supervisor.spec, print)
+
+
+def test_a_stream_whose_claim_is_broken_keeps_no_other_from_starting(minicluster: Minicluster) -> None:
+    told: list[str] = []
+    with reconciler(minicluster, rate_stream("broken", Ticket())) as broken:
+        broken.access.hdfs.write(f"{broken.stream.folder}/{claim_file(1)}", "{}")
+        refuse_a_shared_checkpoint(broken.access, rate_stream("sound", Ticket()), told.append)
+    assert any("gen-000001 is not a claim" in line and "broken" in line for line in told)
+
+
+def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Minicluster) -> None:
+    spec = rate_stream("outage", Ticket())
+    with running(minicluster, spec) as supervisor:
+        watch = Watch(supervisor.access)
+        assert not watch.round([spec.name])[spec.name].calls_for_action
+        minicluster.kill("resourcemanager")
+        verdict = watch.round([spec.name])[spec.name]
+        minicluster.start("resourcemanager")
+        assert verdict.step is None
+        assert "A retry can help" in verdict.why
+        report = supervisor.run(Urge.WATCH)
+        # Until its driver has spoken to the new ResourceManager, a recovered application is ACCEPTED.
+        assert report.phase in {Phase.RUNNING, Phase.STARTING}
+        assert (report.generation, report.done) == (1, ())
+
+
+def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(minicluster: Minicluster) -> None:
+    spec = rate_stream("refused", Ticket(), conf={"spark.executor.memory": "plenty"})
+    with reconciler(minicluster, spec) as supervisor:
+        with pytest.raises(SubmissionFailed, match="Executor memory must be a positive number"):
+            supervisor.run()
+        seen = look(supervisor.access, spec)
+        assert seen.claim is not None
+        assert seen.claim.fence not in seen.files
+        assert seen.applications == ()
+
+
+@pytest.mark.faults
+def test_an_application_whose_fence_was_taken_cannot_start_late(minicluster: Minicluster) -> None:
+    """A submission that YARN keeps waiting is given up; when its turn comes at last, its driver must not run."""
+    spec = rate_stream("late", Ticket())
+    with reconciler(minicluster, spec) as supervisor:
+        minicluster.pause("nodemanager")
+        try:
+            assert supervisor.run().phase is Phase.STARTING
+            waiting = look(supervisor.access, spec)
+            assert waiting.claim is not None
+            assert waiting.current is not None
+            StreamFolder(supervisor.access.hdfs, supervisor.stream).take_fence(waiting.claim.fence)
+        finally:
+            minicluster.resume("nodemanager")
+        late = waiting.current.id
+        await_that(lambda: not supervisor.access.yarn.application(late).alive, "the late application ends")
+        ended = supervisor.access.yarn.application(late)
+        assert not ended.succeeded
+        assert waiting.claim.fence in ended.diagnostics
+        assert look(supervisor.access, spec).checkpoints[0].query is None
+        stop(supervisor)

@@ -1,0 +1,162 @@
+"""Tokens and the NameNode that issued them: asked about, renewed, cancelled, refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.http import kerberos_session
+from airflow_kstream.clients.local.credential_files import read_credentials
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.supervise.tokens import files
+from airflow_kstream.supervise.tokens.files import Standing
+from tests.cluster.streams import await_that, cluster
+from tests.cluster.token_makers import access_as, chosen, fetch, identity, issue, leaked, standing
+from tests.unit.tokens.token_cases import shown
+
+
+def test_a_token_is_honoured_until_its_owner_cancels_it(minicluster: Minicluster, tmp_path: Path) -> None:
+    """Issued over RPC, so that its owner is a principal, whom WebHDFS does not know; the renewer is somebody else."""
+    file = fetch(minicluster, tmp_path / "token")
+    assert standing(minicluster, file) == Standing(True, "honours it")
+    with access_as(minicluster, "streamer") as access:
+        assert files.cancel(access, chosen(minicluster, file)) is True
+        refused = standing(minicluster, file)
+        assert refused.honoured is False
+        assert refused.said.startswith("refuses it: cancelled, or expired without a renewal")
+        assert files.cancel(access, chosen(minicluster, file)) is False
+
+
+def test_a_token_of_webhdfs_is_renewed_and_cancelled_as_its_renewer_and_owner(
+    minicluster: Minicluster, tmp_path: Path
+) -> None:
+    file = issue(minicluster, tmp_path / "token")
+    with access_as(minicluster, "streamer") as access:
+        until = files.renew(access, chosen(minicluster, file))
+        assert abs(until - access.hdfs.now() - minicluster.plan.renew_interval) < timedelta(minutes=1)
+        assert standing(minicluster, file).honoured is True
+        assert files.cancel(access, chosen(minicluster, file)) is True
+    assert standing(minicluster, file).honoured is False
+
+
+def test_the_standby_is_no_judge_of_a_token(minicluster: Minicluster, tmp_path: Path) -> None:
+    """What it says counts for nothing, whether it is asked first or alone."""
+    file = issue(minicluster, tmp_path / "token")
+    standby, active = standby_and_active(minicluster)
+    with cluster(minicluster) as found:
+        (both,) = files.standings(replace(found, namenodes=(standby, active)), read_credentials(file))
+        (alone,) = files.standings(replace(found, namenodes=(standby,)), read_credentials(file))
+    assert both.honoured is True
+    assert alone.honoured is None
+    assert "state standby" in alone.said
+
+
+def test_a_server_that_can_not_be_trusted_is_no_judge_either(minicluster: Minicluster, tmp_path: Path) -> None:
+    _, active = standby_and_active(minicluster)
+    with cluster(minicluster) as found:
+        untrusted = replace(found, namenodes=(active.replace("http://", "https://"),))
+        (said,) = files.standings(untrusted, read_credentials(issue(minicluster, tmp_path / "token")))
+    assert said.honoured is None
+    assert "TLS" in said.said
+
+
+def standby_and_active(minicluster: Minicluster) -> tuple[str, str]:
+    states = {}
+    for url in minicluster.namenodes:
+        with kerberos_session(identity(minicluster, "watcher"), Tls()) as session:
+            beans = session.get(f"{url}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus", timeout=10).json()
+        states[beans["beans"][0]["State"]] = url
+    return states["standby"], states["active"]
+
+
+def test_who_may_not_is_told_who_may(minicluster: Minicluster, tmp_path: Path) -> None:
+    token = chosen(minicluster, fetch(minicluster, tmp_path / "token"))
+    with access_as(minicluster, "watcher") as watcher, access_as(minicluster, "streamer") as streamer:
+        with pytest.raises(Denied, match=r"only its renewer 'yarn' may renew it \(AccessControlException: "):
+            files.renew(streamer, token)
+        with pytest.raises(Denied, match=r"only its owner 'streamer@KSTREAM\.TEST' and its renewer 'yarn'"):
+            files.cancel(watcher, token)
+    with (
+        access_as(minicluster, "streamer", hadoop_conf_dir=None) as by_web,
+        pytest.raises(Denied, match="hadoop_conf_dir"),
+    ):
+        files.cancel(by_web, token)
+    assert standing(minicluster, token.path).honoured is True
+
+
+def test_a_token_without_a_renewer_is_renewed_by_nobody(minicluster: Minicluster, tmp_path: Path) -> None:
+    token = chosen(minicluster, fetch(minicluster, tmp_path / "token", renewer=None))
+    with (
+        access_as(minicluster, "streamer") as access,
+        pytest.raises(Denied, match="issued without a renewer, so nobody may renew it"),
+    ):
+        files.renew(access, token)
+
+
+def test_another_clusters_token_is_not_shown_to_this_one(minicluster: Minicluster, tmp_path: Path) -> None:
+    """The address leads nowhere: whatever asked it would say so."""
+    credentials = fetch(minicluster, tmp_path / "rpc"), issue(minicluster, tmp_path / "web")
+    with cluster(minicluster) as found:
+        other = replace(found, default_fs="hdfs://elsewhere", namenodes=("http://192.0.2.1:1",))
+        for file in credentials:
+            (said,) = files.standings(other, read_credentials(file))
+            assert said.honoured is None
+            assert said.said.startswith("not asked: its service '")
+            with pytest.raises(InvalidInput, match="is not sent to cluster minicluster: its service"):
+                files.choose(other, file, None)
+
+
+def test_of_several_tokens_one_is_named_by_its_alias(minicluster: Minicluster, tmp_path: Path) -> None:
+    file = fetch(minicluster, tmp_path / "token")
+    with cluster(minicluster) as found:
+        assert files.choose(found, file, "ha-hdfs:kstream").identifier.renewer == "yarn"
+        with pytest.raises(InvalidInput, match=r"0 tokens of a NameNode with alias 'other'.* of: 'ha-hdfs:kstream'"):
+            files.choose(found, file, "other")
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    """A minicluster without HA whose tokens live for seconds."""
+    seconds = timedelta(seconds=1)
+    up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("brief"), frozenset(), 12 * seconds, 18 * seconds))
+    yield up
+    up.down()
+
+
+def test_beyond_its_max_date_nothing_renews_a_token(brief: Minicluster, tmp_path: Path) -> None:
+    with mock.patch.dict(os.environ, KRB5_CONFIG=str(brief.krb5_conf)), access_as(brief, "streamer") as access:
+        token = chosen(brief, issue(brief, tmp_path / "token"))
+        await_that(lambda: files.renew(access, token) == token.identifier.max_date, "a renewal is the last one")
+        await_that(lambda: access.hdfs.now() > token.identifier.max_date, "the token is past its max date")
+        with pytest.raises(CredentialError, match=r"it reached its max date, 20.* UTC, beyond which nothing renews it"):
+            files.renew(access, token)
+        assert standing(brief, token.path).honoured is False
+
+
+def test_no_error_below_renew_cancel_and_ask_holds_the_token(minicluster: Minicluster, tmp_path: Path) -> None:
+    """Neither in its words nor in a variable of any frame, of itself or of what it came from."""
+    token = chosen(minicluster, fetch(minicluster, tmp_path / "token"))
+    with (
+        access_as(minicluster, "watcher") as watcher,
+        access_as(minicluster, "watcher", hadoop_conf_dir=None) as by_web,
+    ):
+        dead = replace(watcher, hdfs=Hdfs(("http://localhost:1",), watcher.identity, Tls()))
+        for kind, attempt in (
+            (Denied, lambda: files.renew(watcher, token)),
+            (Denied, lambda: files.cancel(watcher, token)),
+            (Denied, lambda: files.cancel(by_web, token)),
+            (Unavailable, lambda: files.renew(dead, token)),
+        ):
+            with pytest.raises(KstreamError) as refused:
+                attempt()
+            assert isinstance(refused.value, kind)
+            assert not leaked(token.path, *shown(refused.value))

@@ -1,0 +1,172 @@
+"""Writers that misbehave on command: a client in Java, as Spark and Flink have it, and a native one for masses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_kstream.minicluster import Minicluster, record
+from airflow_kstream.minicluster.java import hadoop
+from tests.cluster.writers.children import Child, child
+
+_HERE = Path(__file__).parent
+_PERIOD = bytes(range(251))
+# A thread for the packets and one for their acknowledgments in the DataNode, for each open block.
+_BLOCKS_AT_ONCE = 1000
+_SMALL_BLOCK = 64 * 1024
+
+
+def pattern(length: int) -> bytes:
+    """What the first `length` bytes of every file are that a writer here wrote."""
+    return (_PERIOD * (length // len(_PERIOD) + 1))[:length]
+
+
+class Writer:
+    """One HDFS client in a JVM of its own, and the streams that it has open, each known by its path.
+
+    `holder` is the client name that owns their leases, which it renews by itself while any of them is open. What
+    its client raises comes back as Refused.
+    """
+
+    def __init__(self, jvm: Child, holder: str) -> None:
+        self._jvm = jvm
+        self.holder = holder
+        self.kill = jvm.kill
+
+    @property
+    def pid(self) -> int:
+        return self._jvm.pid
+
+    def open(self, path: str) -> None:
+        """Create the file; Refused when it is there."""
+        self._jvm.ask("open", path)
+
+    def append(self, path: str) -> int:
+        """Open a closed file at its end, and return its length."""
+        return int(self._jvm.ask("append", path))
+
+    def write(self, path: str, count: int) -> int:
+        """Go on with the pattern for so many bytes, and return the position; they may not have left the client."""
+        return int(self._jvm.ask("write", path, count))
+
+    def hflush(self, path: str) -> None:
+        """From here on readers see what was written; the NameNode knows nothing of it."""
+        self._jvm.ask("hflush", path)
+
+    def hsync(self, path: str, *, update_length: bool = False) -> None:
+        """hflush and to the disk; with `update_length` the NameNode is told the length too."""
+        self._jvm.ask("hsync-length" if update_length else "hsync", path)
+
+    def close(self, path: str) -> None:
+        self._jvm.ask("close", path)
+
+    def abandon(self, path: str) -> None:
+        """The leak: the stream is forgotten unclosed. Its client renews the lease for as long as it lives."""
+        self._jvm.ask("abandon", path)
+
+    def interrupt_close(self, path: str) -> str:
+        """The leak of a cancelled task: its thread is interrupted in close(). Returns what close() raised.
+
+        Since 2.8 the client forgets this file, and renews the lease only while another stream of it is open.
+        """
+        return self._jvm.ask("interrupt-close", path)
+
+    def rename(self, source: str, target: str) -> None:
+        """By this client. An open stream goes on and is known by its other name."""
+        assert self._jvm.ask("rename", source, target) == "true"
+
+    def grow(self, path: str, seconds: float) -> None:
+        """Write and hflush 251 bytes now and each so many seconds, until the file is closed."""
+        self._jvm.ask("grow", path, int(seconds * 1000))
+
+    def write_utf(self, path: str, text: str) -> None:
+        """A closed file with the text as Java's DataOutput.writeUTF leaves it."""
+        self._jvm.ask("write-utf", path, text)
+
+    def leave(self, path: str, count: int) -> None:
+        """Open the file and hflush so many bytes into it."""
+        self.open(path)
+        self.write(path, count)
+        self.hflush(path)
+
+
+@contextmanager
+def writer(minicluster: Minicluster, who: str = "streamer") -> Iterator[Writer]:
+    """A writer that is connected; one that lives at the end exits as clients do, which closes its files."""
+    site = record.read_site(minicluster.root)
+    command = [*hadoop(site, minicluster.conf_dir, "writer", "-Xmx128m"), str(_HERE / "Writer.java")]
+    with child(minicluster, who, command) as jvm:
+        yield Writer(jvm, jvm.answer("its start"))
+
+
+@contextmanager
+def native_writer(
+    minicluster: Minicluster, paths: Sequence[str], size: int, who: str = "streamer", *, closed: bool = False
+) -> Iterator[Child]:
+    """One client that holds all these files open, `size` bytes of the pattern hsynced to each; parents are made.
+
+    It has no shutdown hook: however it ends, its files stay open. More than a thousand at once with bytes in them
+    are more than the minicluster's DataNode should bear: see `leave_open`.
+    """
+    with child(minicluster, who, [sys.executable, str(_HERE / "native.py")]) as process:
+        task = {
+            "url": minicluster.default_fs,
+            "paths": paths,
+            "size": size,
+            "block_size": _SMALL_BLOCK,
+            "closed": closed,
+        }
+        process.ask(json.dumps(task))
+        yield process
+
+
+def leave_open(minicluster: Minicluster, paths: Sequence[str], size: int, who: str = "streamer") -> None:
+    """Files that killed writers left open, a thousand each, one writer after the other."""
+    for first in range(0, len(paths), _BLOCKS_AT_ONCE):
+        with native_writer(minicluster, paths[first : first + _BLOCKS_AT_ONCE], size, who) as process:
+            process.kill()
+
+
+def make_closed(minicluster: Minicluster, paths: Sequence[str], who: str = "streamer") -> None:
+    """Empty files that nobody holds open."""
+    with native_writer(minicluster, paths, 0, who, closed=True):
+        """They are all there when it is ready."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """What Flink's BucketingSink left: `part` is open, and of its `flushed` bytes the companion grants fewer."""
+
+    part: str
+    companion: str
+    valid_length: int
+    flushed: int
+
+
+def leave_bucket(flink: Writer, folder: str, valid_length: int = 1000, flushed: int = 1700) -> Bucket:
+    """As a task manager leaves a part file whose task was cancelled in close() and restored from its checkpoint.
+
+    The steps and names are those of BucketingSink of Flink 1.x without truncate: the checkpoint remembers the length
+    that was flushed, more follows, close() is interrupted, the restored task renames the file and writes the length.
+    """
+    part, in_progress = f"{folder}/part-0-6", f"{folder}/_part-0-6.in-progress"
+    bucket = Bucket(part, f"{folder}/_part-0-6.valid-length", valid_length, flushed)
+    flink.leave(in_progress, valid_length)
+    flink.write(in_progress, flushed - valid_length)
+    flink.hflush(in_progress)
+    flink.interrupt_close(in_progress)
+    flink.rename(in_progress, part)
+    flink.write_utf(bucket.companion, str(valid_length))
+    return bucket
+
+
+def flink_like_bucket(minicluster: Minicluster, folder: str, valid_length: int = 1000, flushed: int = 1700) -> Bucket:
+    """The bucket of a task manager that is dead."""
+    with writer(minicluster) as flink:
+        bucket = leave_bucket(flink, folder, valid_length, flushed)
+        flink.kill()
+    return bucket

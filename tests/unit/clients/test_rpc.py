@@ -1,0 +1,211 @@
+"""The wire format against the protobuf runtime itself, and servers that are no NameNodes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
+from airflow_kstream.clients.rpc.protobuf import Malformed, Message, delimited, encode, split_delimited, varint, zigzag
+from airflow_kstream.clients.rpc.sasl import Protection, protections
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.identity import Identity
+
+NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
+
+
+def _oracle() -> Any:
+    """The class of a message with a field of each type that Hadoop's messages have, made by the protobuf runtime."""
+    field = descriptor_pb2.FieldDescriptorProto
+    types = {
+        "unsigned": field.TYPE_UINT64,
+        "signed": field.TYPE_INT64,
+        "zigzag": field.TYPE_SINT32,
+        "flag": field.TYPE_BOOL,
+        "text": field.TYPE_STRING,
+        "data": field.TYPE_BYTES,
+        "children": field.TYPE_MESSAGE,
+        "fixed": field.TYPE_FIXED32,
+        "double": field.TYPE_DOUBLE,
+    }
+    file = descriptor_pb2.FileDescriptorProto(name="oracle.proto", package="oracle")
+    message = file.message_type.add(name="Every")
+    for number, (name, kind) in enumerate(types.items(), 1):
+        label = field.LABEL_REPEATED if name == "children" else field.LABEL_OPTIONAL
+        message.field.add(
+            name=name,
+            number=number,
+            type=kind,
+            label=label,
+            type_name=".oracle.Every" if name == "children" else None,
+        )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("oracle.Every"))
+
+
+Every = _oracle()
+UNSIGNED = st.integers(0, 2**64 - 1)
+SIGNED = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(UNSIGNED, SIGNED, st.integers(-(2**31), 2**31 - 1), st.booleans(), TEXTS, st.lists(st.binary()))
+def test_what_is_encoded_is_what_protobuf_reads(
+    unsigned: int, signed: int, zig: int, flag: bool, text: str, data: list[bytes]
+) -> None:
+    children = [encode({6: content}) for content in data]
+    read = Every.FromString(encode({1: unsigned, 2: signed, 3: zigzag(zig), 4: flag, 5: text, 7: children}))
+    assert (read.unsigned, read.signed, read.zigzag, read.flag, read.text) == (unsigned, signed, zig, flag, text)
+    assert [child.data for child in read.children] == data
+
+
+@given(UNSIGNED, SIGNED, st.booleans(), TEXTS, st.binary(), st.lists(TEXTS))
+def test_what_protobuf_writes_is_what_is_read(
+    unsigned: int, signed: int, flag: bool, text: str, data: bytes, texts: list[str]
+) -> None:
+    """Fields that are not asked for, of whatever type, are passed over."""
+    children = [Every(text=each) for each in texts]
+    written = Every(
+        unsigned=unsigned, signed=signed, flag=flag, text=text, data=data, children=children, fixed=7, double=0.5
+    )
+    message = Message(written.SerializeToString())
+    assert (message.number(1), message.signed(2), bool(message.number(4))) == (unsigned, signed, flag)
+    assert (message.text(5), message.data(6)) == (text, data)
+    assert [child.text(5) for child in message.messages(7)] == texts
+
+
+@given(st.binary())
+def test_bytes_that_are_no_message_are_refused_in_one_way(data: bytes) -> None:
+    try:
+        message = Message(data)
+        for number in range(16):
+            message.messages(number)
+    except Malformed:
+        return
+    assert message.number(99, default=5) == 5
+
+
+@given(st.lists(st.binary(), max_size=5), st.integers(1, 3))
+def test_messages_stand_one_behind_the_other_and_a_missing_end_is_noticed(parts: list[bytes], cut: int) -> None:
+    together = b"".join(map(delimited, parts))
+    assert list(split_delimited(together)) == parts
+    if parts and len(parts[-1]) >= cut:
+        with pytest.raises(Malformed):
+            list(split_delimited(together[:-cut]))
+
+
+@given(st.binary(min_size=1))
+def test_a_name_that_is_no_unicode_comes_back_as_it_went(name: bytes) -> None:
+    text = Message(encode({2: name})).text(2)
+    assert Message(encode({2: text})).data(2) == name
+
+
+def test_a_number_that_never_ends_is_refused() -> None:
+    with pytest.raises(Malformed):
+        Message(varint(1 << 3) + b"\xff" * 20)
+
+
+@contextmanager
+def server_that_says(answer: bytes, *, and_hangs: bool = False) -> Iterator[str]:
+    """The address of a server that answers every connection with these bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        held: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connected, _ = listening.accept()
+                except OSError:
+                    return
+                connected.sendall(answer)
+                if and_hangs:
+                    held.append(connected)
+                else:
+                    connected.shutdown(socket.SHUT_WR)
+                    held.append(connected)
+
+        thread = Thread(target=serve)
+        thread.start()
+        try:
+            yield "{}:{}".format(*listening.getsockname())
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connected in held:
+                connected.close()
+
+
+def namenode(*addresses: str, seconds: float = 30) -> NameNodeRpc:
+    return NameNodeRpc(addresses, "nn/_HOST@NOWHERE.TEST", NOBODY, seconds=(seconds, seconds))
+
+
+def test_a_web_server_is_recognized_as_no_namenode() -> None:
+    with (
+        server_that_says(b"HTTP/1.1 400 Bad Request\r\n\r\n") as web,
+        pytest.raises(Unavailable, match=rf"{web}: what answers does not speak Hadoop RPC"),
+    ):
+        namenode(web).closed(["/file"])
+
+
+def test_a_server_that_never_answers_is_given_up_and_the_next_one_asked() -> None:
+    with (
+        server_that_says(b"", and_hangs=True) as mute,
+        pytest.raises(Unavailable, match=rf"{mute}: it does not answer in time; 127.0.0.1:1: Connection refused"),
+    ):
+        namenode(mute, "127.0.0.1:1", seconds=0.3).closed(["/file"])
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_whatever_a_server_says_ends_in_one_of_our_errors(answer: bytes, framed: bool) -> None:
+    with (
+        server_that_says(len(answer).to_bytes(4) + answer if framed else answer) as strange,
+        pytest.raises(KstreamError, match=strange),
+    ):
+        namenode(strange).closed(["/file"])
+
+
+def test_the_protections_are_those_of_hadoop_in_the_order_of_preference() -> None:
+    assert protections("privacy, integrity") == (Protection.PRIVACY, Protection.INTEGRITY)
+    with pytest.raises(InvalidInput, match="authentication, integrity, privacy"):
+        protections("strong")
+
+
+@pytest.mark.parametrize("address", ["namenode", "namenode:", "hdfs://namenode:8020/"])
+def test_an_address_without_a_port_is_refused_before_anything_is_asked(address: str) -> None:
+    with pytest.raises(InvalidInput, match="host:port"):
+        namenode(address)
+
+
+@pytest.mark.parametrize("path", ["relative", "", "/half \ud83d of a character"])
+def test_a_path_that_the_namenode_could_not_take_is_refused(path: str) -> None:
+    with pytest.raises(InvalidInput, match="path"):
+        namenode("127.0.0.1:1").closed([path])
+
+
+def conf(folder: Path, **properties: str) -> HadoopConf:
+    rows = (f"<property><name>{name}</name><value>{value}</value></property>" for name, value in properties.items())
+    (folder / "core-site.xml").write_text(f"<configuration>{''.join(rows)}</configuration>")
+    return HadoopConf(str(folder))
+
+
+def test_the_rpc_addresses_are_those_of_the_default_filesystem(tmp_path: Path) -> None:
+    rpc = "dfs.namenode.rpc-address"
+    both = {f"{rpc}.ns.a": "one:8020", f"{rpc}.ns.b": "two:9000", f"{rpc}.other.a": "three:8020"}
+    pair = {"fs.defaultFS": "hdfs://ns", "dfs.ha.namenodes.ns": "a, b", "dfs.ha.namenodes.other": "a"}
+    assert conf(tmp_path, **pair, **both).namenode_rpcs() == ("one:8020", "two:9000")
+    assert conf(tmp_path, **{"fs.defaultFS": "hdfs://ns", f"{rpc}.ns": "one:1"}).namenode_rpcs() == ("one:1",)
+    assert conf(tmp_path, **{"fs.defaultFS": "hdfs://one:9000/"}).namenode_rpcs() == ("one:9000",)
+    assert conf(tmp_path, **{"fs.defaultFS": "hdfs://one"}).namenode_rpcs() == ("one:8020",)
+    with pytest.raises(InvalidInput, match="viewfs://all"):
+        conf(tmp_path, **{"fs.defaultFS": "viewfs://all"}).namenode_rpcs()

@@ -1,0 +1,296 @@
+"""The keeper of processes, with real children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from airflow_kstream.demo.supervisor import Child, Happening, Keeper, KeeperEvent, RespawnLimits
+from airflow_kstream.model.errors import InvalidInput, MiniclusterError
+
+SLEEPER = (sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(600)")
+STUBBORN = (
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('awake', flush=True); time.sleep(600)",
+)
+# A child, a grandchild, and a daemon that forked twice and has a session of its own.
+FAMILY = (
+    "bash",
+    "-c",
+    "sleep 601 & (setsid bash -c 'sleep 602 & sleep 603 & exit' &) ; echo awake; wait; sleep 604",
+)
+GROWN_UP = ["bash", "sleep", "sleep", "sleep"]
+
+
+def eventually(is_true: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def children_of_others() -> set[psutil.Process]:
+    """What this process had started before the test: a minicluster, another test's Spark session."""
+    return set(psutil.Process().children())
+
+
+def is_grown_up(family: list[psutil.Process]) -> bool:
+    """Whether all have come and those that only fork have gone."""
+    try:
+        return sorted(process.name() for process in family) == GROWN_UP
+    except psutil.NoSuchProcess:
+        return False
+
+
+class Diary:
+    """Collects events, as a demo's narrator would."""
+
+    def __init__(self) -> None:
+        self.events: list[KeeperEvent] = []
+
+    def __call__(self, event: KeeperEvent) -> None:
+        self.events.append(event)
+
+    def of(self, name: str) -> list[Happening]:
+        return [event.happening for event in self.events if event.child == name]
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+@pytest.fixture
+def keeper(diary: Diary) -> Iterator[Keeper]:
+    with Keeper(diary, RespawnLimits(backoff=0.05, per_minute=3)) as keeper:
+        yield keeper
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Callable[..., Child]:
+    def build(name: str, argv: tuple[str, ...], grace: float = 5) -> Child:
+        return Child(name, argv, log_file=tmp_path / f"{name}.log", env=dict(os.environ), grace=grace)
+
+    return build
+
+
+def awake(child: Child) -> Callable[[], bool]:
+    return lambda: child.log_file.exists() and "awake" in child.log_file.read_text()
+
+
+def test_a_child_runs_in_its_own_session_and_writes_a_private_log(keeper: Keeper, child: Callable[..., Child]) -> None:
+    sleeper = child("sleeper", SLEEPER)
+
+    keeper.start(sleeper)
+    eventually(awake(sleeper))
+
+    [process] = keeper.processes("sleeper")
+    assert os.getsid(process.pid) == process.pid
+    assert sleeper.log_file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_child_that_dies_is_respawned(keeper: Keeper, diary: Diary, child: Callable[..., Child]) -> None:
+    sleeper = child("sleeper", SLEEPER)
+    keeper.start(sleeper)
+    eventually(awake(sleeper))
+    [first] = keeper.processes("sleeper")
+
+    first.terminate()
+    eventually(lambda: Happening.RESPAWNED in diary.of("sleeper"))
+
+    eventually(lambda: keeper.processes("sleeper"))
+    assert keeper.processes("sleeper") != [first]
+    assert diary.of("sleeper") == [Happening.STARTED, Happening.DIED, Happening.RESPAWNED]
+    assert diary.events[1].detail == "killed by signal 15"
+
+
+def test_a_crash_takes_the_whole_tree_and_the_child_comes_back(
+    keeper: Keeper, diary: Diary, child: Callable[..., Child]
+) -> None:
+    keeper.start(child("family", FAMILY))
+    eventually(lambda: is_grown_up(keeper.processes("family")))
+    before = keeper.processes("family")
+
+    killed = keeper.kill("family")
+
+    assert sorted(process.pid for process in before) == killed
+    assert not any(process.is_running() for process in before)
+    eventually(lambda: is_grown_up(keeper.processes("family")))
+    assert diary.of("family") == [Happening.STARTED, Happening.DIED, Happening.RESPAWNED]
+
+
+def test_crashes_by_order_do_not_use_up_the_respawns(keeper: Keeper, diary: Diary, child: Callable[..., Child]) -> None:
+    keeper.start(child("sleeper", SLEEPER))
+
+    for crashes in range(1, 6):
+        eventually(lambda: keeper.processes("sleeper"))
+        keeper.kill("sleeper")
+        eventually(partial(lambda count: diary.of("sleeper").count(Happening.RESPAWNED) == count, crashes))
+
+    assert keeper.given_up == {}
+
+
+def test_a_child_that_dies_too_often_is_given_up_with_the_end_of_its_log(
+    keeper: Keeper, diary: Diary, child: Callable[..., Child]
+) -> None:
+    keeper.start(child("broken", ("bash", "-c", "echo the port is taken; exit 3")))
+
+    eventually(lambda: keeper.given_up)
+
+    assert "the port is taken" in keeper.given_up["broken"]
+    assert diary.of("broken").count(Happening.DIED) == 4
+    assert diary.of("broken")[-1] == Happening.GAVE_UP
+    assert diary.events[1].detail == "ended with exit code 3"
+
+
+def test_a_command_that_does_not_exist_says_so_in_its_log(keeper: Keeper, child: Callable[..., Child]) -> None:
+    keeper.start(child("missing", ("/nowhere/program",)))
+
+    eventually(lambda: keeper.given_up)
+
+    assert "/nowhere/program can't be started" in keeper.given_up["missing"]
+
+
+def test_stop_leaves_no_process_behind(
+    keeper: Keeper, diary: Diary, child: Callable[..., Child], children_of_others: set[psutil.Process]
+) -> None:
+    keeper.start(child("family", FAMILY))
+    keeper.start(child("sleeper", SLEEPER))
+    eventually(lambda: is_grown_up(keeper.processes("family")) and keeper.processes("sleeper"))
+    everybody = [*keeper.processes("family"), *keeper.processes("sleeper")]
+
+    keeper.stop()
+
+    assert [process for process in everybody if process.is_running()] == []
+    assert set(psutil.Process().children()) <= children_of_others
+    assert diary.of("family")[-1] == diary.of("sleeper")[-1] == Happening.STOPPED
+
+
+def test_a_child_that_was_started_a_moment_ago_hears_the_stop(keeper: Keeper, child: Callable[..., Child]) -> None:
+    for number in range(5):
+        keeper.start(child(f"sleeper-{number}", SLEEPER, grace=120))
+
+    began = time.monotonic()
+    keeper.stop()
+
+    assert time.monotonic() - began < 60
+
+
+def test_a_child_deaf_to_sigterm_is_killed_after_its_grace(keeper: Keeper, child: Callable[..., Child]) -> None:
+    stubborn = child("stubborn", STUBBORN, grace=0.5)
+    keeper.start(stubborn)
+    eventually(awake(stubborn))
+    [process] = keeper.processes("stubborn")
+
+    began = time.monotonic()
+    keeper.stop()
+
+    assert not process.is_running()
+    assert 0.4 < time.monotonic() - began < 60
+
+
+def test_stop_during_a_backoff_starts_nothing(
+    diary: Diary, child: Callable[..., Child], children_of_others: set[psutil.Process]
+) -> None:
+    keeper = Keeper(diary, RespawnLimits(backoff=60))
+    keeper.start(child("brief", ("true",)))
+    eventually(lambda: Happening.DIED in diary.of("brief"))
+
+    keeper.stop()
+
+    assert diary.of("brief") == [Happening.STARTED, Happening.DIED]
+    assert set(psutil.Process().children()) <= children_of_others
+
+
+def test_names_are_unique_and_unknown_ones_are_refused(keeper: Keeper, child: Callable[..., Child]) -> None:
+    keeper.start(child("sleeper", SLEEPER))
+
+    with pytest.raises(InvalidInput, match="'sleeper' is kept already"):
+        keeper.start(child("sleeper", SLEEPER))
+    with pytest.raises(InvalidInput, match="no child is named 'slepper'; there are sleeper"):
+        keeper.kill("slepper")
+
+
+def test_a_stopped_keeper_starts_nothing(keeper: Keeper, child: Callable[..., Child]) -> None:
+    keeper.stop()
+
+    with pytest.raises(MiniclusterError, match="the keeper was stopped"):
+        keeper.start(child("late", SLEEPER))
+
+
+def test_a_listener_that_fails_disturbs_nobody(child: Callable[..., Child]) -> None:
+    def fails(event: KeeperEvent) -> None:
+        raise RuntimeError(event.child)
+
+    with Keeper(fails, RespawnLimits(backoff=0.05)) as keeper:
+        keeper.start(child("sleeper", SLEEPER))
+        eventually(lambda: keeper.processes("sleeper"))
+        [first] = keeper.processes("sleeper")
+        keeper.kill("sleeper")
+        eventually(lambda: keeper.processes("sleeper") not in ([], [first]))
+
+
+def test_many_threads_may_crash_and_stop_at_once(
+    child: Callable[..., Child], children_of_others: set[psutil.Process]
+) -> None:
+    keeper = Keeper(limits=RespawnLimits(backoff=0))
+    keeper.start(child("family", FAMILY))
+    crashers = [threading.Thread(target=keeper.kill, args=("family",)) for _ in range(8)]
+
+    for thread in crashers:
+        thread.start()
+    keeper.stop()
+    for thread in crashers:
+        thread.join()
+
+    assert set(psutil.Process().children()) <= children_of_others
+
+
+KEEPER_PROGRAM = """
+import os, sys, time
+from pathlib import Path
+import psutil
+from airflow_kstream.demo.supervisor import Child, Keeper
+
+# By their names: four are there for a moment while one of them is only about to become another.
+def grown_up(family):
+    try:
+        return sorted(process.name() for process in family) == ["bash", "sleep", "sleep", "sleep"]
+    except psutil.NoSuchProcess:
+        return False
+
+with Keeper() as keeper:
+    keeper.start(Child("family", tuple(sys.argv[2:]), Path(sys.argv[1]), dict(os.environ), grace=1))
+    while not grown_up(tree := keeper.processes("family")):
+        time.sleep(0.02)
+    print(*[process.pid for process in tree], flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_trees_die_with_the_keeper(number: signal.Signals, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KEEPER_PROGRAM, str(tmp_path / "log"), *FAMILY],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        tree = [psutil.Process(int(pid)) for pid in program.stdout.readline().split()]
+        program.send_signal(number)
+
+    assert len(tree) == len(GROWN_UP)
+    eventually(lambda: not any(process.is_running() for process in tree))

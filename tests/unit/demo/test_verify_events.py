@@ -1,0 +1,63 @@
+"""The checker checked: it must fail on every way in which a table can differ from its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_kstream.demo.jobs.verify_events import LINE_SCHEMA, Findings, audit, lines_of
+
+CONTENT = b"first\n\nthird line\nunfinished"
+ROWS = [("nn1", 0, 5), ("nn1", 6, 0), ("nn1", 7, 10)]
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Path:
+    path = tmp_path / "nn1.log"
+    path.write_bytes(CONTENT)
+    return path
+
+
+def audited(spark: SparkSession, log_file: Path, rows: list[tuple[str, int, int]], end: int | None = None) -> Findings:
+    """What the checker says of a real table with these rows."""
+    table = str(log_file.parent / "table")
+    spark.createDataFrame(rows, LINE_SCHEMA).write.parquet(table)
+    return audit(spark, table, {"nn1": log_file}, None if end is None else {"nn1": end})
+
+
+def test_the_lines_of_a_file_are_those_that_are_complete(log_file: Path) -> None:
+    assert list(lines_of("nn1", log_file, None)) == ROWS
+
+
+def test_a_table_of_every_line_once_is_equal(spark: SparkSession, log_file: Path) -> None:
+    findings = audited(spark, log_file, ROWS)
+    assert findings.equal
+    assert (findings.expected, findings.found) == (3, 3)
+
+
+def test_only_what_was_shipped_is_expected(spark: SparkSession, log_file: Path) -> None:
+    assert audited(spark, log_file, ROWS[:2], end=7).equal
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong", "example"),
+    [
+        ([*ROWS, ROWS[1]], "duplicated", ("nn1", 6)),
+        ([ROWS[0], ROWS[2]], "missing", ("nn1", 6)),
+        ([*ROWS, ("nn1", 3, 1)], "unexpected", ("nn1", 3)),
+        ([*ROWS, ("nn2", 0, 1)], "unexpected", ("nn2", 0)),
+        ([*ROWS[:2], ("nn1", 7, 9)], "altered", ("nn1", 7)),
+        ([], "missing", ("nn1", 0)),
+    ],
+    ids=["a planted duplicate", "a planted gap", "a row from nowhere", "another file", "a torn line", "an empty table"],
+)
+def test_a_table_that_differs_is_not(
+    spark: SparkSession, log_file: Path, rows: list[tuple[str, int, int]], wrong: str, example: tuple[str, int]
+) -> None:
+    findings = audited(spark, log_file, rows)
+    assert not findings.equal
+    assert [name for name in ("missing", "duplicated", "altered", "unexpected") if getattr(findings, name)] == [wrong]
+    first = findings.examples[wrong][0]
+    assert (first["file"], first["byte_offset"]) == example

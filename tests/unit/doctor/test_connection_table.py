@@ -1,0 +1,21 @@
+"""The steps of a connection's check as a table: whole words at any width, and nothing in them is markup."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from airflow_kstream.cli.connection import steps_table
+from airflow_kstream.supervise.doctor.connection import Step
+
+
+def test_a_narrow_table_folds_its_words_and_cuts_none() -> None:
+    said = "keytab [/etc/watcher.keytab]: its mode is 0644 :x: " + "x" * 90
+    console = Console(file=StringIO(), width=80)
+    console.print(steps_table([Step("SPNEGO and active ResourceManager", False, said)]))
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "failed" in printed
+    assert "…" not in printed
+    assert printed.count("x") >= 90
+    assert "[/etc/watcher.keytab]" in printed.replace("\n", "")

@@ -1,0 +1,277 @@
+"""A simulated HDFS in which leases are recovered: a NameNode, its DataNodes, writers and a clock that jumps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.lease_recovery import Recovery, Target
+from airflow_kstream.model.open_file import Block, FileState, Fingerprint
+from airflow_kstream.policy.leases.limits import Limits
+from airflow_kstream.supervise.leases.executor import Clock, RecoveryRun, Tools, Watcher, recover
+from airflow_kstream.supervise.leases.journal import Audit
+
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+HEARTBEAT = 3 * SECOND
+# How long the NameNode refuses to begin a block's recovery again (30 heartbeats).
+AGAIN_AFTER = 90 * SECOND
+
+
+@dataclass
+class SimFile:
+    """`closes`: whether its DataNode can recover it; `answer`: what the NameNode says instead of recovering it."""
+
+    id: int
+    host: str = "dn1"
+    length: int = 100
+    stamp: int = 1000
+    open: bool = True
+    closes: bool = True
+    coded: bool = False
+    answer: KstreamError | None = None
+    recovering_since: timedelta | None = None
+
+    def state(self, path: str) -> FileState:
+        block = Block(self.id, self.stamp, self.length, not self.open, (self.host,), MIDNIGHT)
+        return FileState(path, self.id, "streamer", MIDNIGHT, self.open, self.length, block, self.coded)
+
+
+@dataclass
+class World(Clock):
+    """What happens by itself is in `events`: at a time from the start, something is done to the world.
+
+    Each DataNode closes `per_second` files once it has heard of them by its heartbeat.
+    """
+
+    files: dict[str, SimFile] = field(default_factory=dict)
+    per_second: int = 400
+    width: int = 500
+    latency: float = 0.004
+    version: str = "3.4.3"
+    events: list[tuple[timedelta, Callable[[World], None]]] = field(default_factory=list)
+    safe_mode: bool = False
+    away: bool = False
+    dead: int = 0
+    active: str = "nn1"
+    active_since: timedelta = -3600 * SECOND
+    unwritable: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+    time: timedelta = timedelta(0)
+    kicks: list[tuple[timedelta, str]] = field(default_factory=list)
+    looks: dict[str, tuple[timedelta, FileState | None]] = field(default_factory=dict)
+    intents: set[str] = field(default_factory=set)
+    told: list[Recovery] = field(default_factory=list)
+    written: list[Recovery] = field(default_factory=list)
+    most_in_flight: dict[str, int] = field(default_factory=dict)
+    polls: int = 0
+    _expected: dict[str, Fingerprint] = field(default_factory=dict)
+
+    # The run.
+
+    def add(self, *paths: str, **traits: object) -> None:
+        for path in paths:
+            self.files[path] = replace(SimFile(id=len(self.files) + 1), **traits)  # type: ignore[arg-type]
+
+    def fail_over(self) -> None:
+        """The recoveries that ran are lost with the NameNode that began them."""
+        self.active, self.active_since = "nn2", self.time
+        for file in self.files.values():
+            file.recovering_since = None
+
+    def forget(self, path: str) -> None:
+        self.files.pop(path, None)
+
+    def targets(self) -> list[Target]:
+        """All that is open, as it is now."""
+        targets = [
+            Target(path, file.state(path).fingerprint, "DFSClient_1", "its holder is dead")
+            for path, file in self.files.items()
+        ]
+        self._expected = {target.path: target.expected for target in targets}
+        return targets
+
+    def recover(self, limits: Limits | None = None, targets: Sequence[Target] | None = None) -> RecoveryRun:
+        tools = Tools(self, self, self.gate, cast(Audit, _Audit(self)), clock=self)
+        watcher = Watcher(on=self.told.append, stop=self.stop)
+        return recover(self.targets() if targets is None else targets, tools, limits or Limits(), watcher)
+
+    def at(self, seconds: float, event: Callable[[World], None]) -> None:
+        self.events.append((timedelta(seconds=seconds), event))
+        self.events.sort(key=lambda row: row[0])
+
+    # Its clock.
+
+    def now(self) -> datetime:
+        return MIDNIGHT + self.time
+
+    def passed(self) -> timedelta:
+        return self.time
+
+    def wait(self, stop: threading.Event, duration: timedelta) -> None:
+        self._pass(max(duration, timedelta(milliseconds=1)))
+
+    # Its NameNode.
+
+    @property
+    def batch(self) -> int:
+        return self.width
+
+    def gate(self) -> Gate:
+        self._answer(0.01)
+        return Gate(self.active, self.safe_mode, self.dead, 0, self.version, MIDNIGHT + self.active_since)
+
+    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
+        self._answer(0.0003 * len(paths))
+        states = [self._state(path) for path in paths]
+        for path, state in zip(paths, states, strict=True):
+            self.looks[path] = (self.time, state if isinstance(state, FileState) else None)
+        return states
+
+    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        self.polls += len(paths)
+        self._answer(0.0001 * len(paths))
+        return [not self.files[path].open if path in self.files else NotFound("gone") for path in paths]
+
+    def kick(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+        for path in paths:
+            self._check_kick(path)
+            self.kicks.append((self.time, path))
+        self._answer(self.latency * len(paths) / 32)
+        answers = [self._kicked(path) for path in paths]
+        self._count_in_flight()
+        return answers
+
+    def close(self) -> None:
+        return None
+
+    def _answer(self, seconds: float) -> None:
+        self._pass(timedelta(seconds=seconds))
+        if self.away:
+            raise Unavailable("no NameNode answers as the active one")
+
+    def _state(self, path: str) -> FileState | KstreamError:
+        return self.files[path].state(path) if path in self.files else NotFound("it does not exist")
+
+    def _check_kick(self, path: str) -> None:
+        """What must hold whenever a lease is asked for."""
+        seen_at, state = self.looks[path]
+        assert path in self.intents, "asked for without a record of the intent"
+        assert self.time - seen_at <= 2 * SECOND, "asked for long after it was looked at"
+        assert state is not None
+        assert state.is_open
+        assert state.fingerprint.same_as(self._expected[path]), "asked for although it had changed"
+
+    def _kicked(self, path: str) -> bool | KstreamError:
+        file = self.files.get(path)
+        if file is None:
+            return NotFound(f"File does not exist: {path}")
+        if self.safe_mode:
+            return Unavailable("SafeModeException: Name node is in safe mode")
+        if not file.open:
+            return True
+        if file.answer:
+            return file.answer
+        if file.recovering_since is None or self.time - file.recovering_since >= AGAIN_AFTER:
+            file.recovering_since = self.time
+        return False
+
+    def _count_in_flight(self) -> None:
+        running = [file for file in self.files.values() if file.open and file.recovering_since is not None]
+        counts = {
+            "all": running,
+            "coded": [f for f in running if f.coded],
+            "dn1": [f for f in running if f.host == "dn1"],
+        }
+        for name, counted in counts.items():
+            self.most_in_flight[name] = max(self.most_in_flight.get(name, 0), len(counted))
+
+    # What happens while time passes.
+
+    def _pass(self, duration: timedelta) -> None:
+        until = self.time + duration
+        while self.events and self.events[0][0] <= until:
+            when, event = self.events.pop(0)
+            self._go_to(max(when, self.time))
+            event(self)
+        self._go_to(until)
+
+    def _go_to(self, time: timedelta) -> None:
+        lasts, self.time = (time - self.time).total_seconds(), time
+        if self.safe_mode:
+            return
+        for host in {file.host for file in self.files.values()}:
+            self._closes(host, round(lasts * self.per_second + 0.5))
+
+    def _closes(self, host: str, count: int) -> None:
+        heard = [
+            file
+            for file in self.files.values()
+            if file.host == host and file.open and file.closes and file.recovering_since is not None
+            if self.time - file.recovering_since >= HEARTBEAT
+        ]
+        for file in heard[:count]:
+            file.open, file.stamp, file.recovering_since = False, file.stamp + 7000, None
+
+
+@dataclass
+class _Audit:
+    """What the record of a run is asked for."""
+
+    world: World
+    run_id: str = "20260101T000000Z-00000000"
+
+    def intend(self, targets: Sequence[Target]) -> None:
+        if self.world.unwritable:
+            raise Denied("Permission denied: /kstream")
+        self.world.intents |= {target.path for target in targets}
+
+    def ended(self, recovery: Recovery) -> None:
+        self.world.written.append(recovery)
+
+    def flush(self, patience: timedelta = SECOND) -> None:
+        if self.world.unwritable:
+            raise Denied("Permission denied: /kstream")
+
+
+LOST_LEASE = Conflict("AlreadyBeingCreatedException: the file is under construction but no leases found.")
+
+
+_TO_FILES = ("grows", "is replaced", "is deleted", "is closed", "is opened anew")
+FATES = (*_TO_FILES, "no NameNode", "safe mode", "fails over", "interrupt")
+
+
+def let_happen(world: World, fate: str, path: str, seconds: float, lasts: float) -> None:
+    def on_file(**changes: object) -> None:
+        def change(w: World) -> None:
+            if path in w.files:
+                w.files[path] = replace(w.files[path], **changes)  # type: ignore[arg-type]
+
+        world.at(seconds, change)
+
+    match fate:
+        case "grows":
+            on_file(length=200)
+        case "is replaced":
+            on_file(id=1000, open=True, stamp=5)
+        case "is deleted":
+            world.at(seconds, lambda w: w.forget(path))
+        case "is closed":
+            on_file(open=False)
+        case "is opened anew":
+            on_file(open=True, stamp=2000)
+        case "no NameNode":
+            world.at(seconds, lambda w: setattr(w, "away", True))
+            world.at(seconds + lasts, lambda w: setattr(w, "away", False))
+        case "safe mode":
+            world.at(seconds, lambda w: setattr(w, "safe_mode", True))
+            world.at(seconds + lasts, lambda w: setattr(w, "safe_mode", False))
+        case "fails over":
+            world.at(seconds, World.fail_over)
+        case "interrupt":
+            world.at(seconds, lambda w: w.stop.set())

@@ -1,0 +1,103 @@
+"""fsck's text, in which names, dots and reports stand unquoted side by side."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.clients.hdfs.fsck_output import FsckReader, Standby
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+
+HEADER = "FSCK started by etl (auth:KERBEROS_SSL) from /10.0.0.1 for path /data at Sat Nov 21 08:49:12 UTC 2026\n\n"
+ENDED = "FSCK ended at Sat Nov 21 08:49:13 UTC 2026 in 217 milliseconds\n"
+HEALTHY = f"\nStatus: HEALTHY\n Number of data-nodes:\t1\n{ENDED}\n\nThe filesystem under path '/data' is HEALTHY"
+SIZES = (
+    " 300000 bytes, replicated: replication=3, 1 block(s), OPENFORWRITE: ",
+    " 0 bytes, erasure-coded: policy=RS-6-3-1024k, 0 block(s), OPENFORWRITE: ",
+    " 7 bytes, 1 block(s), OPENFORWRITE: ",
+)
+PROGRESS = ("", "..", "." * 37 + "\n" + "." * 50, "\n")
+REPORTS = (
+    "",
+    "\n/data/x: CORRUPT blockpool BP-1-127.0.0.1-17 block blk_1073741825\n",
+    "\n/data/x: MISSING 1 blocks of total size 300000 B.",
+    "\n/data/x:  Under replicated BP-1-127.0.0.1-17:blk_1_1. Target Replicas is 3 but found 1 live replica(s), "
+    "0 decommissioned replica(s), 0 decommissioning replica(s).\n",
+    "\n/data/x:  Replica placement policy is violated for BP-1-127.0.0.1-17:blk_1_1. Block should be additionally "
+    "replicated on 1 more rack(s). Total number of racks in the cluster: 1\n",
+)
+# What HDFS allows in a name, with pieces that read like fsck's own words.
+PIECES = st.sampled_from([" 5 bytes, ", "3 block(s), OPENFORWRITE", "\n", ".", "is HEALTHY", " B.", "/data/", "\t"])
+NAMES = st.lists(PIECES | st.text(st.characters(exclude_characters=":/", exclude_categories=["Cs"])), min_size=1)
+PATHS = NAMES.map(lambda pieces: "/data/" + "".join(pieces))
+ROWS = st.tuples(st.lists(st.sampled_from(PROGRESS + REPORTS), max_size=3), PATHS, st.sampled_from(SIZES))
+
+
+def read(text: str, piece: int = 1 << 16) -> list[str]:
+    reader = FsckReader()
+    found = [path for part in pieces(text, piece) for path in reader.feed(part)]
+    reader.finish()
+    return found
+
+
+def pieces(text: str, size: int) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+@given(st.lists(ROWS), st.integers(1, 300))
+def test_every_path_is_told_as_it_is_however_the_text_is_cut(
+    rows: Sequence[tuple[list[str], str, str]], piece: int
+) -> None:
+    text = HEADER + "".join("".join(junk) + path + size for junk, path, size in rows) + HEALTHY
+    assert read(text, piece) == [path for _, path, _ in rows]
+
+
+def test_a_tree_without_open_files_yields_nothing() -> None:
+    assert read(f"{HEADER}....{HEALTHY}") == []
+    assert read(f"{HEADER}....{HEALTHY.replace('HEALTHY', 'CORRUPT')}") == []
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "words"),
+    [
+        (f"{HEADER}{ENDED}Permission denied: user=etl, access=EXECUTE\n\n\nFsck on path '/data' FAILED", Denied, "etl"),
+        (f"{HEADER}{ENDED}Operation category READ is not supported in state standby. Visit x\n\n\nFsck on path '/data' "
+         "FAILED", Standby, "active"),
+        (f"{HEADER}{ENDED}fsck encountered internal errors!\n\n\nFsck on path '/data' FAILED", Unavailable, "internal"),
+        (f"{HEADER}\n\nPath '/data' does not exist", NotFound, "does not exist"),
+        (HEADER + "." * 80, Unavailable, "breaks off"),
+        ("", Unavailable, "breaks off"),
+    ],
+)  # fmt: skip
+def test_an_end_that_is_none_is_an_error_after_what_was_found(end: str, kind: type[KstreamError], words: str) -> None:
+    reader = FsckReader()
+    found = list(reader.feed(f"{HEADER}/data/open{SIZES[0]}{end.removeprefix(HEADER)}"))
+    assert found == ["/data/open"]
+    with pytest.raises(kind, match=words) as caught:
+        reader.finish()
+    assert type(caught.value) is kind
+
+
+def test_a_row_of_another_form_is_refused_and_not_left_out() -> None:
+    with pytest.raises(Unavailable, match="another form"):
+        read(f"{HEADER}/data/open 5 Bytes, OPENFORWRITE: {HEALTHY}")
+    with pytest.raises(Unavailable, match="another form"):
+        read(f"{HEADER}/data/x: whatever this is /data/open{SIZES[0]}{HEALTHY}")
+
+
+@pytest.mark.parametrize("line", ["." * 100 + "\n", REPORTS[3]])
+def test_a_big_tree_is_read_in_little_memory(line: str) -> None:
+    """100 MB of it, of which the end alone is held, and an open file behind them is found."""
+    reader, part = FsckReader(), line * (1_000_000 // len(line))
+    tracemalloc.start()
+    try:
+        assert not [path for _ in range(100) for path in reader.feed(part)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5_000_000
+    assert list(reader.feed(f"/data/open{SIZES[0]}")) == ["/data/open"]

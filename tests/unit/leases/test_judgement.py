@@ -1,0 +1,284 @@
+"""Which files are thought to be stuck, and which may be recovered: under simulated looks and clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Standing
+from airflow_kstream.model.open_file import Block, FileState, OpenFile, Watched
+from airflow_kstream.policy.leases.judgement import judge, permission, worth_asking
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPREDUCE_1_30", "worker7")
+STATE = FileState(
+    path=FILE.path,
+    file_id=16_401,
+    owner="streamer",
+    modified=START - timedelta(hours=2),
+    is_open=True,
+    length=0,
+    block=Block(1_073_741_900, 1_076, 0, complete=False, hosts=("worker7",)),
+    visible_length=5_000,
+)
+RULES = LeaseRules()
+EVERY_CONSENT = Consent(allowed=True, application_finished=True, approved_by="ada")
+
+
+def at(hours: float = 0, seconds: float = 0) -> datetime:
+    return START + timedelta(hours=hours, seconds=seconds)
+
+
+def seen(*looks: tuple[datetime, FileState]) -> Watched:
+    (first, state), *later = looks
+    watched = Watched.begin(FILE, state, first)
+    for now, state in later:
+        watched = watched.then(FILE, state, now, now)
+    return watched
+
+
+def steady(hours: float = 0, seconds: float = 0) -> tuple[Watched, datetime]:
+    """Looked at now and then, and never found changed."""
+    now = at(hours, seconds)
+    return seen((START, STATE), (now, STATE)), now
+
+
+def standing(watched: Watched, now: datetime, holder: HolderLife = HolderLife.UNKNOWN, **more: object) -> Standing:
+    return judge(watched, Circumstances(now, holder, **more), RULES).standing  # type: ignore[arg-type]
+
+
+# What a writer does between two looks, and whether the look learns what a reader gets.
+@dataclass(frozen=True)
+class Growth:
+    gap: timedelta
+    written: int
+    new_block: bool
+    synced: bool
+    measured: bool
+
+
+GROWTH = st.builds(
+    Growth,
+    gap=st.timedeltas(min_value=timedelta(milliseconds=1), max_value=timedelta(days=2)),
+    written=st.integers(1, 1 << 30),
+    new_block=st.booleans(),
+    synced=st.booleans(),
+    measured=st.booleans(),
+)
+
+
+def grown(state: FileState, growth: Growth, now: datetime) -> FileState:
+    """What the servers say after the writer wrote: the NameNode knows of a whole block or a sync, a reader of all."""
+    assert state.block
+    visible = (state.visible_length or 0) + growth.written
+    block = replace(
+        state.block,
+        id=state.block.id + growth.new_block,
+        length=growth.written if growth.synced else state.block.length,
+    )
+    length = visible if growth.new_block or growth.synced else state.length
+    return replace(state, length=length, block=block, visible_length=visible)
+
+
+def looks_at(growths: list[Growth]) -> list[tuple[datetime, FileState]]:
+    now, state, looks = START, STATE, [(START, STATE)]
+    for growth in growths:
+        now += growth.gap
+        state = grown(state, growth, now)
+        looks.append((now, state if growth.measured else replace(state, visible_length=None)))
+    return looks
+
+
+@given(st.lists(GROWTH, max_size=12), st.sampled_from(HolderLife))
+def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(growths: list[Growth], holder: HolderLife) -> None:
+    """Whatever is said of its holder and whoever consents, and also where some looks could not learn its length."""
+    looks = looks_at(growths)
+    for number, (now, _) in enumerate(looks, start=1):
+        judged = judge(seen(*looks[:number]), Circumstances(now, holder), RULES)
+        assert not permission(judged, EVERY_CONSENT).granted, judged
+
+
+@given(
+    st.lists(GROWTH.filter(lambda growth: growth.gap < RULES.leak_after), min_size=1, max_size=8),
+    st.lists(st.timedeltas(timedelta(0), timedelta(hours=8)), max_size=20),
+    st.sampled_from([HolderLife.RENEWING, HolderLife.UNKNOWN]),
+)
+def test_a_slow_writer_that_lives_is_never_recovered_however_often_one_looks(
+    growths: list[Growth], moments: list[timedelta], holder: HolderLife
+) -> None:
+    """It writes at least once in `leak_after`; the looks fall anywhere between its writes."""
+    written = looks_at([replace(growth, measured=True) for growth in growths])
+    end = written[-1][0] + RULES.leak_after
+    looks = [
+        (moment, next(state for then, state in reversed(written) if then <= moment))
+        for moment in sorted({START} | {START + offset for offset in moments if START + offset < end})
+    ]
+    for number, (now, _) in enumerate(looks, start=1):
+        judged = judge(seen(*looks[:number]), Circumstances(now, holder), RULES)
+        assert not permission(judged, EVERY_CONSENT).granted, judged
+
+
+@given(st.lists(st.timedeltas(timedelta(0), timedelta(days=30)), max_size=12), st.sampled_from(HolderLife))
+def test_age_alone_never_yields_recover(gaps: list[timedelta], holder: HolderLife) -> None:
+    """A month of looks that never learn the file's length prove nothing."""
+    unmeasured = replace(STATE, visible_length=None)
+    moments = [START]
+    for gap in gaps:
+        moments.append(moments[-1] + gap)
+    watched = seen(*((moment, unmeasured) for moment in moments))
+    assert not permission(judge(watched, Circumstances(moments[-1], holder), RULES), EVERY_CONSENT).granted
+
+
+def test_a_dead_holder_s_settled_file_is_recovered_without_asking_anybody() -> None:
+    watched, now = steady(seconds=11)
+    judged = judge(watched, Circumstances(now, HolderLife.DEAD), RULES)
+    assert judged.standing is Standing.HOLDER_DEAD
+    assert permission(judged, Consent()).granted
+
+
+def test_a_leaking_writer_s_file_needs_its_path_allowed_and_its_application_finished_or_a_person() -> None:
+    watched, now = steady(hours=2)
+    judged = judge(watched, Circumstances(now, HolderLife.RENEWING), RULES)
+    assert judged.standing is Standing.LEAKED
+    granted = {
+        consent: permission(judged, consent).granted
+        for allowed in (True, False)
+        for finished in (True, False, None)
+        for person in ("ada", None)
+        for consent in [Consent(allowed, finished, person)]
+    }
+    assert {consent for consent, yes in granted.items() if yes} == {
+        consent for consent in granted if consent.approved_by or (consent.allowed and consent.application_finished)
+    }
+
+
+def test_one_look_is_never_enough() -> None:
+    watched, now = seen((START, STATE)), at(hours=5)
+    assert standing(watched, now, HolderLife.DEAD) is Standing.UNWATCHED
+    with pytest.raises(InvalidInput, match="one look can't tell"):
+        LeaseRules(looks=1)
+
+
+def test_a_file_that_stopped_growing_is_watched_anew_from_its_last_change() -> None:
+    more = replace(STATE, visible_length=6_000)
+    watched = seen((START, STATE), (at(hours=1), more), (at(hours=1, seconds=30), more))
+    assert (watched.steady, watched.looks) == (timedelta(seconds=30), 2)
+    assert standing(watched, at(hours=1, seconds=30), HolderLife.RENEWING) is Standing.IDLE
+
+
+@pytest.mark.parametrize(
+    "another",
+    [
+        pytest.param((FILE, replace(STATE, file_id=16_999)), id="deleted and created again"),
+        pytest.param((replace(FILE, holder="DFSClient_2"), STATE), id="taken over by another client"),
+    ],
+)
+def test_another_file_at_the_same_path_begins_from_nothing(another: tuple[OpenFile, FileState]) -> None:
+    watched, now = steady(hours=3)
+    assert watched.then(*another, now, now) == Watched.begin(*another, now)
+
+
+def test_the_time_that_a_look_itself_takes_is_no_time_without_growth() -> None:
+    first = Watched.begin(FILE, STATE, START)
+    long = first.then(FILE, STATE, began=at(seconds=4), ended=at(seconds=90))
+    assert long.steady == timedelta(seconds=4)
+    assert standing(long, at(seconds=90), HolderLife.DEAD) is not Standing.HOLDER_DEAD
+
+
+def test_a_file_with_no_block_at_all_needs_no_datanode_to_be_judged() -> None:
+    empty = replace(STATE, block=None, visible_length=None)
+    assert standing(seen((START, empty), (at(hours=1), empty)), at(hours=1), HolderLife.DEAD) is Standing.HOLDER_DEAD
+
+
+def test_after_a_failover_nobody_is_called_dead_or_alive() -> None:
+    watched, now = steady(hours=2)
+    told = judge(watched, Circumstances(now, HolderLife.RENEWING, active_since=now - timedelta(seconds=30)), RULES)
+    assert told.standing is Standing.UNKNOWN
+    assert "renewed every lease" in told.why
+
+
+def test_a_file_whose_datanodes_are_silent_can_not_be_recovered_and_says_what_to_do() -> None:
+    lost = replace(STATE, block=Block(1_073_741_900, 1_076, 0, complete=False, hosts=("worker7",), newest_report=START))
+    watched = seen((START, lost), (at(hours=2), lost))
+    told = judge(watched, Circumstances(at(hours=2), HolderLife.DEAD), RULES)
+    assert told.standing is Standing.UNRECOVERABLE
+    assert "worker7" in told.why
+    assert "Bring one of them back" in told.advice
+
+
+def test_a_file_whose_lease_the_namenode_lost_can_not_be_recovered_and_says_what_to_do() -> None:
+    watched, now = steady(hours=2)
+    refusal = "AlreadyBeingCreatedException: the file is under construction but no leases found."
+    told = judge(watched, Circumstances(now, refusal=refusal), RULES)
+    assert told.standing is Standing.UNRECOVERABLE
+    assert "HDFS-10763" in told.why
+
+
+def test_an_erasure_coded_file_is_unknown_and_never_asked_about() -> None:
+    coded = replace(STATE, erasure_coded=True)
+    watched = seen((START, coded), (at(hours=2), coded))
+    assert standing(watched, at(hours=2)) is Standing.UNKNOWN
+    assert not worth_asking(watched, Circumstances(at(hours=2)), RULES)
+
+
+def test_the_holder_is_asked_about_only_where_its_file_would_be_recovered_anyway() -> None:
+    """To ask is to recover a dead holder's file: not before it is old enough, and seen unchanged."""
+    watched, now = steady(seconds=11)
+    assert worth_asking(watched, Circumstances(now), RULES)
+    assert not worth_asking(watched, Circumstances(now, active_since=now), RULES)
+    assert not worth_asking(seen((START, STATE)), Circumstances(START), RULES)
+    young = replace(STATE, modified=START)
+    assert not worth_asking(seen((START, young), (now, young)), Circumstances(now), RULES)
+
+
+def test_in_safe_mode_nobody_is_called_dead_and_nobody_is_asked() -> None:
+    """Nobody can renew a lease then: a minute of it makes every living holder look dead."""
+    watched, now = steady(hours=2)
+    about = Circumstances(now, HolderLife.DEAD, safe_mode=True)
+    assert judge(watched, about, RULES).standing is Standing.UNKNOWN
+    assert not worth_asking(watched, replace(about, holder=HolderLife.UNKNOWN), RULES)
+
+
+def test_a_young_file_and_one_that_was_seen_once_are_not_called_idle() -> None:
+    """Either may be growing; and neither is thought to have a holder that lives."""
+    young = replace(STATE, modified=START)
+    told = judge(seen((START, young)), Circumstances(at(seconds=54)), RULES)
+    assert (told.standing, told.sort) == (Standing.YOUNG, "younger than min_age, 10m")
+    assert told.why == "it was opened 54s ago; what is younger than min_age, 10m, is left alone"
+    assert standing(seen((START, STATE)), at()) is Standing.UNWATCHED
+
+
+def test_a_quiet_file_says_whether_its_holder_was_asked_for_and_what_came_of_it() -> None:
+    watched, now = steady(seconds=30)
+    about = Circumstances(now)
+    assert "was not asked" in judge(watched, about, RULES).why
+    renewing = judge(watched, replace(about, holder=HolderLife.RENEWING), RULES)
+    assert "renewed the lease within the last minute" in renewing.why
+    assert "when a minute has passed" in renewing.advice
+    assert "its recovery runs already" in judge(watched, replace(about, recovering=True), RULES).why
+
+
+def test_who_lacks_the_right_to_ask_is_told_which_right_it_is() -> None:
+    watched, now = steady(hours=2)
+    denied = Circumstances(now, refusal="AccessControlException: Permission denied: user=ada, access=WRITE")
+    assert "the right to write the file" in judge(watched, denied, RULES).advice
+    assert judge(watched, replace(denied, refusal="no NameNode answers"), RULES).advice == ""
+
+
+def test_a_refusal_of_the_namenode_is_told_and_not_taken_for_silence() -> None:
+    watched, now = steady(hours=2)
+    told = judge(watched, Circumstances(now, refusal="AccessControlException: Permission denied: user=ada"), RULES)
+    assert told.standing is Standing.UNKNOWN
+    assert "Permission denied: user=ada" in told.why
+
+
+def test_the_looks_are_in_order() -> None:
+    """What the tests above build on: `looks_at` only moves forward."""
+    growths = [Growth(timedelta(seconds=1), 1, False, False, True)] * 3
+    assert all(one < other for (one, _), (other, _) in pairwise(looks_at(growths)))

@@ -1,0 +1,269 @@
+"""What people write about open files, and how it is told to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.lease import Attribution, Judgement, Permission, Standing
+from airflow_kstream.model.lease_recovery import Outcome, Recovery
+from airflow_kstream.model.open_file import Block, FileState, OpenFile, Watched
+from airflow_kstream.model.printable import printable
+from airflow_kstream.policy.leases.limits import Limits
+from airflow_kstream.supervise.leases.executor import RecoveryRun
+from airflow_kstream.supervise.leases.recover import AllowedPath, Intent, Means, Rescue
+from airflow_kstream.supervise.leases.requests import OpenFilesAwaited, RecoveryMeant, allowed_path
+from airflow_kstream.supervise.leases.survey import Finding, Survey
+from airflow_kstream.views.leases import (
+    bounded,
+    failure,
+    findings_table,
+    hints,
+    lines,
+    recoveries_table,
+    summary,
+)
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+GATE = Gate("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
+
+
+def finding(path: str, standing: Standing = Standing.IDLE, steady: timedelta = timedelta(0)) -> Finding:
+    state = FileState(path, 1, "alice", NOW - timedelta(hours=1), True, 5, Block(1, 1, 5, False))
+    watched = Watched(OpenFile(path), state, NOW, NOW - steady, NOW, looks=2)
+    return Finding(watched, Judgement(standing, "of a reason", "Do something."), Attribution())
+
+
+def survey(*findings: Finding, **unreadable: str) -> Survey:
+    return Survey(NOW, "listOpenFiles", GATE, findings, unreadable)
+
+
+def recovery(path: str, outcome: Outcome) -> Recovery:
+    return Recovery(path, outcome, "of a reason", "its holder is dead", None, 5, 9, 5, 1, 2, NOW, 3.0, 1)
+
+
+def rescued(*recoveries: Recovery) -> Rescue:
+    found = [finding(each.path, Standing.HOLDER_DEAD) for each in recoveries]
+    intents = tuple(Intent(each, Permission(True, "its holder is dead")) for each in found)
+    run = RecoveryRun(run_id="run", recoveries=recoveries)
+    return Rescue(survey(*found), intents, run)
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("/data/*", AllowedPath("/data/*")),
+        ("*.tmp", AllowedPath("*.tmp")),
+        ("/data/*=orders", AllowedPath("/data/*", "orders")),
+        ("*.tmp=application_1700000000000_0001", AllowedPath("*.tmp", "application_1700000000000_0001")),
+        ("/data/day=2026-01-01/*", AllowedPath("/data/day=2026-01-01/*")),
+        ("/data/day=2026-01-01/*=orders", AllowedPath("/data/day=2026-01-01/*", "orders")),
+        ("/data/day[=]2026-01-01", AllowedPath("/data/day[=]2026-01-01")),
+        ("/data/day[=]2026-01-01=orders", AllowedPath("/data/day[=]2026-01-01", "orders")),
+        ("/two\nlines/*=orders", AllowedPath("/two\nlines/*", "orders")),
+    ],
+)
+def test_a_path_is_allowed_for_an_application_or_for_the_one_it_is_attributed_to(
+    text: str, allowed: AllowedPath
+) -> None:
+    assert allowed_path(text) == allowed
+
+
+@pytest.mark.parametrize("text", ["", "=orders", "/data/*="])
+def test_what_allows_nothing_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="PATTERN"):
+        allowed_path(text)
+
+
+def test_durations_and_names_are_read_as_people_write_them() -> None:
+    order = RecoveryMeant.from_mapping(
+        {"path": "/data", "patterns": "*.tmp", "min_age": "1h30m", "limits": "none", "means": "hdfs", "dry_run": "true"}
+    ).order()
+
+    assert order.rules.min_age == timedelta(minutes=90)
+    assert order.search.patterns == ("*.tmp",)
+    assert (order.limits, order.means, order.dry_run) == (Limits.none(), Means.DEBUG, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"min_age": "soon"}, "min_age"),
+        ({"limits": "wild"}, "limits"),
+        ({"means": "magic"}, "means"),
+        ({"pattern": "*.tmp"}, "pattern"),
+        ({"path": "data"}, "path"),
+        ({"settle": "-1s"}, "settle"),
+        ({"approve": ["/data/a"]}, "approved_by"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(wrong: dict[str, object], named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        RecoveryMeant.from_mapping({"path": "/data", **wrong}).order()
+
+
+def test_what_is_awaited_goes_through_the_database_unchanged() -> None:
+    awaited = OpenFilesAwaited(
+        path="/data", patterns=("*.tmp",), owner="alice", quiet=timedelta(seconds=90), min_age=timedelta(minutes=1)
+    )
+
+    assert OpenFilesAwaited.from_mapping(awaited.to_mapping()) == awaited
+
+
+def test_only_files_that_were_measured_unchanged_for_long_enough_are_stuck() -> None:
+    awaited = OpenFilesAwaited(path="/data", quiet=timedelta(minutes=10), at_least=2)
+    quiet = finding("/data/a", steady=timedelta(minutes=10))
+    young = finding("/data/b", steady=timedelta(minutes=9))
+    lost = finding("/data/c", Standing.UNRECOVERABLE)
+
+    assert awaited.stuck(survey(quiet, young, lost)) == (quiet, lost)
+    assert awaited.met(survey(quiet, young, lost))
+    assert not awaited.met(survey(quiet, young))
+
+
+def test_nothing_is_open_only_when_nothing_unreadable_is_open_either() -> None:
+    awaited = OpenFilesAwaited.from_mapping({"path": "/data", "until": "none"})
+
+    assert awaited.met(survey())
+    assert not awaited.met(survey(finding("/data/a")))
+    assert not awaited.met(Survey(NOW, "fsck", GATE, (), {"/data/b": "Permission denied"}))
+
+
+def test_what_is_reported_of_many_stuck_files_is_bounded() -> None:
+    awaited = OpenFilesAwaited(path="/data", quiet=timedelta(0))
+    report = awaited.report(survey(*(finding(f"/data/{number}") for number in range(100))))
+
+    assert (report["open"], report["stuck"], len(report["stuck_paths"])) == (100, 100, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/a b/ü 流", "/a b/ü 流"),
+        ("/two\nlines\tand tab", "/two\\nlines\\tand tab"),
+        ("/\x1b[31mred", "/\\x1b[31mred"),
+        ("/back\\slash", "/back\\\\slash"),
+        ("/\u202etfel", "/\\u202etfel"),
+    ],
+)
+def test_a_path_can_neither_break_a_table_nor_drive_a_terminal(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_brackets_in_a_path_are_no_markup() -> None:
+    rows = lines(findings_table([finding("/data/[red]x[/red]")], NOW))
+
+    assert any("/data/[red]x[/red]" in row for row in rows)
+
+
+def test_the_result_for_xcom_is_bounded_counts_everything_and_has_the_failed_first() -> None:
+    failed = recovery("/data/z", Outcome.GAVE_UP)
+    done = rescued(*(recovery(f"/data/{number}", Outcome.CLOSED) for number in range(500)), failed)
+    report = bounded(done, rows=50)
+
+    assert report["counts"]["outcomes"] == {"closed": 500, "gave up": 1}
+    assert (report["counts"]["open"], report["counts"]["failed"], report["counts"]["bytes_lost"]) == (501, 1, 501 * 4)
+    assert [len(report[name]) for name in ("findings", "plan", "recoveries")] == [50, 50, 50]
+    assert report["recoveries"][0]["path"] == "/data/z"
+
+
+def test_a_table_of_many_says_how_many_it_leaves_off() -> None:
+    many = [recovery(f"/data/{number}", Outcome.CLOSED) for number in range(12)]
+
+    assert "and 2 more" in "\n".join(lines(recoveries_table(many, rows=10)))
+
+
+def test_the_summary_says_what_is_left() -> None:
+    leaked = Intent(finding("/data/l", Standing.LEAKED), Permission(False, "nobody approved it"))
+    done = rescued(recovery("/data/a", Outcome.CLOSED), recovery("/data/b", Outcome.DENIED))
+    done = replace(done, intents=(*done.intents, leaked))
+
+    assert summary(done) == (
+        "3 open files; 1 closed, 1 denied; 1 stuck and left alone; 8 bytes lost that a reader could see"
+    )
+
+
+DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
+
+
+def unasked(path: str, refusal: str, *, retriable: bool = False) -> Intent:
+    why = Judgement(Standing.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be asked for")
+    silent = replace(finding(path), judgement=why, refusal=refusal, retriable=retriable)
+    return Intent(silent, Permission(False, "it is unknown"))
+
+
+def not_recovered(*intents: Intent) -> Rescue:
+    return Rescue(survey(*(intent.finding for intent in intents)), intents, RecoveryRun("run", ()))
+
+
+@pytest.mark.parametrize(("retriable", "raised"), [(False, Conflict), (True, Unavailable)])
+def test_a_file_whose_holder_could_not_be_asked_for_is_not_done(retriable: bool, raised: type[KstreamError]) -> None:
+    done = not_recovered(unasked("/data/a", DENIED, retriable=retriable))
+    error = failure(done, "/data")
+
+    assert done.incomplete
+    assert summary(done) == f"1 open files; nothing was recovered; 1 whose holder could not be asked for ({DENIED})"
+    assert type(error) is raised
+    assert error.message == f"1 files were not recovered: 1 whose holder could not be asked for ({DENIED})"
+    assert bounded(done, rows=50)["counts"]["unasked"] == 1
+
+
+def test_files_that_are_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
+    sorts = ["growing", "younger than min_age, 10m", "growing"]
+    found = [
+        replace(finding(f"/data/{number}"), judgement=Judgement(Standing.IDLE, "of a reason", brief=sort))
+        for number, sort in enumerate(sorts)
+    ]
+    done = not_recovered(*(Intent(each, Permission(False, "of a reason")) for each in found))
+
+    assert not done.incomplete
+    assert summary(done) == "3 open files; nothing to recover; 2 growing, 1 younger than min_age, 10m"
+
+
+def test_the_summary_of_a_dry_run_says_what_would_be_asked() -> None:
+    asked = Intent(finding("/data/a"), Permission(False, "it is idle"), would_ask=True)
+    planned = Rescue(survey(asked.finding), (asked,))
+
+    assert summary(planned) == "1 open files; 1 to be asked for, and recovered if their holders are dead"
+
+
+def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
+    assert not replace(not_recovered(unasked("/data/a", DENIED)), run=None).incomplete
+
+
+def test_a_list_says_what_a_look_alone_can_not_tell() -> None:
+    quiet, once = finding("/data/a"), finding("/data/b", Standing.UNWATCHED)
+    told = hints([quiet, once])
+
+    assert len(told) == 2
+    assert "1 not watched long enough: list them again" in told[0]
+    assert "1 quiet: their holders may be dead" in told[1]
+
+
+def test_a_host_in_the_list_is_called_a_host() -> None:
+    row = finding("/data/a")
+    on_host = replace(row, watched=replace(row.watched, file=OpenFile("/data/a", host="worker7")))
+
+    assert any("a client on worker7" in line for line in lines(findings_table([on_host], NOW)))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "raised"),
+    [
+        ((Outcome.CLOSED, Outcome.GAVE_UP), Unavailable),
+        ((Outcome.DENIED, Outcome.NOT_TRIED), Unavailable),
+        ((Outcome.CHANGED,), Unavailable),
+        ((Outcome.DENIED, Outcome.LEAKED), Conflict),
+    ],
+)
+def test_a_failure_says_what_was_not_recovered_and_whether_a_retry_can_help(
+    outcomes: tuple[Outcome, ...], raised: type[KstreamError]
+) -> None:
+    error = failure(rescued(*(recovery(f"/data/{outcome}", outcome) for outcome in outcomes)), "/data")
+
+    assert type(error) is raised
+    assert all(f"1 {outcome}" in error.message for outcome in outcomes if not outcome.settled)

@@ -1,0 +1,89 @@
+"""Supervisors that crash, freeze, race and act on stale looks never let two generations run at once."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.generation import Desired, Wish
+from airflow_kstream.model.plan import Step
+from airflow_kstream.policy.streams.reconcile import Urge, next_step
+from tests.unit.simulated_yarn import TICKET_SPEC, World
+
+
+class TwoSupervisors(RuleBasedStateMachine):
+    """Any number of supervisors look, and act on what they saw then or much later, or never."""
+
+    looks = Bundle("looks")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.first_look: datetime = self.world.now
+
+    @rule(target=looks, urge=st.sampled_from(Urge))
+    def look(self, urge: Urge) -> Step:
+        return self._next(urge)
+
+    @rule(step=looks)
+    def act_on_what_was_seen(self, step: Step) -> None:
+        self.world.carry_out(step)
+
+    @rule(urge=st.sampled_from(Urge))
+    def look_and_act_at_once(self, urge: Urge) -> None:
+        self.world.carry_out(self._next(urge))
+
+    @precondition(lambda self: self.world.on_their_way)
+    @rule()
+    def a_submission_arrives(self) -> None:
+        self.world.arrive()
+
+    @precondition(lambda self: self.world.on_their_way)
+    @rule()
+    def a_submission_is_lost(self) -> None:
+        self.world.on_their_way.pop(0)
+
+    @rule(seconds=st.sampled_from([1, 20, 45, 700, 86400, 3 * 86400]))
+    def time_passes(self, seconds: int) -> None:
+        self.world.pass_time(seconds)
+
+    @precondition(lambda self: self.world.running)
+    @rule(state=st.sampled_from([ApplicationState.FAILED, ApplicationState.KILLED, ApplicationState.FINISHED]))
+    def the_job_ends_by_itself(self, state: ApplicationState) -> None:
+        self.world.end(self.world.running[0].id, state)
+
+    @rule(wish=st.sampled_from(Wish), again=st.booleans())
+    def a_person_wants(self, wish: Wish, again: bool) -> None:
+        through = max(self.world.claims, default=0) if again else 0
+        self.world.desired = Desired(wish, through, "somebody")
+
+    @invariant()
+    def at_most_one_generation_runs(self) -> None:
+        assert len(self.world.running) <= 1, [app.id for app in self.world.running]
+
+    def _next(self, urge: Urge) -> Step:
+        return next_step(TICKET_SPEC, self.world.look(), self.first_look, urge)
+
+
+TwoSupervisors.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+TestTwoSupervisors = TwoSupervisors.TestCase
+
+
+def test_a_supervisor_left_alone_brings_the_stream_to_run() -> None:
+    """Liveness: whatever came before, a working supervisor and working servers end with one running generation."""
+    world = World()
+    for _ in range(5):
+        world.carry_out(next_step(TICKET_SPEC, world.look(), world.now, Urge.ENSURE))
+    world.on_their_way.clear()  # the submission was lost with its submitter
+    assert not world.running
+    first_look = world.now
+    for _ in range(400):
+        world.carry_out(next_step(TICKET_SPEC, world.look(), first_look, Urge.ENSURE))
+        if world.on_their_way:
+            world.arrive()
+        world.now += timedelta(seconds=2)
+    assert len(world.running) == 1

@@ -1,0 +1,93 @@
+"""When a stream that started with an old key fails to renew, and when it dies of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.stream import Keytab
+from airflow_kstream.policy.streams.horizon import horizon
+from airflow_kstream.policy.streams.rotation import RATIO_CONF, RenewalRounds, key_loss, renewal_ratio
+from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+ROUNDS = RenewalRounds(START, DAY)
+OLD, NEW = KeyVersion(3, "old"), KeyVersion(4, "new", START + 20 * HOUR)
+SPEC = replace(TICKET_SPEC, credentials=Keytab("streamer@KSTREAM.TEST", "/s.keytab"))
+
+
+def claim() -> Claim:
+    return replace(claim_of(SPEC, 1, START), key=OLD)
+
+
+def test_the_first_round_after_the_rotation_fails_and_the_tokens_of_the_one_before_it_live_on() -> None:
+    """Rounds at 0 h, 18 h, 36 h: a rotation at 20 h leaves the tokens of 18 h, which end at 42 h."""
+    loss = key_loss(ROUNDS, START + 20 * HOUR, START + 20 * HOUR)
+    assert loss.fails_from == loss.fails_by == START + 36 * HOUR
+    assert loss.dies_from == loss.dies_by == START + 42 * HOUR
+
+
+def test_a_rotation_of_which_only_the_bounds_are_known_has_bounds_of_its_end() -> None:
+    loss = key_loss(ROUNDS, START + 1 * HOUR, START + 20 * HOUR)
+    assert (loss.fails_from, loss.fails_by) == (START + 18 * HOUR, START + 36 * HOUR)
+    assert (loss.dies_from, loss.dies_by) == (START + 24 * HOUR, START + 42 * HOUR)
+
+
+def test_a_driver_that_had_no_round_of_its_own_may_live_until_its_launch_tokens_end() -> None:
+    """Those the ResourceManager renews, whatever became of the keytab."""
+    starting = replace(ROUNDS, slack=timedelta(minutes=2), launch_tokens_end=START + 7 * DAY)
+    assert key_loss(starting, START, START + timedelta(minutes=1)).dies_by == START + 7 * DAY
+    assert key_loss(starting, START, START + HOUR).dies_by < START + 2 * DAY
+
+
+@given(
+    ratio=st.floats(0.1, 1),
+    late=st.timedeltas(timedelta(), timedelta(minutes=10)),
+    after=st.timedeltas(timedelta(), timedelta(days=30)),
+    until=st.timedeltas(timedelta(), timedelta(days=3)),
+    share=st.floats(0, 1),
+)
+def test_whenever_it_was_rotated_and_however_late_the_driver_started_the_truth_lies_between_the_bounds(
+    ratio: float, late: timedelta, after: timedelta, until: timedelta, share: float
+) -> None:
+    slack = timedelta(minutes=10)
+    loss = key_loss(RenewalRounds(START, DAY, ratio, slack), START + after, START + after + until)
+    rotated = START + after + until * share
+    last_good = max(START + late, RenewalRounds(START + late, DAY, ratio).latest(rotated))
+    assert loss.fails_from <= last_good + DAY * ratio <= loss.fails_by
+    assert loss.dies_from <= last_good + DAY <= loss.dies_by
+
+
+def test_the_ratio_is_the_last_word_of_the_confs_or_sparks_own() -> None:
+    assert renewal_ratio({}, {}) == 0.75
+    assert renewal_ratio({RATIO_CONF: "0.5"}, {}) == 0.5
+    assert renewal_ratio({RATIO_CONF: "0.5"}, {RATIO_CONF: "0.6"}) == 0.6
+    assert renewal_ratio({RATIO_CONF: "0.5"}, {RATIO_CONF: "often"}) == 0.5
+
+
+def test_a_generation_whose_keytab_was_replaced_has_a_horizon_and_is_restarted_soon_but_never_blindly() -> None:
+    now = START + 21 * HOUR
+    found = horizon(SPEC, claim(), now, None, NEW)
+    assert (found.reason, found.hard) == (HorizonReason.KEYTAB_ROTATED, START + 42 * HOUR)
+    assert found.plan is not None
+    assert START + 20 * HOUR <= found.plan <= START + 20 * HOUR + 0.1 * (22 * HOUR)
+    assert not found.forced(START + 50 * HOUR)
+
+
+def test_a_rotation_weeks_after_the_start_still_leaves_the_last_round_its_tokens() -> None:
+    rotated = replace(NEW, stamped=START + timedelta(days=60))
+    found = horizon(SPEC, claim(), START + timedelta(days=60), None, rotated)
+    assert found.hard is not None
+    assert timedelta(hours=5) < found.hard - START - timedelta(days=60) <= DAY
+
+
+def test_the_same_key_an_older_one_or_an_unknown_one_changes_nothing() -> None:
+    for at_hand in (OLD, replace(OLD, stamped=START), KeyVersion(2, "older"), None):
+        assert horizon(SPEC, claim(), START + HOUR, None, at_hand).reason is HorizonReason.NONE
+    assert horizon(SPEC, replace(claim(), key=None), START + HOUR, None, NEW).reason is HorizonReason.NONE

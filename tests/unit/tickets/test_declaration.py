@@ -1,0 +1,142 @@
+"""Which tickets are to be kept fresh, as people write it; what is wrong is refused by its name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.policy.tickets.renewal import RenewalPolicy
+from airflow_kstream.supervise.tickets.declaration import TicketOrder, kept_tickets, order_of
+
+WATCHER = Identity("watcher@R", keytab="/etc/watcher.keytab")
+WRITTEN = """
+principals:
+  - {principal: etl@R, keytab: /etc/etl.keytab}
+  - {principal: hdfs/nn@R, ticket_cache: "FILE:/run/hdfs", cache: /run/kept/hdfs}
+folder: /run/tickets
+renew_at: 0.6
+alert_before: 2h
+every: 5m
+"""
+
+
+def cluster(name: str = "prod") -> Cluster:
+    return Cluster(name, ("http://rm:1",), ("http://nn:1",), "hdfs://nn", WATCHER, "/kstream")
+
+
+def test_an_order_names_who_is_kept_where_and_how() -> None:
+    order = TicketOrder.from_yaml(WRITTEN)
+    own, etl, hdfs = kept_tickets(cluster(), order)
+    assert (own.identity, own.cache) == (WATCHER, Path("/run/tickets/prod/watcher@R.ccache"))
+    assert (etl.identity, etl.cache) == (
+        Identity("etl@R", keytab="/etc/etl.keytab"),
+        Path("/run/tickets/prod/etl@R.ccache"),
+    )
+    assert (hdfs.identity, hdfs.cache) == (Identity("hdfs/nn@R", ticket_cache="FILE:/run/hdfs"), Path("/run/kept/hdfs"))
+    assert order.policy == RenewalPolicy(0.6, timedelta(hours=2))
+    assert order.every == timedelta(minutes=5)
+
+
+def test_an_order_survives_the_way_through_plain_data() -> None:
+    order = TicketOrder.from_yaml(WRITTEN)
+    assert TicketOrder.from_mapping(order.to_mapping()) == order
+    assert TicketOrder.from_mapping(TicketOrder().to_mapping()) == TicketOrder()
+
+
+def test_without_an_order_the_connections_own_principal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KSTREAM_TICKETS", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    (own,) = kept_tickets(cluster(), order_of("prod"))
+    assert own.cache == Path("/state/kstream/tickets/prod/watcher@R.ccache")
+
+
+def test_the_connections_own_principal_may_be_given_another_cache() -> None:
+    order = TicketOrder.from_mapping({"principals": [{"principal": "watcher@R", "cache": "FILE:/run/mine"}]})
+    (own,) = kept_tickets(cluster(), order)
+    assert (own.identity, own.cache) == (WATCHER, Path("/run/mine"))
+
+
+@pytest.mark.parametrize(("name", "folder"), [("prod", "prod"), ("a/b", "a%2Fb"), ("..", "%2E%2E")])
+def test_a_clusters_caches_lie_in_one_folder_whatever_its_name(name: str, folder: str) -> None:
+    (own,) = kept_tickets(cluster(name), TicketOrder(folder="/run"))
+    assert own.cache.parent == Path("/run") / folder
+
+
+def test_files_of_one_name_are_several_clusters_and_one_file_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("prod/cluster.yaml", "test/cluster.yaml", "./prod/../prod/cluster.yaml")
+    prod, test, again = (kept_tickets(cluster(name), TicketOrder(folder="/run"))[0].cache.parent for name in names)
+    assert prod != test
+    assert prod == again
+    assert prod.name.startswith("cluster-")
+
+
+def test_a_folder_of_orders_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KSTREAM_TICKETS", "/nope")
+    with pytest.raises(InvalidInput, match=r"\$KSTREAM_TICKETS is '/nope'; there is no such folder"):
+        order_of("prod")
+
+
+def test_the_order_is_found_by_the_clusters_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KSTREAM_TICKETS", str(tmp_path))
+    (tmp_path / "prod.yaml").write_text("renew_at: 0.7")
+    assert order_of("prod").renew_at == order_of("/somewhere/prod.yaml").renew_at == 0.7
+    assert order_of("other") == TicketOrder()
+    (tmp_path / "prod.yaml").write_text("renew_at: 7")
+    with pytest.raises(InvalidInput, match=r"prod\.yaml: renew_at is 7"):
+        order_of("prod")
+
+
+ETL = {"principal": "etl@R"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"principal": []}, "principal: .*the fields are principals, folder"),
+        ({"principals": [{**ETL, "keytap": "/k"}]}, "keytap"),
+        ({"principals": [{"keytab": "/k"}]}, r"principals\.0\.principal"),
+        ({"principals": [{"principal": "etl"}]}, "'etl' is not a principal"),
+        ({"principals": [{**ETL, "keytab": "etl.keytab"}]}, "keytab is 'etl.keytab'; allowed is an absolute path"),
+        ({"principals": [{**ETL, "keytab": "/k", "ticket_cache": "/c"}]}, "both keytab and ticket_cache"),
+        ({"principals": [{**ETL, "keytab": "/k", "cache": "KCM:0"}]}, "cache is 'KCM:0'; allowed is a file"),
+        ({"principals": [{**ETL, "ticket_cache": "API:0"}]}, "its kind is 'API'"),
+        ({"principals": [{**ETL, "keytab": "/k"}] * 2}, "etl@R more than once"),
+        ({"principals": [{"principal": "etl\0@R", "keytab": "/k"}]}, "allowed is what can be printed"),
+        ({"principals": "etl@R"}, "^principals: allowed is a list;"),
+        ({"principals": ["etl@R"]}, r"principals\.0: allowed is a mapping of fields"),
+        ({"folder": "/run/\0"}, "folder is"),
+        ({"folder": "tickets"}, "folder is 'tickets'"),
+        ({"alert_before": "soon"}, "alert_before: 'soon' is not a duration"),
+        ({"every": "0s"}, "every is 0:00:00"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_its_name(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        TicketOrder.from_mapping(wrong)
+
+
+def test_a_principal_that_is_not_the_connections_needs_something_to_log_in_with() -> None:
+    with pytest.raises(InvalidInput, match="etl@R needs one of keytab or ticket_cache"):
+        kept_tickets(cluster(), TicketOrder.from_mapping({"principals": [ETL]}))
+
+
+def test_two_principals_do_not_share_a_cache() -> None:
+    both = [{"principal": f"{name}@R", "keytab": "/k", "cache": "/run/one"} for name in ("a", "b")]
+    with pytest.raises(InvalidInput, match="the cache /run/one more than once"):
+        kept_tickets(cluster(), TicketOrder.from_mapping({"principals": both}))
+
+
+def test_what_is_no_mapping_is_no_order() -> None:
+    for text in ("- a", "just words", "{"):
+        with pytest.raises(InvalidInput):
+            TicketOrder.from_yaml(text)
+    assert TicketOrder.from_yaml("") == TicketOrder()

@@ -1,0 +1,79 @@
+"""A realm whose KDCs keep silent is given up for a round; a refusal is an answer."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from threading import Barrier, Event
+
+import pytest
+
+from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
+from airflow_kstream.supervise.tickets.kdc_breaker import SilentRealms
+
+
+def ask(realms: SilentRealms, principal: str, answer: type[KstreamError] | None) -> None:
+    with realms.asking(principal, "renew"):
+        if answer:
+            raise answer("asked")
+
+
+def silence(realms: SilentRealms, times: int) -> None:
+    for number in range(times):
+        with pytest.raises(Unavailable, match="asked"):
+            ask(realms, f"user{number}@R", Unavailable)
+
+
+def test_after_three_silences_nobody_else_of_the_realm_is_asked() -> None:
+    realms = SilentRealms()
+    silence(realms, 3)
+    with pytest.raises(Unavailable, match=r"not asked: no KDC of R answered when 3 others were tried") as given_up:
+        ask(realms, "me@R", None)
+    assert (given_up.value.tried, given_up.value.principal) == ("renew", "me@R")
+
+
+def test_another_realm_is_asked_all_the_same() -> None:
+    realms = SilentRealms()
+    silence(realms, 3)
+    ask(realms, "me@OTHER", None)
+
+
+def test_after_a_silence_nobody_asks_until_those_who_ask_know_more() -> None:
+    """Else whoever comes free first would ask, and wait, once more."""
+    realms, asking, end = SilentRealms(), Barrier(5), Event()
+
+    def unanswered(number: int) -> None:
+        with suppress(Unavailable), realms.asking(f"user{number}@R", "renew"):
+            asking.wait(10)
+            end.wait(10 if number else 0)
+            raise Unavailable("asked")
+
+    with ThreadPoolExecutor(5) as pool:
+        waiting = [pool.submit(unanswered, number) for number in range(4)]
+        asking.wait(10)
+        waiting[0].result(10)
+        late = pool.submit(ask, realms, "late@R", None)
+        assert wait([late], 0.3).not_done == {late}
+        end.set()
+        with pytest.raises(Unavailable, match="not asked: no KDC of R answered when 4 others"):
+            late.result(10)
+
+
+def test_one_silence_is_enough_where_it_was_said_so() -> None:
+    realms = SilentRealms(give_up_after=1)
+    realms.require_speaking("me@R", "look")
+    realms.note_silence("user@R")
+    with pytest.raises(Unavailable, match=r"look as me@R: not asked: no KDC of R answered before, in this round"):
+        realms.require_speaking("me@R", "look")
+    realms.require_speaking("me@OTHER", "look")
+
+
+@pytest.mark.parametrize("answer", [None, CredentialError])
+def test_any_answer_shows_that_the_realm_speaks(answer: type[KstreamError] | None) -> None:
+    realms = SilentRealms()
+    silence(realms, 2)
+    try:
+        ask(realms, "me@R", answer)
+    except CredentialError:
+        assert answer is CredentialError
+    silence(realms, 3)

@@ -1,0 +1,131 @@
+"""Keytab files: read as they are written, and refused in words when they are not whole."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.formats.keytab import read_entries
+from airflow_kstream.model.keytab import Keytab
+
+AES256, AES128 = 18, 17
+
+
+@dataclass(frozen=True)
+class Key:
+    kvno: int
+    enctype: int = AES256
+    secret: bytes = b"k" * 32
+    name: tuple[str, ...] = ("streamer",)
+    stamp: int = 1_700_000_000
+
+    def entry(self, *, long_kvno: bool = True) -> bytes:
+        parts = b"".join(_counted(part.encode()) for part in ("KSTREAM.TEST", *self.name))
+        head = struct.pack(">H", len(self.name)) + parts + struct.pack(">IIB", 1, self.stamp, self.kvno & 0xFF)
+        body = head + struct.pack(">H", self.enctype) + _counted(self.secret)
+        return body + (struct.pack(">I", self.kvno) if long_kvno else b"")
+
+
+def _counted(content: bytes) -> bytes:
+    return struct.pack(">H", len(content)) + content
+
+
+def keytab_bytes(*keys: Key, long_kvno: bool = True) -> bytes:
+    entries = [key.entry(long_kvno=long_kvno) for key in keys]
+    return b"\x05\x02" + b"".join(struct.pack(">i", len(entry)) + entry for entry in entries)
+
+
+def keytab(*keys: Key) -> Keytab:
+    return Keytab("/s.keytab", 0o600, "streamer", read_entries(keytab_bytes(*keys)))
+
+
+def test_an_entry_tells_all_but_its_key() -> None:
+    (entry,) = read_entries(keytab_bytes(Key(3, secret=b"very secret bytes", name=("streamer", "edge.kstream.test"))))
+    assert (entry.principal, entry.kvno, entry.enctype) == ("streamer/edge.kstream.test@KSTREAM.TEST", 3, AES256)
+    assert entry.stamped == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert "secret" not in repr(entry)
+
+
+def test_a_version_beyond_255_stands_behind_the_key() -> None:
+    assert read_entries(keytab_bytes(Key(300)))[0].kvno == 300
+    assert read_entries(keytab_bytes(Key(7), long_kvno=False))[0].kvno == 7
+
+
+def test_a_deleted_entry_leaves_a_hole_that_is_passed_over() -> None:
+    content = keytab_bytes(Key(1))
+    hole = struct.pack(">i", -20) + bytes(20)
+    assert [entry.kvno for entry in read_entries(content[:2] + hole + content[2:])] == [1]
+
+
+def test_the_newest_version_is_the_one_that_counts() -> None:
+    both = keytab(Key(3), Key(4), Key(4, AES128))
+    version = both.version("streamer@KSTREAM.TEST")
+    assert version is not None
+    assert version.kvno == 4
+    assert [entry.enctype for entry in both.newest("streamer@KSTREAM.TEST")] == [AES256, AES128]
+    assert both.version("somebody@KSTREAM.TEST") is None
+
+
+def test_another_key_of_the_same_number_is_another_version_and_another_export_of_one_key_is_not() -> None:
+    def version(key: Key) -> str:
+        found = keytab(key).version("streamer@KSTREAM.TEST")
+        assert found is not None
+        return found.fingerprint
+
+    assert version(Key(3)) != version(Key(3, secret=b"x" * 32))
+    assert version(Key(3)) != version(Key(4))
+    assert version(Key(3)) == version(Key(3, stamp=1_800_000_000))
+
+
+def test_an_older_keytab_that_is_put_back_is_no_rotation() -> None:
+    old, new = (keytab(Key(number)).version("streamer@KSTREAM.TEST") for number in (3, 4))
+    assert old is not None
+    assert new is not None
+    assert new.succeeds(old)
+    assert not old.succeeds(new)
+    assert not new.succeeds(new)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20, 60])
+def test_a_keytab_that_is_cut_off_is_refused(cut: int) -> None:
+    with pytest.raises(CredentialError, match=r"cut off|corrupt|begin"):
+        read_entries(keytab_bytes(Key(1))[:cut])
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_entries_or_a_credential_error(content: bytes) -> None:
+    for prefix in (b"", b"\x05\x02"):
+        with suppress(CredentialError):
+            read_entries(prefix + content)
+
+
+@given(st.data())
+def test_a_keytab_with_a_changed_byte_is_entries_or_a_credential_error(data: st.DataObject) -> None:
+    content = bytearray(keytab_bytes(Key(1), Key(2, AES128)))
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(CredentialError):
+        read_entries(bytes(content))
+
+
+@given(
+    st.lists(
+        st.builds(
+            Key,
+            kvno=st.integers(1, 2**32 - 1),
+            enctype=st.sampled_from([AES256, AES128, 23]),
+            secret=st.binary(min_size=16, max_size=32),
+            stamp=st.integers(1, 2**32 - 1),
+        ),
+        max_size=5,
+    )
+)
+def test_what_is_written_is_read(keys: list[Key]) -> None:
+    read = read_entries(keytab_bytes(*keys))
+    assert [(entry.kvno, entry.enctype) for entry in read] == [(key.kvno, key.enctype) for key in keys]

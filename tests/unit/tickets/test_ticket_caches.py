@@ -1,0 +1,115 @@
+"""Names of caches, which ticket counts, and which key a ticket is sealed with."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.errors import CredentialError, InvalidInput
+from airflow_kstream.model.formats.ticket import TicketKey, ticket_key
+from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, cache_file_name, split_cache_name
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+TGT = Ticket("me@R", "krbtgt/R@R", NOW, NOW + timedelta(hours=1), None, frozenset(), "", 1)
+
+names = st.text(
+    st.characters(blacklist_characters="/@", blacklist_categories=("Zs", "Zl", "Zp", "Cc", "Cs")), min_size=1
+)
+principals = st.builds("{}{}@{}".format, names, st.one_of(st.just(""), names.map("/{}".format)), names)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("/tmp/a", (CacheKind.FILE, "/tmp/a")),
+        ("FILE:/tmp/a", (CacheKind.FILE, "/tmp/a")),
+        ("/tmp/a:b", (CacheKind.FILE, "/tmp/a:b")),
+        ("DIR::/tmp/d/tkt", (CacheKind.DIR, ":/tmp/d/tkt")),
+        ("KEYRING:persistent:0", (CacheKind.KEYRING, "persistent:0")),
+        ("kcm:0", (CacheKind.KCM, "0")),
+    ],
+)
+def test_a_caches_name_says_its_kind(name: str, expected: tuple[CacheKind, str]) -> None:
+    assert split_cache_name(name) == expected
+
+
+def test_a_kind_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="its kind is 'API'; known are FILE, DIR, MEMORY, KCM, KEYRING"):
+        split_cache_name("API:1")
+
+
+def test_java_reads_files_alone() -> None:
+    assert {kind for kind in CacheKind if kind.java_reads} == {CacheKind.FILE, CacheKind.DIR}
+
+
+def test_of_several_tickets_the_one_that_serves_longest_for_ones_own_realm_counts() -> None:
+    longer = replace(TGT, expiry=TGT.expiry + timedelta(hours=1))
+    foreign = replace(longer, server="krbtgt/OTHER@R", expiry=longer.expiry + timedelta(hours=1))
+    anothers = replace(longer, client="you@R", expiry=longer.expiry + timedelta(hours=1))
+    assert TicketCache("FILE:/a", "me@R", (TGT, longer, foreign, anothers)).granting == longer
+    assert TicketCache("FILE:/a", "me@R", (foreign, anothers)).granting is None
+
+
+@given(principals, principals)
+def test_each_principal_has_a_file_name_of_its_own(one: str, other: str) -> None:
+    assert "/" not in cache_file_name(one)
+    assert (cache_file_name(one) == cache_file_name(other)) == (one == other)
+
+
+def test_a_services_file_can_still_be_recognised() -> None:
+    assert cache_file_name("hdfs/nn.test@KSTREAM.TEST") == "hdfs%2Fnn.test@KSTREAM.TEST.ccache"
+
+
+def der(tag: int, *content: bytes) -> bytes:
+    joined = b"".join(content)
+    assert len(joined) < 128
+    return bytes((tag, len(joined))) + joined
+
+
+def sealed(*enc_part: bytes) -> bytes:
+    version, realm, name = der(0xA0, der(2, b"\x05")), der(0xA1, der(0x1B, b"R")), der(0xA2, der(0x30))
+    return der(0x61, der(0x30, version, realm, name, der(0xA3, der(0x30, *enc_part))))
+
+
+AES256, CIPHER = der(0xA0, der(2, b"\x12")), der(0xA2, der(4, b"secret"))
+WITH_KVNO = sealed(AES256, der(0xA1, der(2, b"\x01\x05")), CIPHER)
+
+
+def test_a_ticket_tells_the_version_and_type_of_the_key_that_it_is_sealed_with() -> None:
+    assert ticket_key(WITH_KVNO) == TicketKey(kvno=261, enctype=18)
+
+
+def test_a_kdc_may_keep_the_version_to_itself() -> None:
+    assert ticket_key(sealed(AES256, CIPHER)) == TicketKey(kvno=None, enctype=18)
+
+
+def test_active_directory_uses_all_32_bits_of_the_version() -> None:
+    assert ticket_key(sealed(AES256, der(0xA1, der(2, b"\xff\xff\x00\x01")), CIPHER)).kvno == 0xFFFF0001
+
+
+@pytest.mark.parametrize("end", range(len(WITH_KVNO)))
+def test_a_ticket_that_was_cut_off_is_none(end: int) -> None:
+    with pytest.raises(CredentialError, match="no Kerberos ticket"):
+        ticket_key(WITH_KVNO[:end])
+
+
+@given(st.binary(max_size=200))
+@example(b"\x61\x84\xff\xff\xff\xff")
+@example(b"\x61\x80")
+@example(b"\x7f" * 40)
+def test_whatever_the_bytes_are_it_is_a_key_or_a_clear_error(data: bytes) -> None:
+    with suppress(CredentialError):
+        assert isinstance(ticket_key(data), TicketKey)
+
+
+@given(st.integers(0, len(WITH_KVNO) - 1), st.integers(1, 255))
+def test_whatever_byte_is_wrong_it_is_a_key_or_a_clear_error(at: int, flip: int) -> None:
+    damaged = bytearray(WITH_KVNO)
+    damaged[at] ^= flip
+    with suppress(CredentialError):
+        assert isinstance(ticket_key(bytes(damaged)), TicketKey)
