@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from benchmarks.ground import HOME, Ground
+from benchmarks.ground import HOME, Environment
 from benchmarks.namespace import Lake, fill
 from benchmarks.programs import Program, Ran, hadoop_program, ours
 from benchmarks.report import Figure
@@ -18,7 +18,7 @@ _FSCK = "org.apache.hadoop.hdfs.tools.DFSck"
 _DFSADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 
 
-def finding(ground: Ground, files: int) -> Iterator[Figure]:
+def finding(ground: Environment, files: int) -> Iterator[Figure]:
     """By the superuser's list, and by a walk over the tree, the tool's and ours."""
     lake = _filled(ground, files)
     task = f"find {_OPEN} open among {files:,} files"
@@ -36,7 +36,7 @@ def finding(ground: Ground, files: int) -> Iterator[Figure]:
         yield _of(task, "this package, ordinary user: fsck, streamed", walked, grown)
 
 
-def checking(ground: Ground) -> Iterator[Figure]:
+def checking(ground: Environment) -> Iterator[Figure]:
     """Nothing is open: what does it cost to know that?"""
     task = "a check that finds nothing"
     tools = {"hdfs dfsadmin -listOpenFiles": (_DFSADMIN, "-listOpenFiles"), "hdfs fsck": (_FSCK, HOME, "-openforwrite")}
@@ -51,7 +51,7 @@ def checking(ground: Ground) -> Iterator[Figure]:
     )  # fmt: skip
 
 
-def _filled(ground: Ground, files: int) -> Lake:
+def _filled(ground: Environment, files: int) -> Lake:
     lake, begun = Lake(f"{HOME}/lake", files), time.monotonic()
     ground.doing(f"making {files:,} files", lambda: fill(ground.minicluster, lake))
     ground.tell(f"{files:,} files were made in {time.monotonic() - begun:.0f} s")
@@ -63,7 +63,7 @@ def _spread(lake: Lake) -> list[str]:
     return [f"{lake.path}/{folder}/open-{number:03}.avro.tmp" for number, folder in enumerate(folders)]
 
 
-def _fsck(ground: Ground, lake: Lake, task: str) -> Figure:
+def _fsck(ground: Environment, lake: Lake, task: str) -> Figure:
     def as_many(ran: Ran) -> bool:
         # With the open ones, and the folder's own first file, of which all others are copies.
         total = f"Total files:\t{lake.files + _OPEN + 1}\n"
@@ -73,7 +73,7 @@ def _fsck(ground: Ground, lake: Lake, task: str) -> Figure:
     return Figure(task, "hdfs fsck -openforwrite", ran.cost.wall, cpu=ran.cost.cpu)
 
 
-def _median(ground: Ground, program: Program, is_right: Callable[[Ran], bool]) -> Ran:
+def _median(ground: Environment, program: Program, is_right: Callable[[Ran], bool]) -> Ran:
     """The run in the middle of three."""
     runs = [program.run() for _ in ground.each(" ".join(program.command[-3:])[:80], range(_ROUNDS))]
     for ran in runs:
@@ -83,11 +83,11 @@ def _median(ground: Ground, program: Program, is_right: Callable[[Ran], bool]) -
     return next(ran for ran in runs if ran.cost.wall == middle)
 
 
-def _of(task: str, means: str, ran: Ran, note: str = "") -> Figure:
+def _of(task: str, backend: str, ran: Ran, note: str = "") -> Figure:
     said = ran.json()
     inside = f"{said['seconds']:.2f} s without the process's start"
     return Figure(
-        task, means, ran.cost.wall, cpu=ran.cost.cpu, peak=said["peak"], note="; ".join(filter(None, (inside, note)))
+        task, backend, ran.cost.wall, cpu=ran.cost.cpu, peak=said["peak"], note="; ".join(filter(None, (inside, note)))
     )
 
 

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Ground:
+class Environment:
     """The minicluster, and where the progress is shown: not among the figures."""
 
     minicluster: Minicluster
@@ -48,7 +48,7 @@ class Ground:
 
 
 @contextmanager
-def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Ground]:
+def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Environment]:
     """A minicluster without Kafka in a folder of its own, which is gone afterwards.
 
     A recovery begins with a heartbeat: Hadoop's default for it, and NameNodes that compile what they do often, as
@@ -60,6 +60,6 @@ def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Ground]:
         try:
             # libkrb5 in this process knows the realm by its environment only.
             os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)
-            yield Ground(minicluster)
+            yield Environment(minicluster)
         finally:
             minicluster.down()

@@ -35,7 +35,7 @@ def main() -> None:
         figures = []
         for figure in chain(recovered, checking(under), finding(under, asked.namespace)):
             # A run that is broken off after ten minutes has told what it knew.
-            under.tell(f"{figure.task}: {figure.means}: {figure.seconds:.3f} s {figure.note}".rstrip())
+            under.tell(f"{figure.task}: {figure.backend}: {figure.seconds:.3f} s {figure.note}".rstrip())
             figures.append(figure)
     caption = (
         f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after; heartbeat "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_kstream.model.cluster import Cluster
     from airflow_kstream.model.lease_recovery import Recovery
     from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher
-    from airflow_kstream.supervise.leases.session import LeaseAccess
+    from airflow_kstream.supervise.leases.session import LeaseSession
 
 Question = dict[str, Any]
 _WARM = 20
@@ -46,9 +46,9 @@ def look(question: Question) -> dict[str, Any]:
     from airflow_kstream.model.lease import LeaseRules, Search
     from airflow_kstream.supervise.leases.survey import Surveyor
 
-    with _access(question) as access:
+    with _access(question) as session:
         begun = time.perf_counter()
-        survey = Surveyor(access, Search(question["folder"]), LeaseRules(), _tell).look()
+        survey = Surveyor(session, Search(question["folder"]), LeaseRules(), _tell).look()
         return {"found": len(survey.findings), "route": survey.route, "seconds": time.perf_counter() - begun}
 
 
@@ -67,23 +67,23 @@ def walk(question: Question) -> dict[str, Any]:
         return {"found": found, "seconds": time.perf_counter() - begun, "grown": _peak() - before}
 
 
-def recover(question: Question) -> dict[str, Any]:
+def execute_recoveries(question: Question) -> dict[str, Any]:
     """Everything that is open below the folder, whoever holds it: listed, looked at, recorded, recovered."""
     from airflow_kstream.model.lease_recovery import Target
     from airflow_kstream.model.open_file import FileState
 
-    with _access(question) as access:
+    with _access(question) as session:
         began, begun = datetime.now(UTC), time.perf_counter()
-        assert access.rpc
-        listed = list(access.rpc.open_files(question["folder"]))
-        states = access.rpc.states([file.path for file in listed])
+        assert session.rpc
+        listed = list(session.rpc.open_files(question["folder"]))
+        states = session.rpc.states([file.path for file in listed])
         targets = [
             Target(file.path, state.fingerprint, file.holder, "its writer was killed for a benchmark")
             for file, state in zip(listed, states, strict=True)
             if isinstance(state, FileState)
         ]
         found = time.perf_counter() - begun
-        run = _recovered(access, targets, question)
+        run = _recovered(session, targets, question)
         closed = max(_closed(recovery, began) for recovery in run.recoveries)
         return _told(run) | {"found": found, "seconds": time.perf_counter() - begun, "closed": closed}
 
@@ -94,37 +94,42 @@ def _closed(recovery: Recovery, began: datetime) -> float:
     return (recovery.started - began).total_seconds() + recovery.seconds
 
 
-def _recovered(access: LeaseAccess, targets: list[Any], question: Question) -> RecoveryRun:
-    from airflow_kstream.clients.hdfs.lease_recovery_native import NativeKicker
-    from airflow_kstream.policy.leases.limits import Limits
-    from airflow_kstream.supervise.leases.executor import Tools, recover
-    from airflow_kstream.supervise.leases.journal import Audit
+def _recovered(session: LeaseSession, targets: list[Any], question: Question) -> RecoveryRun:
+    from airflow_kstream.clients.hdfs.lease_recovery_native import NativeRecoverer
+    from airflow_kstream.policy.leases.limits import RecoveryLimits
+    from airflow_kstream.supervise.leases.executor import Tools, execute_recoveries
+    from airflow_kstream.supervise.leases.journal import Journal
     from airflow_kstream.supervise.leases.scan_history import lease_folder
 
-    folder = lease_folder(access.cluster.state_dir, access.identity)
+    folder = lease_folder(session.cluster.state_dir, session.identity)
     with (
-        closing(Audit.begin(access.base.hdfs, folder, access.identity)) as audit,
-        closing(NativeKicker(access.cluster, access.identity)) as kicker,
+        closing(Journal.begin(session.base.hdfs, folder, session.identity)) as journal,
+        closing(NativeRecoverer(session.cluster, session.identity)) as recoverer,
     ):
-        assert access.rpc
-        tools = Tools(access.rpc, kicker, access.jmx.gate, audit)
-        return recover(targets, tools, Limits.none() if question["bold"] else Limits(), _watcher())
+        assert session.rpc
+        tools = Tools(session.rpc, recoverer, session.jmx.health, journal)
+        return execute_recoveries(
+            targets, tools, RecoveryLimits.unlimited() if question["bold"] else RecoveryLimits(), _watcher()
+        )
 
 
-def rescue(question: Question) -> dict[str, Any]:
+def recover_stuck_files(question: Question) -> dict[str, Any]:
     """What the operator and the command do: looked at twice, judged, holders asked, recovered."""
     from datetime import timedelta
 
+    from airflow_kstream.supervise.leases.execute_recoveries import RecoverySettings, recover_stuck_files
+
     from airflow_kstream.model.lease import LeaseRules, Search
-    from airflow_kstream.policy.leases.limits import Limits
-    from airflow_kstream.supervise.leases.recover import RescueOrder, rescue
+    from airflow_kstream.policy.leases.limits import RecoveryLimits
 
     # Files that are younger than ten minutes count too, and the failover that made this NameNode the active one not.
     rules = LeaseRules(min_age=timedelta(0), blackout=timedelta(0))
-    order = RescueOrder(Search(question["folder"]), rules, limits=Limits.none() if question["bold"] else Limits())
-    with _access(question) as access:
+    settings = RecoverySettings(
+        Search(question["folder"]), rules, limits=RecoveryLimits.unlimited() if question["bold"] else RecoveryLimits()
+    )
+    with _access(question) as session:
         begun = time.perf_counter()
-        done = rescue(access, order, _watcher())
+        done = recover_stuck_files(session, settings, _watcher())
         assert done.run, "nothing was recovered"
         return _told(done.run) | {"seconds": time.perf_counter() - begun, "settle": rules.settle.total_seconds()}
 
@@ -168,11 +173,11 @@ def _cluster(question: Question) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _access(question: Question) -> Iterator[LeaseAccess]:
-    from airflow_kstream.supervise.leases.session import open_lease_access
+def _access(question: Question) -> Iterator[LeaseSession]:
+    from airflow_kstream.supervise.leases.session import open_lease_session
 
-    with _cluster(question) as cluster, open_lease_access(cluster, cluster.watcher) as access:
-        yield access
+    with _cluster(question) as cluster, open_lease_session(cluster, cluster.watcher) as session:
+        yield session
 
 
 def _told(run: RecoveryRun) -> dict[str, Any]:
@@ -202,8 +207,8 @@ _VERBS: dict[str, Callable[[Question], dict[str, Any]]] = {
     "list": list_open,
     "look": look,
     "walk": walk,
-    "recover": recover,
-    "rescue": rescue,
+    "recover": execute_recoveries,
+    "rescue": recover_stuck_files,
     "check": check,
 }
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from statistics import mean
 
-from benchmarks.ground import HOME, Ground
+from benchmarks.ground import HOME, Environment
 from benchmarks.programs import Said, hadoop_program, ours
 from benchmarks.report import Figure
 from tests.cluster.writers import leave_open, pattern
@@ -23,7 +23,7 @@ _DEBUG = "org.apache.hadoop.hdfs.tools.DebugAdmin"
 _SOFT_LIMIT = 65.0
 
 
-def recovering(ground: Ground, counts: Sequence[int], sample: int, *, judged: bool) -> Iterator[Figure]:
+def recovering(ground: Environment, counts: Sequence[int], sample: int, *, judged: bool) -> Iterator[Figure]:
     """For each count, files with some bytes flushed by writers that were killed then.
 
     With `judged` the first count a third time, by all that the operator and the command do.
@@ -34,7 +34,7 @@ def recovering(ground: Ground, counts: Sequence[int], sample: int, *, judged: bo
     for count in counts:
         yield Figure(
             task=f"recover {count:,} files of a killed writer",
-            means="loop of hdfs debug recoverLease -retries 3",
+            backend="loop of hdfs debug recoverLease -retries 3",
             seconds=mean(costs) * count,
             files=count,
             extrapolated=sample,
@@ -57,7 +57,7 @@ def _rounds(count: int) -> int:
     return 3 if count <= _BLOCKS_AT_ONCE else 1
 
 
-def _left_and_recovered(ground: Ground, count: int, name: str, bold: bool, wait: timedelta) -> Figure:
+def _left_and_recovered(ground: Environment, count: int, name: str, bold: bool, wait: timedelta) -> Figure:
     folder = _left(ground, f"{count}-{name.replace(' ', '-')}-{time.time_ns()}", count)
     time.sleep(wait.total_seconds())
     return _by_us(ground, folder, count, name, "recover", bold=bold)
@@ -73,7 +73,7 @@ def _in_the_middle(figures: list[Figure]) -> Figure:
     return replace(middle, note=f"{spread}; {middle.note}")
 
 
-def _by_hand(ground: Ground, sample: int) -> list[float]:
+def _by_hand(ground: Environment, sample: int) -> list[float]:
     folder = _left(ground, "by-hand", sample)
     paths = [_path(folder, number) for number in range(sample)]
     program = partial(hadoop_program, ground.minicluster, _DEBUG, "recoverLease", "-retries", "3", "-path")
@@ -82,7 +82,7 @@ def _by_hand(ground: Ground, sample: int) -> list[float]:
     return costs
 
 
-def _by_us(ground: Ground, folder: str, count: int, name: str, verb: str, *, bold: bool) -> Figure:
+def _by_us(ground: Environment, folder: str, count: int, name: str, verb: str, *, bold: bool) -> Figure:
     program = ours(ground.minicluster, verb, folder=folder, bold=bold)
     ran = ground.doing(f"recovering {count:,} files: {name}", program.run)
     said = ran.json()
@@ -91,7 +91,7 @@ def _by_us(ground: Ground, folder: str, count: int, name: str, verb: str, *, bol
     _verify(ground, folder, count)
     return Figure(
         task=f"recover {count:,} files of a killed writer",
-        means=f"this package, {name}",
+        backend=f"this package, {name}",
         seconds=ran.cost.wall,
         files=count,
         cpu=ran.cost.cpu,
@@ -106,7 +106,7 @@ def _note(said: Said) -> str:
     return f"{said['seconds']:.1f} s without the process's start, the last was closed after {said['closed']:.1f} s"
 
 
-def _left(ground: Ground, name: str, count: int) -> str:
+def _left(ground: Environment, name: str, count: int) -> str:
     """The folder with so many files, their writers killed."""
     folder = f"{HOME}/{name}"
     parts = range(0, count, _BLOCKS_AT_ONCE)
@@ -120,7 +120,7 @@ def _path(folder: str, number: int) -> str:
     return f"{folder}/part-{number:05}.in-progress"
 
 
-def _verify(ground: Ground, folder: str, count: int) -> None:
+def _verify(ground: Environment, folder: str, count: int) -> None:
     """By Hadoop's own word: none is open, and of some every flushed byte is there."""
     still = ground.doing("looking whether all are closed", lambda: open_files(ground.minicluster, folder))
     if still:

@@ -20,7 +20,7 @@ class Figure:
     """
 
     task: str
-    means: str
+    backend: str
     seconds: float
     files: int = 1
     cpu: float | None = None
@@ -53,7 +53,7 @@ def _cells(figure: Figure, ratio: str) -> list[str]:
     note = "; ".join(filter(None, (extrapolated, figure.note)))
     each = _duration(figure.seconds / figure.files) if figure.files > 1 else ""
     cpu, peak = (_or_nothing(figure.cpu, ".2f"), _or_nothing(figure.peak, ".0f"))
-    return [figure.means, _number(figure.seconds), each, ratio, cpu, peak, note]
+    return [figure.backend, _number(figure.seconds), each, ratio, cpu, peak, note]
 
 
 def _ratio(ratio: float) -> str:

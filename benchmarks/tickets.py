@@ -24,8 +24,8 @@ from rich.console import Console
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.renewal import KeptTicket, RenewalOutcome, renew_all
-from benchmarks.ground import Ground, ground
+from airflow_kstream.supervise.tickets.renewal import ManagedTicket, RenewalOutcome, renew_all
+from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
 
 _WIDTH = 150
@@ -51,11 +51,11 @@ def main() -> None:
         save(figures, asked.json)
 
 
-def _figures(under: Ground, names: Sequence[str], rounds: int) -> Iterator[Figure]:
+def _figures(under: Environment, names: Sequence[str], rounds: int) -> Iterator[Figure]:
     folder = under.minicluster.root / "benchmark"
     folder.mkdir(0o700)
     kept = [_kept(under.minicluster, name, folder) for name in names]
-    means: dict[str, Callable[[], None]] = {
+    backend: dict[str, Callable[[], None]] = {
         "kinit, one after the other": lambda: _kinit(under.minicluster, names, folder),
         "renew_all, one process": lambda: _ours(kept, RenewalOutcome.ACQUIRED, force=True),
     }
@@ -63,18 +63,18 @@ def _figures(under: Ground, names: Sequence[str], rounds: int) -> Iterator[Figur
         "klist -s, one after the other": lambda: _klist(kept),
         "renew_all, one process": lambda: _ours(kept, RenewalOutcome.KEPT),
     }
-    yield from _compared(under, _RENEW.format(count=len(names)), means, (len(names), rounds))
+    yield from _compared(under, _RENEW.format(count=len(names)), backend, (len(names), rounds))
     yield from _compared(under, _CHECK.format(count=len(names)), looking, (len(names), rounds))
 
 
 def _compared(
-    under: Ground, task: str, means: dict[str, Callable[[], None]], size: tuple[int, int]
+    under: Environment, task: str, backend: dict[str, Callable[[], None]], size: tuple[int, int]
 ) -> Iterator[Figure]:
     """In turns: what disturbs this machine meanwhile disturbs all of them."""
     count, rounds = size
-    measured: dict[str, list[tuple[float, float, int]]] = {name: [] for name in means}
+    measured: dict[str, list[tuple[float, float, int]]] = {name: [] for name in backend}
     for _ in under.each(task, range(rounds)):
-        for name, work in means.items():
+        for name, work in backend.items():
             measured[name].append(_measured(work))
     for name, runs in measured.items():
         wall, cpu = median(run[0] for run in runs), median(run[1] for run in runs)
@@ -95,12 +95,12 @@ def _cpu() -> float:
     return sum(used.ru_utime + used.ru_stime for used in both)
 
 
-def _kept(minicluster: Minicluster, name: str, folder: Path) -> KeptTicket:
+def _kept(minicluster: Minicluster, name: str, folder: Path) -> ManagedTicket:
     identity = Identity(minicluster.principal(name), keytab=str(minicluster.keytab(name)))
-    return KeptTicket("minicluster", identity, folder / "ours" / name)
+    return ManagedTicket("minicluster", identity, folder / "ours" / name)
 
 
-def _ours(kept: Sequence[KeptTicket], expected: RenewalOutcome, *, force: bool = False) -> None:
+def _ours(kept: Sequence[ManagedTicket], expected: RenewalOutcome, *, force: bool = False) -> None:
     reports = list(renew_all(kept, RenewalPolicy(), force=force))
     wrong = [report for report in reports if report.outcome is not expected]
     if wrong:
@@ -113,7 +113,7 @@ def _kinit(minicluster: Minicluster, names: Sequence[str], folder: Path) -> None
         _run(["kinit", "-k", "-t", str(minicluster.keytab(name)), "-c", cache, minicluster.principal(name)])
 
 
-def _klist(kept: Sequence[KeptTicket]) -> None:
+def _klist(kept: Sequence[ManagedTicket]) -> None:
     for each in kept:
         _run(["klist", "-s", "-c", f"FILE:{each.cache}"])
 

@@ -7,8 +7,8 @@ A declaration names the folders and, if the defaults don't fit, how they are loo
   min_age: 10m
   leak_after: 1h
   allowed: ["/data/landing/*=orders"]        # PATTERN or PATTERN=APPLICATION (an id, or a stream's name)
-  limits: default                            # or none
-  means: native                              # or hdfs
+  limits: default                            # or unlimited
+  backend: native                            # or hdfs-debug
   dry_run: false
   every: 15m                                 # the schedule
 
@@ -37,8 +37,8 @@ from airflow.sdk.exceptions import ParamValidationError
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
-from airflow_kstream.supervise.leases.recover import Means
-from airflow_kstream.supervise.leases.requests import LimitsName, RecoveryMeant
+from airflow_kstream.supervise.leases.recover import Backend
+from airflow_kstream.supervise.leases.requests import LimitsName, RecoveryRequest
 from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
@@ -102,18 +102,18 @@ FORM: Mapping[str, dict[str, Any]] = {
     "limits": {
         "default": LimitsName.DEFAULT.value,
         "title": "Limits",
-        "description": "default starts gently and adapts to how the cluster answers; none asks for all at once.",
+        "description": "default starts with low concurrency and adapts to the cluster; unlimited has no limit.",
         "type": "string",
         "enum": [name.value for name in LimitsName],
         "section": _HOW,
     },
-    "means": {
-        "default": Means.NATIVE.value,
-        "title": "Means",
-        "description": "native asks for many files over one connection; hdfs runs hdfs debug recoverLease, "
+    "backend": {
+        "default": Backend.NATIVE.value,
+        "title": "Backend",
+        "description": "native asks for many files over one connection; hdfs-debug runs hdfs debug recoverLease, "
         "a JVM of some seconds for each file, on a worker that has a Hadoop client.",
         "type": "string",
-        "enum": [means.value for means in Means],
+        "enum": [backend.value for backend in Backend],
         "section": _HOW,
     },
     "dry_run": {
@@ -150,7 +150,7 @@ def declared(text: str) -> dict[str, Any]:
         raise InvalidInput(f"every is {given['every']!r}; allowed is more than nothing")
     fields = {name: value for name, value in given.items() if name not in {"paths", "every"}}
     for path in given["paths"]:
-        RecoveryMeant.from_mapping({**fields, "path": path}).order()
+        RecoveryRequest.from_mapping({**fields, "path": path}).order()
     return given
 
 

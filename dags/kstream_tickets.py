@@ -33,7 +33,7 @@ from airflow.sdk import DAG, Param, task
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
-from airflow_kstream.supervise.tickets.declaration import TicketOrder
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 # The form with which a person starts a run by hand.
@@ -56,14 +56,14 @@ FORM: Mapping[str, dict[str, Any]] = {
 }
 
 
-def ticket_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
+def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     form = {name: Param(**field) for name, field in FORM.items()}
     about = f"Keeps tickets for {cluster_conn_id} fresh"
     # The form's answers arrive as what they are, not as text.
     with declared_dag(
         f"tickets-{cluster_conn_id}",
         about,
-        order.every,
+        declaration.every,
         params=form,
         render_template_as_native_obj=True,
         doc_md=__doc__,
@@ -83,17 +83,17 @@ def ticket_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
     return dag
 
 
-def keytab_dag(cluster_conn_id: str, order: TicketOrder) -> DAG:
+def keytab_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     about = f"Checks the keytabs for {cluster_conn_id}"
-    with declared_dag(f"keytabs-{cluster_conn_id}", about, order.check_every, doc_md=__doc__) as dag:
+    with declared_dag(f"keytabs-{cluster_conn_id}", about, declaration.check_every, doc_md=__doc__) as dag:
         KeytabCheckOperator(task_id="check", cluster_conn_id=cluster_conn_id)
     return dag
 
 
 def cluster_dags(declaration: Path, text: str) -> Iterator[DAG]:
-    order = TicketOrder.from_yaml(text)
-    yield ticket_dag(declaration.stem, order)
-    yield keytab_dag(declaration.stem, order)
+    declaration = TicketDeclaration.from_yaml(text)
+    yield ticket_dag(declaration.stem, declaration)
+    yield keytab_dag(declaration.stem, declaration)
 
 
 globals().update(declared_dags("tickets", "*.yaml", cluster_dags))

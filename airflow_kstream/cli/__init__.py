@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Keeps streaming jobs alive on kerberized Hadoop.",
 )
-app.add_typer(streams.app, name="stream")
+app.add_typer(streams.app, name="streams")
 app.add_typer(leases.app, name="leases")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(tickets.app, name="tickets")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.doctor.connection import Step, check_connection
+from airflow_kstream.supervise.doctor.connection import ProbeResult, check_connection
 
 app = typer.Typer(no_args_is_help=True, help="Cluster connections.")
 
@@ -39,7 +39,7 @@ def check(
         raise typer.Exit(1)
 
 
-def steps_table(steps: list[Step]) -> Table:
+def steps_table(steps: list[ProbeResult]) -> Table:
     table = Table("step", "", Column("what was found", overflow="fold"))
     for step in steps:
         table.add_row(Text(step.name), Text(*_RESULTS[step.passed]), Text(printable(step.said)))

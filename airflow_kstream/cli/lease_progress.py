@@ -18,7 +18,7 @@ from airflow_kstream.supervise.leases.executor import Watcher
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Follower:
+class ProgressDisplay:
     """What a recovery tells goes to standard error: a bar on a terminal, and lines in any case.
 
     The first Ctrl-C (or SIGTERM) asks the recovery to begin nothing more; the second ends the program at once.
@@ -55,7 +55,7 @@ class Follower:
         self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
-    def following(self) -> Iterator[Follower]:
+    def showing_progress(self) -> Iterator[ProgressDisplay]:
         before = {number: signal.signal(number, self._interrupted) for number in _SIGNALS}
         try:
             with self._bar:

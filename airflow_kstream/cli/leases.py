@@ -11,22 +11,22 @@ import typer
 from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.lease_progress import Follower
+from airflow_kstream.cli.lease_progress import ProgressDisplay
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.leases.journal import read_audit
-from airflow_kstream.supervise.leases.recover import Means, Rescue, rescue
-from airflow_kstream.supervise.leases.requests import LimitsName, OpenFilesMeant, RecoveryMeant
+from airflow_kstream.supervise.leases.journal import read_journal
+from airflow_kstream.supervise.leases.recover import Backend, RecoveryReport, recover_stuck_files
+from airflow_kstream.supervise.leases.requests import LimitsName, OpenFileFilter, RecoveryRequest
 from airflow_kstream.supervise.leases.scan_history import lease_folder
-from airflow_kstream.supervise.leases.session import LeaseAccess, open_lease_access
+from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.views import leases as lease_views
 from airflow_kstream.views.lease_details import closed_json, explanation, history_json, history_table
 
 app = typer.Typer(no_args_is_help=True, help="Files open for write: list, explain, recover, history.")
 
-Path = Annotated[str, typer.Argument(help="An absolute HDFS folder or file.")]
+HdfsPath = Annotated[str, typer.Argument(help="An absolute HDFS folder or file.")]
 Patterns = Annotated[
     list[str] | None,
     typer.Option("--pattern", help="A shell pattern of the name, or of the whole path where it has a slash. Repeat."),
@@ -61,7 +61,7 @@ _ROWS = 100
 @app.command("list")
 def list_(
     cluster: ClusterOption,
-    path: Path,
+    path: HdfsPath,
     patterns: Patterns = None,
     min_age: Annotated[str, typer.Option("--min-age", help=_LISTED)] = "0s",
     owner: Owner = None,
@@ -74,10 +74,10 @@ def list_(
     What is seen is kept in state_dir: the second look tells how long a file is unchanged. A superuser asks the
     NameNode for its leases; for anybody else the tree is walked (fsck), and the holders are not known.
     """
-    meant = OpenFilesMeant(path=path, patterns=tuple(patterns or ()), owner=owner, holder=holder, host=host)
+    meant = OpenFileFilter(path=path, patterns=tuple(patterns or ()), owner=owner, holder=holder, host=host)
     search = meant.search(parse_duration(min_age))
-    with opened(cluster) as found, open_lease_access(found, found.watcher) as access:
-        survey = Surveyor(access, search, LeaseRules(), _aside).look()
+    with opened(cluster) as found, open_lease_session(found, found.watcher) as session:
+        survey = Surveyor(session, search, LeaseRules(), _aside).look()
     if as_json:
         _print_json(survey.to_json())
         return
@@ -99,7 +99,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """All that is known of one file, and what recover would do. Touches no lease; looks twice, 10 s apart."""
-    meant = RecoveryMeant.from_mapping(
+    meant = RecoveryRequest.from_mapping(
         {
             "path": path,
             "allowed": allow,
@@ -110,10 +110,10 @@ def explain(
             "dry_run": True,
         }
     )
-    with _following(cluster) as (access, follower):
-        done = rescue(access, meant.order(), follower.watcher)
+    with _following(cluster) as (session, follower):
+        done = recover_stuck_files(session, meant.settings(), follower.watcher)
         # Only an open file is found; of any other the NameNode is asked, who says NotFound or Denied in his words.
-        state = None if done.intents else access.web.state(path)
+        state = None if done.intents else session.web.state(path)
     if as_json:
         is_open = bool(done.intents) or bool(state and state.is_open)
         file = closed_json(state) if state and not is_open else None
@@ -136,8 +136,12 @@ def recover(
     owner: Owner = None,
     holder: Holder = None,
     host: Host = None,
-    limit: Annotated[LimitsName, typer.Option(help="none is for the bold.")] = LimitsName.DEFAULT,
-    means: Annotated[Means, typer.Option(help="native, or hdfs debug recoverLease, a JVM a file.")] = Means.NATIVE,
+    limits: Annotated[
+        LimitsName, typer.Option(help="unlimited: no concurrency limits; use with care.")
+    ] = LimitsName.DEFAULT,
+    backend: Annotated[
+        Backend, typer.Option(help="native, or hdfs debug recoverLease, a JVM a file.")
+    ] = Backend.NATIVE,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, touch no lease.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -163,17 +167,17 @@ def recover(
         "owner": owner,
         "holder": holder,
         "host": host,
-        "limits": limit,
-        "means": means,
+        "limits": limits,
+        "backend": backend,
         "dry_run": dry_run,
     }
-    orders = {path: RecoveryMeant.from_mapping({**shared, "path": path}).order() for path in paths}
-    done: dict[str, Rescue] = {}
+    orders = {path: RecoveryRequest.from_mapping({**shared, "path": path}).settings() for path in paths}
+    done: dict[str, RecoveryReport] = {}
     try:
-        with _following(cluster) as (access, follower):
-            for path, order in orders.items():
+        with _following(cluster) as (session, follower):
+            for path, settings in orders.items():
                 if follower.exit_code is None:
-                    done[path] = rescue(access, order, follower.watcher)
+                    done[path] = recover_stuck_files(session, settings, follower.watcher)
     finally:
         # Also when a later path failed: what was done is told.
         _tell_done(orders, done, as_json=as_json, dry_run=dry_run)
@@ -189,10 +193,10 @@ def history(
 ) -> None:
     """What was done to leases by this principal, from the records in state_dir."""
     back = parse_duration(since)
-    with opened(cluster) as found, open_lease_access(found, found.watcher) as access:
-        hdfs = access.base.hdfs
+    with opened(cluster) as found, open_lease_session(found, found.watcher) as session:
+        hdfs = session.base.hdfs
         folder = lease_folder(found.state_dir, found.watcher)
-        records = list(read_audit(hdfs, folder, hdfs.now() - back))
+        records = list(read_journal(hdfs, folder, hdfs.now() - back))
     if as_json:
         _print_json(history_json(records))
         return
@@ -200,16 +204,16 @@ def history(
 
 
 @contextmanager
-def _following(cluster: str) -> Iterator[tuple[LeaseAccess, Follower]]:
+def _following(cluster: str) -> Iterator[tuple[LeaseSession, ProgressDisplay]]:
     with (
         opened(cluster) as found,
-        open_lease_access(found, found.watcher) as access,
-        Follower(Console(stderr=True)).following() as follower,
+        open_lease_session(found, found.watcher) as session,
+        ProgressDisplay(Console(stderr=True)).showing_progress() as follower,
     ):
-        yield access, follower
+        yield session, follower
 
 
-def _tell_done(paths: Any, done: dict[str, Rescue], *, as_json: bool, dry_run: bool) -> None:
+def _tell_done(paths: Any, done: dict[str, RecoveryReport], *, as_json: bool, dry_run: bool) -> None:
     if as_json:
         _print_json([{"path": path, **each.to_json()} for path, each in done.items()])
     for path, each in done.items():
@@ -222,7 +226,7 @@ def _tell_done(paths: Any, done: dict[str, Rescue], *, as_json: bool, dry_run: b
             _aside(f"{path}: it was not looked at")
 
 
-def _tell_tables(done: Rescue, *, dry_run: bool) -> None:
+def _tell_tables(done: RecoveryReport, *, dry_run: bool) -> None:
     if dry_run and done.intents:
         Console().print(lease_views.intents_table(done.intents, _ROWS))
     if done.recoveries:

@@ -1,4 +1,4 @@
-"""`kstream stream ...`: see, start, stop, restart, adopt."""
+"""`kstream streams ...`: see, start, stop, restart, adopt."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from airflow_kstream.clients.spark import find_spark_submit, hadoop_version
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, NotFound
-from airflow_kstream.model.generation import StreamId, Wish
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.stream import StreamSpec, differences
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.spark_submission import identity_of
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams import desired
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
 from airflow_kstream.supervise.streams.dry_run import explain
@@ -44,11 +44,11 @@ def status(cluster: ClusterOption, name: Annotated[str, typer.Argument()] = "", 
     The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
     STALLED or UNKNOWN. A horizon of none is a job that makes its own tokens.
     """
-    with opened(cluster) as found, open_access(found, found.watcher) as access:
-        known = stream_names(access)
+    with opened(cluster) as found, open_session(found, found.watcher) as session:
+        known = stream_names(session)
         if name and name not in known:
             raise NotFound(f"{found.state_dir} knows {', '.join(known) or 'no stream'}", tried=f"look at stream {name}")
-        verdicts = Watch(access).round([name] if name else known)
+        verdicts = Watch(session).round([name] if name else known)
     if as_json:
         typer.echo(json.dumps({stream: verdict.to_json() for stream, verdict in verdicts.items()}, indent=1))
         return
@@ -75,8 +75,8 @@ def reconcile(
 ) -> None:
     """Make sure that the stream runs as declared and desired, once, without watching it."""
     spec = _read(spec_file)
-    with opened(cluster) as found, open_access(found, identity_of(spec, found)) as access:
-        reconciler = Reconciler(access, spec, _defaults(), tell=typer.echo)
+    with opened(cluster) as found, open_session(found, identity_of(spec, found)) as session:
+        reconciler = Reconciler(session, spec, _defaults(), tell=typer.echo)
         if dry_run:
             seen, step = reconciler.plan()
             typer.echo(f"{type(step).__name__.lower()}: {step.why}")
@@ -90,29 +90,29 @@ def reconcile(
 @app.command()
 def stop(cluster: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Want it stopped, and see that it is: by marker, SIGTERM or kill."""
-    with _as_stream(cluster, name) as (access, spec):
-        desired.want(access, StreamId(name, access.cluster.state_dir), Wish.STOPPED, reason)
-        report = Reconciler(access, spec, SparkDefaults(), tell=typer.echo, may_submit=False).run()
+    with _as_stream(cluster, name) as (session, spec):
+        desired.want(session, StreamId(name, session.cluster.state_dir), DesiredState.STOPPED, reason)
+        report = Reconciler(session, spec, SparkDefaults(), tell=typer.echo, may_submit=False).run()
     typer.echo(f"{name} is {report.phase}: {report.why}")
 
 
 @app.command()
 def start(cluster: ClusterOption, name: Name, reason: Reason = "") -> None:
-    """Want it running. Whoever watches it starts it; else the next run of its DAG, or `kstream stream reconcile`."""
-    _want(cluster, name, Wish.RUNNING, reason)
+    """Want it running. Whoever watches it starts it; else the next run of its DAG, or `kstream streams reconcile`."""
+    _want(cluster, name, DesiredState.RUNNING, reason)
 
 
 @app.command()
 def hold(cluster: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Hands off: nobody restarts or stops it until `start` or `stop`."""
-    _want(cluster, name, Wish.HELD, reason)
+    _want(cluster, name, DesiredState.HELD, reason)
 
 
 @app.command()
 def restart(cluster: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Want its present generation replaced. Whoever watches it does so; asking twice restarts once."""
-    with _as_stream(cluster, name) as (access, _):
-        number = desired.want_restart(access, StreamId(name, access.cluster.state_dir), reason)
+    with _as_stream(cluster, name) as (session, _):
+        number = desired.request_restart(session, StreamId(name, session.cluster.state_dir), reason)
     typer.echo(f"generation {number} of {name} will be replaced by whoever watches it")
 
 
@@ -120,29 +120,29 @@ def restart(cluster: ClusterOption, name: Name, reason: Reason = "") -> None:
 def adopt(cluster: ClusterOption, spec_file: SpecFile, application_id: Annotated[str, typer.Option()]) -> None:
     """Take a running application over as this stream, without restarting it."""
     spec = _read(spec_file)
-    with opened(cluster) as found, open_access(found, identity_of(spec, found)) as access:
-        claim = take_over(access, spec, application_id)
+    with opened(cluster) as found, open_session(found, identity_of(spec, found)) as session:
+        claim = take_over(session, spec, application_id)
     typer.echo(f"{application_id} is generation {claim.generation} of {spec.name}")
 
 
-def _want(cluster: str, name: str, wish: Wish, reason: str) -> None:
-    with _as_stream(cluster, name) as (access, _):
-        desired.want(access, StreamId(name, access.cluster.state_dir), wish, reason)
-    typer.echo(f"{name}: {wish}")
+def _want(cluster: str, name: str, state: DesiredState, reason: str) -> None:
+    with _as_stream(cluster, name) as (session, _):
+        desired.want(session, StreamId(name, session.cluster.state_dir), state, reason)
+    typer.echo(f"{name}: {state}")
 
 
 @contextmanager
-def _as_stream(cluster: str, name: str) -> Iterator[tuple[Access, StreamSpec]]:
+def _as_stream(cluster: str, name: str) -> Iterator[tuple[ClusterSession, StreamSpec]]:
     """Access as the stream's own identity, which its newest claim names."""
     with opened(cluster) as found:
         spec = _claimed(found, name)
-        with open_access(found, identity_of(spec, found)) as access:
-            yield access, spec
+        with open_session(found, identity_of(spec, found)) as session:
+            yield session, spec
 
 
 def _claimed(cluster: Cluster, name: str) -> StreamSpec:
-    with open_access(cluster, cluster.watcher) as access:
-        return desired.declared_at_last(access, StreamId(name, cluster.state_dir))
+    with open_session(cluster, cluster.watcher) as session:
+        return desired.declared_at_last(session, StreamId(name, cluster.state_dir))
 
 
 def _read(spec_file: Path) -> StreamSpec:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.ticket_declarations import OrderOption, written_order
+from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_order
 from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
@@ -30,7 +30,7 @@ def check(
     principal: Annotated[
         str | None, typer.Option(help="Whose key in --keytab; may be left out where it holds one principal's.")
     ] = None,
-    order: OrderOption = None,
+    declaration: DeclarationOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Keytabs against the file system and the KDC: each failure with its remedy, and the streams that it will end.
@@ -38,7 +38,7 @@ def check(
     Exits with 1 when a keytab has an error. The KDC is asked by logging in; nothing is written.
     """
     place = _place(keytab, principal)
-    ordered = written_order(cluster, order).order.principals
+    ordered = written_order(cluster, declaration).declaration.principals
     also = [KeytabPlace(each.principal, each.keytab) for each in ordered if each.keytab]
     with opened(cluster) as found:
         checks = list(check_keytabs(found, place, also))

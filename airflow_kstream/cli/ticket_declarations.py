@@ -10,12 +10,12 @@ import typer
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.supervise.tickets.declaration import TicketOrder, kept_tickets, order_path, read_order
-from airflow_kstream.supervise.tickets.renewal import KeptTicket
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets, order_path, read_order
+from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
-OrderOption = Annotated[
+DeclarationOption = Annotated[
     Path | None,
-    typer.Option("--order", help="The YAML file with the principals; else $KSTREAM_TICKETS/CLUSTER.yaml, if there."),
+    typer.Option("--declaration", help="A YAML file of principals; by default $KSTREAM_TICKETS/CLUSTER.yaml."),
 ]
 
 
@@ -23,13 +23,13 @@ OrderOption = Annotated[
 class WrittenOrder:
     """An order and the file that it was read from, None where nothing is written down."""
 
-    order: TicketOrder
+    declaration: TicketDeclaration
     path: Path | None = None
 
-    def kept(self, cluster: Cluster) -> tuple[KeptTicket, ...]:
+    def kept(self, cluster: Cluster) -> tuple[ManagedTicket, ...]:
         """Raise InvalidInput that names the file."""
         try:
-            return kept_tickets(cluster, self.order)
+            return kept_tickets(cluster, self.declaration)
         except InvalidInput as error:
             raise InvalidInput(f"{self.path}: {error.message}" if self.path else error.message) from error
 
@@ -37,4 +37,4 @@ class WrittenOrder:
 def written_order(cluster: str, named: Path | None) -> WrittenOrder:
     """Raise InvalidInput."""
     path = named or order_path(cluster)
-    return WrittenOrder(read_order(path) if path else TicketOrder(), path)
+    return WrittenOrder(read_order(path) if path else TicketDeclaration(), path)

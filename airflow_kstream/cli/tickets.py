@@ -14,12 +14,12 @@ from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.ticket_check import check
-from airflow_kstream.cli.ticket_declarations import OrderOption, written_order
+from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_order
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.ticket import TicketCache
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.renewal import KeptTicket, renew_all, standing
+from airflow_kstream.supervise.tickets.renewal import ManagedTicket, renew_all, ticket_status
 from airflow_kstream.views import tickets as ticket_views
 
 app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew; keytabs: check.")
@@ -35,29 +35,29 @@ _ALERT = 1
 
 @app.command(name="list")
 def list_(
-    cluster: ClusterOption, order: OrderOption = None, principal: Principals = None, as_json: AsJson = False
+    cluster: ClusterOption, declaration: DeclarationOption = None, principal: Principals = None, as_json: AsJson = False
 ) -> None:
     """How the kept tickets stand. Nobody is asked but the files. Where they lie and their flags: --json.
 
     Exits with 1 when one is about to expire, expired or missing.
     """
-    with _kept(cluster, order, principal) as (kept, policy):
-        standings = [standing(each, policy) for each in kept]
+    with _kept(cluster, declaration, principal) as (kept, policy):
+        statuses = [ticket_status(each, policy) for each in kept]
     now = datetime.now(UTC)
     if as_json:
-        _print_json([ticket_views.standing_json(each, now) for each in standings])
+        _print_json([ticket_views.status_json(each, now) for each in statuses])
     else:
-        Console().print(ticket_views.standings_table(standings, now))
-        for line in ticket_views.troubles(standings, now):
+        Console().print(ticket_views.statuses_table(statuses, now))
+        for line in ticket_views.troubles(statuses, now):
             Console(soft_wrap=True).print(line)
-    if any(each.alert for each in standings):
+    if any(each.alert for each in statuses):
         raise typer.Exit(_ALERT)
 
 
 @app.command()
 def renew(
     cluster: ClusterOption,
-    order: OrderOption = None,
+    declaration: DeclarationOption = None,
     principal: Principals = None,
     force: Annotated[bool, typer.Option("--force", help="Also those that have enough of their life left.")] = False,
     as_json: AsJson = False,
@@ -67,7 +67,7 @@ def renew(
     A renewal that fails harms no other. Exits with 1 when one failed whose ticket is about to expire, expired or
     missing; while the old ticket has time, a failure is told and counted.
     """
-    with _kept(cluster, order, principal) as (kept, policy):
+    with _kept(cluster, declaration, principal) as (kept, policy):
         reports = []
         for report in renew_all(kept, policy, force=force):
             reports.append(report)
@@ -112,15 +112,15 @@ def _looked_into(cache: str) -> TicketCache | KstreamError:
 
 @contextmanager
 def _kept(
-    cluster: str, order: Path | None, principals: list[str] | None
-) -> Iterator[tuple[tuple[KeptTicket, ...], RenewalPolicy]]:
+    cluster: str, declaration: Path | None, principals: list[str] | None
+) -> Iterator[tuple[tuple[ManagedTicket, ...], RenewalPolicy]]:
     # The cluster stays open meanwhile: a keytab that the connection holds is a file for that time.
     with opened(cluster) as found:
-        asked = written_order(found.name, order)
-        yield _only(asked.kept(found), principals or []), asked.order.policy
+        asked = written_order(found.name, declaration)
+        yield _only(asked.kept(found), principals or []), asked.declaration.policy
 
 
-def _only(kept: tuple[KeptTicket, ...], principals: list[str]) -> tuple[KeptTicket, ...]:
+def _only(kept: tuple[ManagedTicket, ...], principals: list[str]) -> tuple[ManagedTicket, ...]:
     known = {each.principal for each in kept}
     unknown = [principal for principal in principals if principal not in known]
     if unknown:

@@ -17,7 +17,7 @@ from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import ChosenToken
 from airflow_kstream.supervise.tokens.launch import launch_tokens
@@ -64,9 +64,9 @@ def renew(
     ticket_cache: TicketCache = None,
 ) -> None:
     """Renew a token that a NameNode issued, as its renewer. The file stays as it is: it does not hold the new end."""
-    with _chosen(cluster, _identity(principal, keytab, ticket_cache), file, alias) as (access, chosen):
-        until = files.renew(access, chosen)
-        now = access.hdfs.now()
+    with _chosen(cluster, _identity(principal, keytab, ticket_cache), file, alias) as (session, chosen):
+        until = files.renew(session, chosen)
+        now = session.hdfs.now()
     typer.echo(f"{chosen.name} is good until {token_views.moment(until, now)}")
     last = ": this was the last time" if until >= chosen.identifier.max_date else ""
     typer.echo(f"nothing renews it beyond {token_views.moment(chosen.identifier.max_date, now)}{last}")
@@ -84,17 +84,17 @@ def cancel(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which token it would be, and ask nobody.")] = False,
 ) -> None:
     """Cancel a token that a NameNode issued, as its owner or renewer: whoever holds it is refused from then on."""
-    with _chosen(cluster, _identity(principal, keytab, ticket_cache), file, alias) as (access, chosen):
+    with _chosen(cluster, _identity(principal, keytab, ticket_cache), file, alias) as (session, chosen):
         if dry_run:
-            typer.echo(f"would cancel {chosen.name} on cluster {access.cluster.name} as {access.identity}")
+            typer.echo(f"would cancel {chosen.name} on cluster {session.cluster.name} as {session.identity}")
             return
-        known = files.cancel(access, chosen)
+        known = files.cancel(session, chosen)
     typer.echo(f"{chosen.name} " + ("is cancelled" if known else "was cancelled or forgotten before"))
 
 
 def _show_file(path: Path, cluster: str, *, as_json: bool) -> None:
     file = read_credentials(path)
-    standings: list[files.Standing] = []
+    standings: list[files.TokenValidity] = []
     if cluster:
         with opened(cluster) as found:
             standings = list(files.standings(found, file))
@@ -112,8 +112,8 @@ def _show_file(path: Path, cluster: str, *, as_json: bool) -> None:
 def _show_application(application_id: str, cluster: str, *, as_json: bool) -> None:
     if not cluster:
         raise InvalidInput(f"{application_id} can be looked up with --cluster only")
-    with opened(cluster) as found, open_access(found, found.watcher) as access:
-        launch = launch_tokens(access, application_id)
+    with opened(cluster) as found, open_session(found, found.watcher) as session:
+        launch = launch_tokens(session, application_id)
     if as_json:
         _print_json(token_views.launch_json(launch))
         return
@@ -123,11 +123,11 @@ def _show_application(application_id: str, cluster: str, *, as_json: bool) -> No
 @contextmanager
 def _chosen(
     cluster: str, identity: Identity | None, file: Path, alias: str | None
-) -> Iterator[tuple[Access, ChosenToken]]:
+) -> Iterator[tuple[ClusterSession, ChosenToken]]:
     with opened(cluster) as found:
         chosen = files.choose(found, file, alias)
-        with open_access(found, identity or found.watcher) as access:
-            yield access, chosen
+        with open_session(found, identity or found.watcher) as session:
+            yield session, chosen
 
 
 def _identity(principal: str | None, keytab: str | None, ticket_cache: str | None) -> Identity | None:

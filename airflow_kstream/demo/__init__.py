@@ -1,1 +1,1 @@
-"""The demonstration: a real Airflow and a real cluster on loopback, under a small keeper of processes."""
+"""The demonstration: a real Airflow and a real cluster on loopback, under a small process supervisor."""

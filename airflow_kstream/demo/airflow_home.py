@@ -1,4 +1,4 @@
-"""A real Airflow on loopback, prepared from nothing in a folder of its own, for the keeper to run.
+"""A real Airflow on loopback, prepared from nothing in a folder of its own, for the supervisor to run.
 
 The configuration is a file, `airflow.cfg` (0600), and not the environment: a person only sets AIRFLOW_HOME to use the
 `airflow` command on it, and no key is inherited by what the tasks start.
@@ -31,7 +31,7 @@ from airflow_kstream.demo.airflow_settings import (
     small_machine,
 )
 from airflow_kstream.demo.process_tree import Child, log_tail
-from airflow_kstream.demo.supervisor import Keeper
+from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.minicluster.ports import free_ports
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
 
@@ -101,7 +101,7 @@ class AirflowHome:
         self._migrate()
 
     def components(self) -> tuple[Child, ...]:
-        """Return what the keeper has to run, the slowest starter first."""
+        """Return what the supervisor has to run, the slowest starter first."""
         return tuple(
             Child(
                 name=name,
@@ -120,12 +120,12 @@ class AirflowHome:
         path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
         return {**inherited, "PATH": path, **self.env, "AIRFLOW_HOME": str(self.root), "PYTHONUNBUFFERED": "1"}
 
-    def wait_until_healthy(self, keeper: Keeper, timeout: float = 120) -> None:
+    def wait_until_healthy(self, supervisor: ProcessSupervisor, timeout: float = 120) -> None:
         """Ask until every component is healthy. Raises MiniclusterError: not after `timeout` seconds."""
         with closing(self.api()) as people, closing(AirflowApi(local_url(self.ports.tasks), self.login)) as tasks:
 
             def health() -> Mapping[str, str | None]:
-                for name, why in keeper.given_up.items():
+                for name, why in supervisor.given_up.items():
                     raise MiniclusterError(why, tried=f"start Airflow's {name}")
                 return people.health() | tasks.execution_health()
 

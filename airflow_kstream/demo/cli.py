@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from airflow_kstream.demo.config import DemoPlan
-from airflow_kstream.demo.console import Narrator
+from airflow_kstream.demo.config import DemoConfig
+from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.environment import end_on_signals
 from airflow_kstream.demo.run import Demo
 
@@ -25,8 +25,8 @@ def demo(
     """A kerberized cluster, Airflow, and two streams that outlive their delegation tokens: about 13 minutes."""
     end_on_signals()
     folder = root or Path(tempfile.mkdtemp(prefix="kstream-demo-"))
-    narrator = Narrator(Console())
-    narrator.say(f"logs and data are in {folder}")
-    plan = DemoPlan(root=folder, with_crashes=with_crashes, once=once)
-    if not Demo(plan, narrator).run():
+    console = DemoConsole(Console())
+    console.say(f"logs and data are in {folder}")
+    plan = DemoConfig(root=folder, with_crashes=with_crashes, once=once)
+    if not Demo(plan, console).run():
         raise typer.Exit(1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from airflow_kstream.demo import jobs
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
-from airflow_kstream.model.stream import Deploy, Keytab, RestartPolicy, StreamSpec, Ticket
+from airflow_kstream.model.stream import Deploy, KeytabCredentials, RestartPolicy, StreamSpec, TicketCredentials
 
 CONNECTION = "kstream_demo"
 TOPIC = "cluster-events"
@@ -36,7 +36,7 @@ BRISK = RestartPolicy(
 
 
 @dataclass(frozen=True)
-class DemoPlan:
+class DemoConfig:
     """`lives` max-lifetimes are watched; `with_crashes` kills Airflow's parts at the two worst moments."""
 
     root: Path
@@ -51,15 +51,18 @@ def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, S
     """The same job twice: one that logs in by itself, one that lives on the tokens of its submission."""
     principal, keytab = minicluster.principal("streamer"), str(minicluster.keytab("streamer"))
     return (
-        _spec(minicluster, WITH_KEYTAB, Keytab(principal, keytab), kafka_keytab),
-        _spec(minicluster, WITHOUT_KEYTAB, Ticket(principal, keytab), kafka_keytab),
+        _spec(minicluster, WITH_KEYTAB, KeytabCredentials(principal, keytab), kafka_keytab),
+        _spec(minicluster, WITHOUT_KEYTAB, TicketCredentials(principal, keytab), kafka_keytab),
     )
 
 
 def naive(minicluster: Minicluster, kafka_keytab: Path) -> StreamSpec:
     """The control: declared alike, but submitted with plain spark-submit and left to itself."""
     return _spec(
-        minicluster, NAIVE, Ticket(minicluster.principal("streamer"), str(minicluster.keytab("streamer"))), kafka_keytab
+        minicluster,
+        NAIVE,
+        TicketCredentials(minicluster.principal("streamer"), str(minicluster.keytab("streamer"))),
+        kafka_keytab,
     )
 
 
@@ -76,7 +79,9 @@ def _home() -> str:
     return f"/user/{getpass.getuser()}"
 
 
-def _spec(minicluster: Minicluster, name: str, credentials: Keytab | Ticket, kafka_keytab: Path) -> StreamSpec:
+def _spec(
+    minicluster: Minicluster, name: str, credentials: KeytabCredentials | TicketCredentials, kafka_keytab: Path
+) -> StreamSpec:
     arguments = {
         "--bootstrap-servers": minicluster.bootstrap_servers,
         "--topic": TOPIC,

@@ -12,7 +12,7 @@ from rich.table import Table
 from airflow_kstream.demo.promises import Promise
 
 
-class Narrator:
+class DemoConsole:
     """Safe to use from several threads."""
 
     def __init__(self, console: Console) -> None:

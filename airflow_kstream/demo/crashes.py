@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from airflow_kstream.demo.console import Narrator
+from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.history import History, Life
 from airflow_kstream.demo.promises import Promise
-from airflow_kstream.demo.supervisor import Keeper
+from airflow_kstream.demo.supervisor import ProcessSupervisor
 
 _BEFORE_PLAN = timedelta(seconds=20)
 _VICTIMS = ("triggerer", "scheduler")
@@ -16,10 +16,10 @@ _VICTIMS = ("triggerer", "scheduler")
 
 @dataclass
 class Crashes:
-    """SIGKILLs the triggerer and the scheduler, with all that they started; the keeper respawns both."""
+    """SIGKILLs the triggerer and the scheduler, with all that they started; the supervisor respawns both."""
 
-    keeper: Keeper
-    narrator: Narrator
+    supervisor: ProcessSupervisor
+    console: DemoConsole
     struck: dict[str, int] = field(default_factory=dict)
 
     def strike(self, history: History, now: datetime) -> None:
@@ -44,6 +44,6 @@ class Crashes:
 
     def _kill(self, moment: str, generation: int, words: str) -> None:
         self.struck[moment] = generation
-        self.narrator.say(f"SIGKILL to {' and '.join(_VICTIMS)}, {words} of generation {generation}", "crash")
+        self.console.say(f"SIGKILL to {' and '.join(_VICTIMS)}, {words} of generation {generation}", "crash")
         for victim in _VICTIMS:
-            self.keeper.kill(victim)
+            self.supervisor.kill(victim)

@@ -20,10 +20,10 @@ from airflow_kstream.demo import config as demo_plan
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
-from airflow_kstream.demo.config import CONNECTION, STATE_DIR, TOPIC, DemoPlan
-from airflow_kstream.demo.console import Narrator
+from airflow_kstream.demo.config import CONNECTION, STATE_DIR, TOPIC, DemoConfig
+from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.process_tree import Child
-from airflow_kstream.demo.supervisor import Happening, Keeper, KeeperEvent
+from airflow_kstream.demo.supervisor import Happening, ProcessSupervisor, SupervisorEvent
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.errors import MiniclusterError
 from airflow_kstream.model.stream import StreamSpec
@@ -32,12 +32,12 @@ DAGS = Path(__file__).parents[2] / "dags"
 
 
 @dataclass(frozen=True)
-class Ground:
+class Environment:
     """Everything that runs, and where to find it."""
 
     root: Path
     minicluster: Minicluster
-    keeper: Keeper
+    supervisor: ProcessSupervisor
     home: AirflowHome
     streams: tuple[StreamSpec, StreamSpec]
     control: StreamSpec
@@ -46,39 +46,45 @@ class Ground:
         return _connection(self.minicluster)
 
 
-def lay_ground(plan: DemoPlan, narrator: Narrator, stack: ExitStack) -> Ground:
+def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Environment:
     """Start it all; `stack` ends it all, whatever happens."""
     plan.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    minicluster = _minicluster(plan, narrator, stack)
+    minicluster = _minicluster(plan, console, stack)
     os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)
     kafka_keytab = plan.root / "kafka-client.keytab"
     shutil.copy(minicluster.keytab("streamer"), kafka_keytab)
     streams = demo_plan.streams(minicluster, kafka_keytab)
     _write_declarations(plan.root, minicluster, streams)
     home = _airflow_home(plan, minicluster)
-    keeper = Keeper(lambda event: _tell(narrator, event))
-    stack.callback(keeper.stop)
-    ground = Ground(plan.root, minicluster, keeper, home, streams, demo_plan.naive(minicluster, kafka_keytab))
-    _start_airflow(ground, narrator)
-    return ground
+    supervisor = ProcessSupervisor(lambda event: _tell(console, event))
+    stack.callback(supervisor.stop)
+    environment = Environment(
+        plan.root, minicluster, supervisor, home, streams, demo_plan.naive(minicluster, kafka_keytab)
+    )
+    _start_airflow(environment, console)
+    return environment
 
 
 class Shipper:
-    """The shipper as a process; a keeper of its own, for it is told to end while all else goes on."""
+    """The shipper as a process; a supervisor of its own, for it is told to end while all else goes on."""
 
-    def __init__(self, ground: Ground, stack: ExitStack) -> None:
-        self._log = ground.root / "shipper.log"
-        self._keeper = Keeper()
-        stack.callback(self._keeper.stop)
-        settings = ground.root / "shipper.json"
-        settings.write_text(json.dumps(_shipping(ground.minicluster)))
+    def __init__(self, environment: Environment, stack: ExitStack) -> None:
+        self._log = environment.root / "shipper.log"
+        self._supervisor = ProcessSupervisor()
+        stack.callback(self._supervisor.stop)
+        settings = environment.root / "shipper.json"
+        settings.write_text(json.dumps(_shipping(environment.minicluster)))
         argv = (sys.executable, "-m", "airflow_kstream.demo.shipping.shipper", "--settings", str(settings))
-        env = {"PATH": os.environ["PATH"], "KRB5_CONFIG": str(ground.minicluster.krb5_conf), "PYTHONUNBUFFERED": "1"}
-        self._keeper.start(Child("shipper", argv, self._log, env, grace=30))
+        env = {
+            "PATH": os.environ["PATH"],
+            "KRB5_CONFIG": str(environment.minicluster.krb5_conf),
+            "PYTHONUNBUFFERED": "1",
+        }
+        self._supervisor.start(Child("shipper", argv, self._log, env, grace=30))
 
     def finish(self) -> Mapping[str, int]:
         """Let it ship what is complete, end it, and return up to which byte each file was shipped."""
-        self._keeper.stop()
+        self._supervisor.stop()
         last = self._log.read_text().strip().splitlines()[-1]
         try:
             ends: Mapping[str, int] = json.loads(last)
@@ -87,14 +93,14 @@ class Shipper:
         return ends
 
 
-def _minicluster(plan: DemoPlan, narrator: Narrator, stack: ExitStack) -> Minicluster:
-    narrator.say("starting a kerberized cluster: KDC, HDFS with two NameNodes, YARN, Kafka")
+def _minicluster(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Minicluster:
+    console.say("starting a kerberized cluster: KDC, HDFS with two NameNodes, YARN, Kafka")
     config = MiniclusterConfig(
         plan.root / "minicluster", renew_interval=plan.renew_interval, max_lifetime=plan.max_lifetime
     )
     stack.callback(_down, config.root)
     minicluster = Minicluster.up(config)
-    narrator.say(f"the cluster serves; delegation tokens live {plan.max_lifetime.total_seconds():.0f} s at most")
+    console.say(f"the cluster serves; delegation tokens live {plan.max_lifetime.total_seconds():.0f} s at most")
     return minicluster
 
 
@@ -132,7 +138,7 @@ def _write_declarations(root: Path, minicluster: Minicluster, streams: tuple[Str
         (folder / f"{spec.name}.yaml").write_text(yaml.safe_dump(spec.to_mapping()))
 
 
-def _airflow_home(plan: DemoPlan, minicluster: Minicluster) -> AirflowHome:
+def _airflow_home(plan: DemoConfig, minicluster: Minicluster) -> AirflowHome:
     env = {
         "KRB5_CONFIG": str(minicluster.krb5_conf),
         "KSTREAM_STREAMS": str(plan.root / "streams"),
@@ -143,24 +149,24 @@ def _airflow_home(plan: DemoPlan, minicluster: Minicluster) -> AirflowHome:
     return AirflowHome(plan.root / "airflow", DAGS, env, crash=CrashSettings.brisk(), overrides=overrides)
 
 
-def _start_airflow(ground: Ground, narrator: Narrator) -> None:
-    narrator.say("starting Airflow: API server, scheduler, triggerer, DAG processor")
-    ground.home.prepare()
-    for component in ground.home.components():
-        ground.keeper.start(component)
-    ground.home.wait_until_healthy(ground.keeper)
-    api = ground.home.api()
-    api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=ground.connection()))
-    wanted = {f"stream-{spec.name}" for spec in ground.streams}
+def _start_airflow(environment: Environment, console: DemoConsole) -> None:
+    console.say("starting Airflow: API server, scheduler, triggerer, DAG processor")
+    environment.home.prepare()
+    for component in environment.home.components():
+        environment.supervisor.start(component)
+    environment.home.wait_until_healthy(environment.supervisor)
+    api = environment.home.api()
+    api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=environment.connection()))
+    wanted = {f"stream-{spec.name}" for spec in environment.streams}
     Retrying(
         retry=retry_if_result(lambda found: not wanted <= set(found)), stop=stop_after_delay(120), wait=wait_fixed(0.5)
     )(api.dag_ids)
-    narrator.say(f"Airflow serves at {ground.home.url}; user admin, password {ground.home.login.password}")
+    console.say(f"Airflow serves at {environment.home.url}; user admin, password {environment.home.login.password}")
 
 
-def _tell(narrator: Narrator, event: KeeperEvent) -> None:
+def _tell(console: DemoConsole, event: SupervisorEvent) -> None:
     if event.happening in {Happening.DIED, Happening.RESPAWNED, Happening.GAVE_UP}:
-        narrator.say(f"{event.child} {event.happening} {event.detail}", "keeper")
+        console.say(f"{event.child} {event.happening} {event.detail}", "supervisor")
 
 
 def end_on_signals() -> None:

@@ -1,4 +1,4 @@
-"""One run of a child of the keeper: its warden, the child, and everything below."""
+"""One run of a child of the supervisor: its reaper, the child, and everything below."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def log_tail(path: Path) -> str:
 
 
 class ProcessTree:
-    """Started by being made; raise OSError when the warden or the log can't be."""
+    """Started by being made; raise OSError when the reaper or the log can't be."""
 
     def __init__(self, child: Child) -> None:
         self._released = threading.Lock()
@@ -71,7 +71,7 @@ class ProcessTree:
         return self._process.wait(timeout)
 
     def release(self) -> None:
-        """Ask the warden to end the tree; it does the same when this process is gone and the pipe with it."""
+        """Ask the reaper to end the tree; it does the same when this process is gone and the pipe with it."""
         if self._released.acquire(blocking=False):
             os.close(self._hold_fd)
 
@@ -82,7 +82,7 @@ class ProcessTree:
             return []
 
     def crash(self) -> list[int]:
-        """SIGKILL everything below the warden, as if a machine had lost power; return the process ids."""
+        """SIGKILL everything below the reaper, as if a machine had lost power; return the process ids."""
         frozen: set[psutil.Process] = set()
         # Frozen first: no part may see another one die and still write a farewell into a database.
         while found := set(self.processes()) - frozen:

@@ -1,12 +1,12 @@
-"""Runs one command and leaves nothing of it behind: the program that the keeper puts between itself and a child.
+"""Runs one command and leaves nothing of it behind: the program that the supervisor puts between itself and a child.
 
-    python warden.py KEEPER_FD GRACE_SECONDS COMMAND [ARGUMENT ...]
+    python reaper.py SUPERVISOR_FD GRACE_SECONDS COMMAND [ARGUMENT ...]
 
-KEEPER_FD is the read end of a pipe whose write end the keeper alone holds. When it closes, because the keeper asked
-for a stop or was itself killed by whatever signal, the command gets SIGTERM, and after the grace period everything
-that descends from it gets SIGKILL. The same happens to what the command leaves behind when it ends by itself.
-A descendant can't escape by forking twice or by a session of its own: as "child subreaper" (prctl(2)) the warden
-becomes the parent of every orphan below it.
+SUPERVISOR_FD is the read end of a pipe whose write end only the supervisor holds. When it closes, because the
+supervisor asked for a stop or was itself killed by whatever signal, the command gets SIGTERM, and after the grace
+period everything that descends from it gets SIGKILL. The same happens to what the command leaves behind when it ends by
+itself. A descendant can't escape by forking twice or by a session of its own: as "child subreaper" (prctl(2)) the
+reaper becomes the parent of every orphan below it.
 
 It does not survive its own SIGKILL: then the command dies too (PR_SET_PDEATHSIG), but the command's children don't.
 Linux only. Exit status: the command's, or 128 + the number of the signal that ended it.
@@ -38,8 +38,8 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _spawn(command: Sequence[str]) -> int:
-    """A bare fork: the warden has one thread, and only `waitpid(-1)` reaps adopted orphans as well."""
-    # Until it is another program, the child has the warden's handlers: a SIGTERM in that moment would be lost.
+    """A bare fork: the reaper has one thread, and only `waitpid(-1)` reaps adopted orphans as well."""
+    # Until it is another program, the child has the reaper's handlers: a SIGTERM in that moment would be lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
     pid = os.fork()
     if pid == 0:
@@ -62,9 +62,9 @@ def _become(command: Sequence[str]) -> NoReturn:
 
 
 class _Watch:
-    """Waits for any of: a signal, the keeper letting go, a deadline."""
+    """Waits for any of: a signal, the supervisor letting go, a deadline."""
 
-    def __init__(self, keeper_fd: int) -> None:
+    def __init__(self, supervisor_fd: int) -> None:
         self._wake_fd, write_fd = os.pipe()
         os.set_blocking(self._wake_fd, False)
         os.set_blocking(write_fd, False)
@@ -72,10 +72,10 @@ class _Watch:
         self.asked_to_stop = False
         for number in _WAKING:
             signal.signal(number, self._on_signal)
-        self._keeper_fd = keeper_fd
+        self._supervisor_fd = supervisor_fd
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_fd, selectors.EVENT_READ)
-        self._selector.register(keeper_fd, selectors.EVENT_READ)
+        self._selector.register(supervisor_fd, selectors.EVENT_READ)
 
     def _on_signal(self, number: int, _frame: object) -> None:
         self.asked_to_stop |= number != signal.SIGCHLD
@@ -84,8 +84,8 @@ class _Watch:
         for key, _ in self._selector.select(timeout):
             if key.fd == self._wake_fd:
                 os.read(self._wake_fd, 4096)
-            elif not os.read(self._keeper_fd, 1):
-                self._selector.unregister(self._keeper_fd)
+            elif not os.read(self._supervisor_fd, 1):
+                self._selector.unregister(self._supervisor_fd)
                 self.asked_to_stop = True
 
 
@@ -127,11 +127,11 @@ class _Command:
         self.reap()
 
 
-def guard(keeper_fd: int, grace: float, command: Sequence[str]) -> int:
+def guard(supervisor_fd: int, grace: float, command: Sequence[str]) -> int:
     """Run the command until it ends or somebody asks to stop; return its exit code, negative for a signal."""
-    os.set_inheritable(keeper_fd, False)
+    os.set_inheritable(supervisor_fd, False)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    watch = _Watch(keeper_fd)
+    watch = _Watch(supervisor_fd)
     running = _Command(command)
     if not running.ended(watch):
         os.kill(running.pid, signal.SIGTERM)

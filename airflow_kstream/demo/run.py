@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kstream.demo import jobs, promises
-from airflow_kstream.demo.config import DemoPlan, table
-from airflow_kstream.demo.console import Narrator
+from airflow_kstream.demo.config import DemoConfig, table
+from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.crashes import Crashes
-from airflow_kstream.demo.environment import Ground, Shipper, lay_ground
+from airflow_kstream.demo.environment import Environment, Shipper, make_environment
 from airflow_kstream.demo.history import History
 from airflow_kstream.demo.promises import Promise
 from airflow_kstream.jobs import kstream_driver
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
-from airflow_kstream.model.generation import StreamId, Wish
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.policy.streams.spark_submission import identity_of
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.desired import want
 from airflow_kstream.supervise.streams.observe import observe
 
@@ -42,44 +42,44 @@ _DRAIN = timedelta(seconds=20)
 class Demo:
     """One run. `promises` is the outcome."""
 
-    plan: DemoPlan
-    narrator: Narrator
+    plan: DemoConfig
+    console: DemoConsole
     promises: list[Promise] = field(default_factory=list)
 
     def run(self) -> bool:
         """Run it to the end; whether every promise was kept. Everything that was started is ended."""
         with ExitStack() as stack:
-            ground = lay_ground(self.plan, self.narrator, stack)
-            self._histories = [History(spec) for spec in ground.streams]
-            shipper = Shipper(ground, stack)
-            access = _access(ground, stack)
-            control = Control(ground, self.narrator)
+            environment = make_environment(self.plan, self.console, stack)
+            self._histories = [History(spec) for spec in environment.streams]
+            shipper = Shipper(environment, stack)
+            session = _access(environment, stack)
+            control = Control(environment, self.console)
             control.submit()
-            self._unpause(ground)
-            self._watch(ground, access, control)
-            self._finish(ground, access, shipper)
-            self.promises.append(promises.died_of_its_token(control.seen(access)))
-            self.narrator.conclude(self.promises)
+            self._unpause(environment)
+            self._watch(environment, session, control)
+            self._finish(environment, session, shipper)
+            self.promises.append(promises.died_of_its_token(control.seen(session)))
+            self.console.conclude(self.promises)
             if not self.plan.once:
-                self._stay(ground)
+                self._stay(environment)
         return all(promise.kept for promise in self.promises)
 
-    def _unpause(self, ground: Ground) -> None:
-        for spec in ground.streams:
-            ground.home.api().unpause_dag(f"stream-{spec.name}")
-            self.narrator.say(f"its DAG stream-{spec.name} is unpaused", spec.name)
+    def _unpause(self, environment: Environment) -> None:
+        for spec in environment.streams:
+            environment.home.api().unpause_dag(f"stream-{spec.name}")
+            self.console.say(f"its DAG stream-{spec.name} is unpaused", spec.name)
 
-    def _watch(self, ground: Ground, access: Access, control: Control) -> None:
+    def _watch(self, environment: Environment, session: ClusterSession, control: Control) -> None:
         """Until the keytab stream has outlived its tokens so many times, and the other one is not mid-restart."""
-        crashes = Crashes(ground.keeper, self.narrator) if self.plan.with_crashes else None
+        crashes = Crashes(environment.supervisor, self.console) if self.plan.with_crashes else None
         with_keytab, without = self._histories
         failed_over = False
         while True:
-            now = self._look(access)
+            now = self._look(session)
             if crashes:
                 crashes.strike(without, now)
-            if not failed_over and control.token_is_dead(access, now, self.plan.max_lifetime):
-                failed_over = self._fail_over(ground)
+            if not failed_over and control.token_is_dead(session, now, self.plan.max_lifetime):
+                failed_over = self._fail_over(environment)
             if failed_over and self._lived_enough(with_keytab, now, self.plan.lives) and self._may_end(without, now):
                 break
             time.sleep(_LOOK_EVERY)
@@ -88,20 +88,20 @@ class Demo:
         if crashes:
             self.promises.append(crashes.promise())
 
-    def _look(self, access: Access) -> datetime:
+    def _look(self, session: ClusterSession) -> datetime:
         for history in self._histories:
             try:
-                seen = _observe(access, history)
+                seen = _observe(session, history)
             except Unavailable:
                 # The failover is part of the show; the next look is a second away.
                 continue
             for line in history.take(seen):
-                self.narrator.say(line, history.spec.name)
-        return access.hdfs.now()
+                self.console.say(line, history.spec.name)
+        return session.hdfs.now()
 
-    def _fail_over(self, ground: Ground) -> bool:
-        active = ground.minicluster.failover()
-        self.narrator.say(
+    def _fail_over(self, environment: Environment) -> bool:
+        active = environment.minicluster.failover()
+        self.console.say(
             f"the first tokens are dead; NameNode failover, {active} is active now: every client reconnects"
         )
         return True
@@ -114,23 +114,23 @@ class Demo:
         """Not in the middle of a restart; on a machine where that is all there is, one max-lifetime later."""
         return _settled(without, now) or self._lived_enough(without, now, self.plan.lives + 1)
 
-    def _finish(self, ground: Ground, access: Access, shipper: Shipper) -> None:
+    def _finish(self, environment: Environment, session: ClusterSession, shipper: Shipper) -> None:
         """Stop the input, drain, stop the streams through Airflow, and compare tables with files."""
         ends = shipper.finish()
-        self.narrator.say(f"the shipper stopped after {sum(ends.values())} bytes; the streams drain")
-        self._await(lambda: all(_drained(_observe(access, history)) for history in self._histories), "drain")
+        self.console.say(f"the shipper stopped after {sum(ends.values())} bytes; the streams drain")
+        self._await(lambda: all(_drained(_observe(session, history)) for history in self._histories), "drain")
         for history in self._histories:
-            want(access, _stream(access, history), Wish.STOPPED, "the demonstration is over")
-        self._await(lambda: self._dags_succeeded(ground), "stop through Airflow")
-        self._look(access)
-        self.narrator.say("both streams stopped, both DAG runs succeeded; reading the tables through Spark")
+            want(session, _stream(session, history), DesiredState.STOPPED, "the demonstration is over")
+        self._await(lambda: self._dags_succeeded(environment), "stop through Airflow")
+        self._look(session)
+        self.console.say("both streams stopped, both DAG runs succeeded; reading the tables through Spark")
         for history in self._histories:
-            findings = _audit(ground, history.spec.name, ends)
+            findings = _audit(environment, history.spec.name, ends)
             self.promises.append(promises.table_is_exact(history.spec.name, findings))
 
-    def _dags_succeeded(self, ground: Ground) -> bool:
-        api = ground.home.api()
-        return all("success" in api.dag_run_states(f"stream-{spec.name}").values() for spec in ground.streams)
+    def _dags_succeeded(self, environment: Environment) -> bool:
+        api = environment.home.api()
+        return all("success" in api.dag_run_states(f"stream-{spec.name}").values() for spec in environment.streams)
 
     def _await(self, condition: Any, what: str, seconds: float = 180) -> None:
         deadline = time.monotonic() + seconds
@@ -139,9 +139,9 @@ class Demo:
                 raise MiniclusterError(f"the streams did not {what} within {seconds:.0f} s")
             time.sleep(_LOOK_EVERY)
 
-    def _stay(self, ground: Ground) -> None:
-        self.narrator.say(
-            f"Airflow stays up at {ground.home.url} (admin, {ground.home.login.password}); Ctrl-C ends all"
+    def _stay(self, environment: Environment) -> None:
+        self.console.say(
+            f"Airflow stays up at {environment.home.url} (admin, {environment.home.login.password}); Ctrl-C ends all"
         )
         while True:
             time.sleep(3600)
@@ -155,23 +155,23 @@ class Control:
     attempt, which can't be localised with a dead token, that brings InvalidToken into the diagnostics.
     """
 
-    ground: Ground
-    narrator: Narrator
+    environment: Environment
+    console: DemoConsole
     failed: bool = False
 
     def submit(self) -> None:
-        spec = self.ground.control
-        conf = {**self.ground.minicluster.spark_conf(), **spec.conf, "spark.yarn.tags": _CONTROL_TAG}
+        spec = self.environment.control
+        conf = {**self.environment.minicluster.spark_conf(), **spec.conf, "spark.yarn.tags": _CONTROL_TAG}
         conf["spark.yarn.submit.waitAppCompletion"] = "false"
         argv = ["spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", spec.name]
         argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
         argv += ["--jars", ",".join(spec.deploy.jars), "--files", ",".join(spec.deploy.files)]
         argv += ["--py-files", kstream_driver.__file__]
-        log = self.ground.root / "control.log"
+        log = self.environment.root / "control.log"
         with log.open("wb") as output:
             done = subprocess.run(
                 [*argv, spec.application, *spec.arguments],
-                env=self.ground.minicluster.client_env("streamer"),
+                env=self.environment.minicluster.client_env("streamer"),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
@@ -180,30 +180,30 @@ class Control:
             raise MiniclusterError(
                 f"it ended with {done.returncode}; its output is in {log}", tried="submit the control"
             )
-        self.narrator.say("submitted with plain spark-submit, and left to itself", spec.name)
+        self.console.say("submitted with plain spark-submit, and left to itself", spec.name)
 
-    def seen(self, access: Access) -> Application:
-        return max(access.yarn.applications(_CONTROL_TAG), key=lambda app: app.id)
+    def seen(self, session: ClusterSession) -> Application:
+        return max(session.yarn.applications(_CONTROL_TAG), key=lambda app: app.id)
 
-    def token_is_dead(self, access: Access, now: datetime, max_lifetime: timedelta) -> bool:
+    def token_is_dead(self, session: ClusterSession, now: datetime, max_lifetime: timedelta) -> bool:
         try:
-            app = self.seen(access)
+            app = self.seen(session)
         except Unavailable:
             return False
         return app.started is not None and now > app.started + max_lifetime + _AFTER_DEATH
 
 
-def _access(ground: Ground, stack: ExitStack) -> Access:
-    cluster = stack.enter_context(cluster_of("demo", connection_fields("demo", ground.connection())))
-    return stack.enter_context(open_access(cluster, identity_of(ground.streams[0], cluster)))
+def _access(environment: Environment, stack: ExitStack) -> ClusterSession:
+    cluster = stack.enter_context(cluster_of("demo", connection_fields("demo", environment.connection())))
+    return stack.enter_context(open_session(cluster, identity_of(environment.streams[0], cluster)))
 
 
-def _stream(access: Access, history: History) -> StreamId:
-    return StreamId(history.spec.name, access.cluster.state_dir)
+def _stream(session: ClusterSession, history: History) -> StreamId:
+    return StreamId(history.spec.name, session.cluster.state_dir)
 
 
-def _observe(access: Access, history: History) -> Observation:
-    return observe(access, _stream(access, history), history.spec)
+def _observe(session: ClusterSession, history: History) -> Observation:
+    return observe(session, _stream(session, history), history.spec)
 
 
 def _settled(history: History, now: datetime) -> bool:
@@ -220,10 +220,10 @@ def _drained(seen: Observation) -> bool:
     return quiet and all(point.quiescent for point in seen.checkpoints)
 
 
-def _audit(ground: Ground, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
+def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
     """What `jobs/verify_events.py` finds, run by spark-submit on this machine."""
-    minicluster = ground.minicluster
-    ends_file = ground.root / "ends.json"
+    minicluster = environment.minicluster
+    ends_file = environment.root / "ends.json"
     ends_file.write_text(json.dumps(dict(ends)))
     files = [word for key, path in minicluster.event_logs().items() for word in ("--file", f"{key}={path}")]
     script = str(Path(jobs.__file__).with_name("verify_events.py"))

@@ -1,8 +1,8 @@
-"""A small keeper of processes: starts named children, respawns what dies, and leaves nothing behind.
+"""A small process supervisor: starts named children, respawns what dies, and leaves nothing behind.
 
-Between the keeper and each child stands a warden (`warden.py`), which ends the child's whole tree when the keeper
-stops or dies, by whatever signal. The keeper is for a handful of long-running services on one machine; it is no
-init system: it knows no dependencies between children and asks none of them whether it is healthy.
+Between the supervisor and each child stands a reaper (`reaper.py`), which ends the child's whole tree when the
+supervisor stops or dies, by whatever signal. The supervisor is for a handful of long-running services on one machine;
+it is no init system: it knows no dependencies between children and asks none of them whether it is healthy.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import psutil
 from airflow_kstream.demo.process_tree import Child, ProcessTree, log_tail
 from airflow_kstream.model.errors import InvalidInput, MiniclusterError
 
-__all__ = ["Child", "Happening", "Keeper", "KeeperEvent", "RespawnLimits"]
+__all__ = ["Child", "Happening", "ProcessSupervisor", "RespawnLimits", "SupervisorEvent"]
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class RespawnLimits:
-    """`backoff` is the pause before a respawn, in seconds; more than `per_minute` deaths, and the keeper gives up."""
+    """`backoff` is the pause before a respawn, in seconds. After more than `per_minute` deaths it gives up."""
 
     backoff: float = 0.5
     per_minute: int = 5
@@ -46,8 +46,8 @@ class Happening(StrEnum):
 
 
 @dataclass(frozen=True)
-class KeeperEvent:
-    """`detail` is for people: the exit status of what died, and the end of its log when the keeper gives up."""
+class SupervisorEvent:
+    """`detail` is for people: the exit status of what died, and the end of its log when the supervisor gives up."""
 
     happening: Happening
     child: str
@@ -55,7 +55,7 @@ class KeeperEvent:
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
-Listener = Callable[[KeeperEvent], None]
+Listener = Callable[[SupervisorEvent], None]
 
 
 def _exit_in_words(code: int) -> str:
@@ -75,10 +75,10 @@ class _Kept:
         self._crash_ordered = False
         self._deaths: deque[float] = deque()
         self._tree = ProcessTree(child)
-        self._thread = threading.Thread(target=self._keep, name=f"keeper-{child.name}", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name=f"supervisor-{child.name}", daemon=True)
 
     def start(self) -> None:
-        self._tell(KeeperEvent(Happening.STARTED, self.child.name))
+        self._tell(SupervisorEvent(Happening.STARTED, self.child.name))
         self._thread.start()
 
     def _keep(self) -> None:
@@ -86,9 +86,9 @@ class _Kept:
             code = self._tree.wait()
             self._tree.release()
             if self._stopping.is_set():
-                self._tell(KeeperEvent(Happening.STOPPED, self.child.name, _exit_in_words(code)))
+                self._tell(SupervisorEvent(Happening.STOPPED, self.child.name, _exit_in_words(code)))
                 return
-            self._tell(KeeperEvent(Happening.DIED, self.child.name, _exit_in_words(code)))
+            self._tell(SupervisorEvent(Happening.DIED, self.child.name, _exit_in_words(code)))
             if self._too_often() or not self._respawn():
                 return
 
@@ -104,7 +104,7 @@ class _Kept:
             return False
         tail = log_tail(self.child.log_file)
         self.gave_up = f"died {len(self._deaths)} times within a minute; the end of {self.child.log_file}:\n{tail}"
-        self._tell(KeeperEvent(Happening.GAVE_UP, self.child.name, self.gave_up))
+        self._tell(SupervisorEvent(Happening.GAVE_UP, self.child.name, self.gave_up))
         return True
 
     def _respawn(self) -> bool:
@@ -113,7 +113,7 @@ class _Kept:
             if self._stopping.is_set():
                 return False
             self._tree = ProcessTree(self.child)
-        self._tell(KeeperEvent(Happening.RESPAWNED, self.child.name))
+        self._tell(SupervisorEvent(Happening.RESPAWNED, self.child.name))
         return True
 
     def processes(self) -> list[psutil.Process]:
@@ -138,10 +138,10 @@ class _Kept:
         self._thread.join()
 
 
-class Keeper:
+class ProcessSupervisor:
     """Starts, respawns, crashes and stops children by name. Every method may be called from any thread.
 
-    `on_event` is called for one event at a time, from threads of the keeper; what it raises is logged and dropped.
+    `on_event` is called for one event at a time, from threads of the supervisor; what it raises is logged and dropped.
     A SIGTERM that ends this process without `stop()` ends the children as well, only not before it.
     """
 
@@ -165,7 +165,7 @@ class Keeper:
         """Start a child; raise InvalidInput for a name that is in use, MiniclusterError if it can't be started."""
         with self._lock:
             if self._stopped:
-                raise MiniclusterError("the keeper was stopped", tried=f"start {child.name}")
+                raise MiniclusterError("the supervisor was stopped", tried=f"start {child.name}")
             if child.name in self._kept:
                 raise InvalidInput(f"a child named {child.name!r} is kept already")
             try:
@@ -177,7 +177,7 @@ class Keeper:
     def kill(self, name: str) -> list[int]:
         """SIGKILL the child's whole tree, as if its machine had crashed, and return the ids of what was killed.
 
-        The keeper respawns it; a death by this order doesn't count against the limits. Raise InvalidInput for an
+        The supervisor respawns it; a death by this order doesn't count against the limits. Raise InvalidInput for an
         unknown name.
         """
         return self._named(name).crash()
@@ -208,7 +208,7 @@ class Keeper:
                 raise InvalidInput(f"no child is named {name!r}; there are {', '.join(sorted(self._kept)) or 'none'}")
             return self._kept[name]
 
-    def _tell(self, event: KeeperEvent) -> None:
+    def _tell(self, event: SupervisorEvent) -> None:
         with self._event_lock:
             try:
                 self._on_event(event)

@@ -16,9 +16,9 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import Ticket
-from airflow_kstream.supervise.tickets.declaration import order_of
-from airflow_kstream.supervise.tickets.renewal import KeptTicket
-from airflow_kstream.supervise.tickets.selection import TicketWish, wished, wished_one
+from airflow_kstream.supervise.tickets.declaration import declaration_of
+from airflow_kstream.supervise.tickets.renewal import ManagedTicket
+from airflow_kstream.supervise.tickets.selection import TicketSelection, select_one, selected
 
 # What a child process needs of this one's environment; no credential is among it.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "SPARK_HOME", "HADOOP_CONF_DIR")
@@ -27,8 +27,8 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOM
 class KerberosHook(BaseHook):
     """The ticket of one principal on the cluster of a `kstream` connection.
 
-    The principal is the connection's own, one of the connection's order (`$KSTREAM_TICKETS/<connection id>.yaml`), or
-    any other whose keytab is given. Its cache is the one that the renewal keeps for it, so that what this hook
+    The principal is the connection's own, one that its declaration names (`$KSTREAM_TICKETS/<connection id>.yaml`),
+    or any other whose keytab is given. Its cache is the one that the renewal keeps for it, so that what this hook
     acquires and what the renewal DAG renews are the same file; no two principals or clusters share one.
 
     What it does not do: it sets nothing in this process's own environment, where another task or library would find
@@ -46,7 +46,7 @@ class KerberosHook(BaseHook):
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param principal: whose ticket, if not the connection's own principal's.
-    :param keytab: the absolute path of its keytab, if neither the connection nor its order knows it.
+    :param keytab: the absolute path of its keytab, if neither the connection nor its declaration knows it.
     :param cache: the absolute path of the ticket cache, if it is not the one that the renewal keeps.
     """
 
@@ -64,12 +64,12 @@ class KerberosHook(BaseHook):
     ) -> None:
         super().__init__(**kwargs)
         self.cluster_conn_id = cluster_conn_id
-        self.wish = TicketWish(principal, keytab, cache)
+        self.wish = TicketSelection(principal, keytab, cache)
 
     def principals(self) -> list[str]:
-        """The connection's own and those of its order, whichever this hook is for."""
+        """The connection's own and those of its declaration, whichever this hook is for."""
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            kept = wished(cluster, order_of(self.cluster_conn_id), TicketWish())
+            kept = selected(cluster, declaration_of(self.cluster_conn_id), TicketSelection())
         return [one.identity.principal for one in kept]
 
     def acquire(self) -> Ticket:
@@ -107,7 +107,7 @@ class KerberosHook(BaseHook):
         krb5.conf is not the system's, give it `-Djava.security.krb5.conf` too.
         """
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster, private_folder() as private:
-            kept = wished_one(cluster, order_of(self.cluster_conn_id), self.wish)
+            kept = select_one(cluster, declaration_of(self.cluster_conn_id), self.wish)
             cache = private / "ticket.ccache"
             tickets.acquire(kept.identity, cache)
             krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
@@ -118,12 +118,12 @@ class KerberosHook(BaseHook):
             }
 
     @contextmanager
-    def _kept(self) -> Iterator[KeptTicket]:
+    def _kept(self) -> Iterator[ManagedTicket]:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            yield wished_one(cluster, order_of(self.cluster_conn_id), self.wish)
+            yield select_one(cluster, declaration_of(self.cluster_conn_id), self.wish)
 
 
-def _granting(kept: KeptTicket) -> Ticket:
+def _granting(kept: ManagedTicket) -> Ticket:
     ticket = tickets.inspect(str(kept.cache)).granting
     if ticket is None:
         principal = kept.identity.principal

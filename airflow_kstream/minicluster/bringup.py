@@ -16,7 +16,7 @@ from airflow_kstream.minicluster.ports import free_ports
 from airflow_kstream.minicluster.processes import Identity, Launch, below, spawn
 from airflow_kstream.minicluster.readiness import Started, await_serving, size
 from airflow_kstream.minicluster.site import Site
-from airflow_kstream.minicluster.startup import Step
+from airflow_kstream.minicluster.startup import StartupTask
 from airflow_kstream.model.errors import MiniclusterError
 
 
@@ -47,15 +47,15 @@ def begin(plan: MiniclusterConfig) -> Site:
     return site
 
 
-def steps(site: Site) -> list[Step]:
+def steps(site: Site) -> list[StartupTask]:
     """What is left to do for a minicluster that `begin` prepared."""
     wanted = (None, *site.plan.features)
     preparations = [row for row in _PREPARATIONS if row.feature in wanted and not row.is_done()]
     daemons = daemons_of(site)
     names = frozenset([row.name for row in preparations] + [row.name for row in daemons])
     return [
-        *(Step(row.name, partial(_prepare, row, site), names & {*row.needs}) for row in preparations),
-        *(Step(row.name, partial(start, site, row), names & {*row.needs}) for row in daemons),
+        *(StartupTask(row.name, partial(_prepare, row, site), names & {*row.needs}) for row in preparations),
+        *(StartupTask(row.name, partial(start, site, row), names & {*row.needs}) for row in daemons),
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Step:
+class StartupTask:
     """`run` gets an event that is set when another step failed: a long wait looks at it and gives up."""
 
     name: str
@@ -29,7 +29,7 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
-def run_steps(steps: Sequence[Step], listener: Listener) -> None:
+def run_steps(steps: Sequence[StartupTask], listener: Listener) -> None:
     """Raise what the first failing step raised, after every running step came to its end."""
     abandoned = threading.Event()
     waiting, done = list(steps), set[str]()
@@ -49,7 +49,7 @@ def run_steps(steps: Sequence[Step], listener: Listener) -> None:
             raise
 
 
-def _timed(step: Step, abandoned: threading.Event, listener: Listener) -> None:
+def _timed(step: StartupTask, abandoned: threading.Event, listener: Listener) -> None:
     listener(Progress(step.name))
     begin = time.monotonic()
     step.run(abandoned)

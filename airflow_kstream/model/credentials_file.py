@@ -30,7 +30,7 @@ class SecretKey:
 
 
 @dataclass(frozen=True)
-class Credentials:
+class HadoopCredentials:
     """The tokens and secret keys of a file, in its order."""
 
     format: TokenFormat
@@ -38,7 +38,7 @@ class Credentials:
     secret_keys: tuple[SecretKey, ...] = ()
 
     @classmethod
-    def read(cls, content: SecretBytes) -> Credentials:
+    def read(cls, content: SecretBytes) -> HadoopCredentials:
         """What a credentials file holds, or a text with one token in its URL form.
 
         Raise InvalidInput that names the byte where the content stops to make sense; it never holds a part of it.
@@ -68,12 +68,12 @@ def _lone_token(content: SecretBytes) -> Token:
         raise InvalidInput(f"byte 0: no {MAGIC.decode()} as in a credentials file, and {error.message}") from None
 
 
-def _java(raw: Span) -> Credentials:
+def _java(raw: Span) -> HadoopCredentials:
     """Credentials.readFields: the number of tokens, alias and token each; the same of secrets."""
     tokens = tuple(_java_token(raw) for _ in range(_count(raw, "tokens", least=5)))
     secret_keys = tuple(_java_secret(raw) for _ in range(_count(raw, "secret keys", least=2)))
     raw.finished("the last secret key")
-    return Credentials(TokenFormat.JAVA, tokens, secret_keys)
+    return HadoopCredentials(TokenFormat.JAVA, tokens, secret_keys)
 
 
 def _count(raw: Span, what: str, least: int) -> int:
@@ -94,7 +94,7 @@ def _java_secret(raw: Span) -> SecretKey:
     return SecretKey(alias, raw.sized("a secret key").left)
 
 
-def _protobuf(raw: Span) -> Credentials:
+def _protobuf(raw: Span) -> HadoopCredentials:
     """CredentialsProto with its length in front: repeated CredentialsKVProto of tokens (1) and of secrets (2)."""
     tokens, secret_keys = [], []
     body = raw.delimited("the credentials")
@@ -106,7 +106,7 @@ def _protobuf(raw: Span) -> Credentials:
             tokens.append(_protobuf_token(entry))
         elif number == _SECRETS:
             secret_keys.append(_protobuf_secret(entry))
-    return Credentials(TokenFormat.PROTOBUF, tuple(tokens), tuple(secret_keys))
+    return HadoopCredentials(TokenFormat.PROTOBUF, tuple(tokens), tuple(secret_keys))
 
 
 _TOKENS, _SECRETS = 1, 2
@@ -114,17 +114,17 @@ _TOKENS, _SECRETS = 1, 2
 
 def _protobuf_token(raw: Span) -> Token:
     entry = Message(raw, "a token's entry")
-    entry.need(1, 2)
+    entry.require(1, 2)
     alias = entry.text(1)
     token = Message(entry.run(2), short_name(alias))
-    token.need(1, 2, 3, 4)
+    token.require(1, 2, 3, 4)
     return Token.of(alias, token.text(3), token.text(4), token.run(1), token.run(2))
 
 
 def _protobuf_secret(raw: Span) -> SecretKey:
     entry = Message(raw, "a secret key's entry")
-    entry.need(1)
+    entry.require(1)
     return SecretKey(entry.text(1), entry.run(3).left)
 
 
-_FORMATS: Mapping[int, Callable[[Span], Credentials]] = {0: _java, 1: _protobuf}
+_FORMATS: Mapping[int, Callable[[Span], HadoopCredentials]] = {0: _java, 1: _protobuf}

@@ -96,7 +96,7 @@ def fence_name(generation: int, nonce: str) -> str:
     return f"fence-{generation:06d}-{nonce}"
 
 
-class Wish(StrEnum):
+class DesiredState(StrEnum):
     """Desired state: `held` is hands off, neither restart nor stop."""
 
     RUNNING = "running"
@@ -106,10 +106,10 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True)
 class Desired:
-    """What a person wants of a stream. `restart_through` asks that this generation and older ones be replaced."""
+    """What a person wants of a stream. `restart_up_to` asks that this generation and older ones be replaced."""
 
-    wish: Wish = Wish.RUNNING
-    restart_through: int = 0
+    state: DesiredState = DesiredState.RUNNING
+    restart_up_to: int = 0
     by: str = ""
     at: datetime | None = None
     reason: str = ""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True)
-class Gate:
+class HdfsHealth:
     """The active NameNode's word. `dead` and `stale` count DataNodes; `version` is as it says, such as "3.4.3".
 
     `active_since` is since when it serves: its last change of state, or the end of the safe mode in which it started.

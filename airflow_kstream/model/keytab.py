@@ -55,7 +55,7 @@ class KeyVersion:
 
 
 @dataclass(frozen=True)
-class Keytab:
+class KeytabFile:
     """A keytab file. `mode` are its permission bits, `owner` its user's name or number."""
 
     path: str
@@ -84,7 +84,7 @@ class Keytab:
         return KeyVersion(newest[0].kvno, hashlib.sha256(together.encode()).hexdigest()[:8], stamped)
 
 
-class Login(StrEnum):
+class LoginResult(StrEnum):
     """How the KDC answered a login with the keytab's key."""
 
     ACCEPTED = "accepted"
@@ -102,18 +102,18 @@ class Login(StrEnum):
     @property
     def lasting(self) -> bool:
         """Whether every further login with that key is refused too, until somebody changes something."""
-        return self not in {Login.ACCEPTED, Login.UNREACHABLE, Login.SKEWED}
+        return self not in {LoginResult.ACCEPTED, LoginResult.UNREACHABLE, LoginResult.SKEWED}
 
 
 @dataclass(frozen=True)
-class KdcView:
+class KdcStatus:
     """What the KDC of the realm says. None stands for what it could not be made to say.
 
     `kvno` is that of the principal's current key; `kvno_unknown` says why it was not learned. `refused_enctypes` are
     those of the keytab that the KDC takes from this principal no more. `offset` is the KDC's clock less ours.
     """
 
-    login: Login
+    login: LoginResult
     said: str = ""
     kvno: int | None = None
     kvno_unknown: str = ""

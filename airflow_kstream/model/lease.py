@@ -9,7 +9,7 @@ from enum import StrEnum
 from airflow_kstream.model.errors import InvalidInput
 
 
-class HolderLife(StrEnum):
+class HolderLiveness(StrEnum):
     """Whether the process that holds the lease still renews it. UNKNOWN also where nobody asked."""
 
     DEAD = "dead"
@@ -17,7 +17,7 @@ class HolderLife(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Standing(StrEnum):
+class FileCondition(StrEnum):
     """How an open file stands.
 
     HOLDER_DEAD and LEAKED are the stuck ones: nobody will close them, or nobody who makes progress. YOUNG and
@@ -36,7 +36,7 @@ class Standing(StrEnum):
 
     @property
     def stuck(self) -> bool:
-        return self in {Standing.HOLDER_DEAD, Standing.LEAKED, Standing.UNRECOVERABLE}
+        return self in {FileCondition.HOLDER_DEAD, FileCondition.LEAKED, FileCondition.UNRECOVERABLE}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LeaseRules:
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class JudgementContext:
     """What is known beside the looks. `active_since`: since when this NameNode serves, where known.
 
     `safe_mode` is whether it doesn't serve just now. `refusal` is why nobody learned whether the holder lives: what it
@@ -75,7 +75,7 @@ class Circumstances:
     """
 
     now: datetime
-    holder: HolderLife = HolderLife.UNKNOWN
+    holder: HolderLiveness = HolderLiveness.UNKNOWN
     active_since: datetime | None = None
     safe_mode: bool = False
     refusal: str = ""
@@ -86,7 +86,7 @@ class Circumstances:
 class Judgement:
     """How a file stands, why in words, and what a person can do. `brief` is why without this file's own figures."""
 
-    standing: Standing
+    condition: FileCondition
     why: str
     advice: str = ""
     brief: str = ""
@@ -94,11 +94,11 @@ class Judgement:
     @property
     def sort(self) -> str:
         """What to count it under, among many files."""
-        return self.brief or self.standing.value
+        return self.brief or self.condition.value
 
 
 @dataclass(frozen=True)
-class Consent:
+class Approval:
     """What allows the recovery of a file whose holder lives.
 
     `allowed`: its path is on the allow-list. `application_finished`: the ResourceManager says so of the application
@@ -111,7 +111,7 @@ class Consent:
 
 
 @dataclass(frozen=True)
-class Permission:
+class Decision:
     """Whether a file may be recovered now, and the rule that says so."""
 
     granted: bool

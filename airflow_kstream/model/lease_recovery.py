@@ -45,7 +45,7 @@ OUTCOME_MEANS = {
 class Target:
     """A file to recover, as it was when that was decided. Whatever is different when it is due is left alone.
 
-    `holder` is whose lease it was, where known; `reason` goes into the audit. `begun` is whether its recovery was
+    `holder` is whose lease it was, where known; `reason` goes into the audit. `accepted` is whether its recovery was
     begun by asking for its holder: then that it is closed by now is our doing.
     """
 
@@ -53,7 +53,7 @@ class Target:
     expected: Fingerprint
     holder: str | None
     reason: str
-    begun: bool = False
+    accepted: bool = False
 
 
 @dataclass(frozen=True)

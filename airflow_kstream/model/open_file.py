@@ -88,7 +88,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True)
-class Watched:
+class FileHistory:
     """What the looks at one open file tell. The times are the NameNode's. A look takes a while: of the first one that
     shows a file as it is its end counts, of the last one its beginning.
 
@@ -103,18 +103,18 @@ class Watched:
     steady_since: datetime
     steady_until: datetime
     looks: int
-    grew: datetime | None = None
+    last_growth: datetime | None = None
 
     @classmethod
-    def begin(cls, file: OpenFile, state: FileState, now: datetime) -> Watched:
+    def begin(cls, file: OpenFile, state: FileState, now: datetime) -> FileHistory:
         return cls(file, state, now, now, now, looks=int(state.measured))
 
-    def then(self, file: OpenFile, state: FileState, began: datetime, ended: datetime) -> Watched:
+    def extended(self, file: OpenFile, state: FileState, began: datetime, ended: datetime) -> FileHistory:
         """The same file at a later look, which lasted from `began` to `ended`."""
         if state.file_id != self.state.file_id or _other(file.holder, self.file.holder):
-            return Watched.begin(file, state, ended)
+            return FileHistory.begin(file, state, ended)
         if not state.fingerprint.same_as(self.state.fingerprint):
-            return Watched(file, state, self.first_seen, ended, ended, looks=int(state.measured), grew=ended)
+            return FileHistory(file, state, self.first_seen, ended, ended, looks=int(state.measured), last_growth=ended)
         if not state.measured:
             # What a reader got at an earlier look is kept to compare with; it says nothing of this moment.
             kept = replace(state, visible_length=self.state.visible_length)
@@ -125,7 +125,7 @@ class Watched:
         return replace(self, file=file, state=state, steady_until=until, looks=self.looks + 1)
 
     @property
-    def steady(self) -> timedelta:
+    def unchanged_for(self) -> timedelta:
         """For how long it was measured unchanged: from the first such look to the last, not until now."""
         return self.steady_until - self.steady_since
 

@@ -16,16 +16,16 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.field_errors import explain_error
 from airflow_kstream.model.identity import split_principal
 from airflow_kstream.model.secrets import masked
-from airflow_kstream.model.wrong_fields import why_wrong
 
 _STRICT = ConfigDict(extra="forbid")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
-class Keytab:
+class KeytabCredentials:
     """The job logs in by itself and makes its own new tokens (Spark's `--principal/--keytab`)."""
 
     __pydantic_config__ = _STRICT
@@ -41,7 +41,7 @@ class Keytab:
 
 
 @dataclass(frozen=True)
-class Ticket:
+class TicketCredentials:
     """The job gets tokens once, from a ticket at submission; `principal` and `keytab` default to the connection's.
 
     `cache` names an existing ticket cache to copy instead.
@@ -62,7 +62,7 @@ class Ticket:
 
 
 @dataclass(frozen=True)
-class ProxyUser:
+class ProxyUserCredentials:
     """The connection's principal submits for `user`; the job gets tokens once, at submission."""
 
     __pydantic_config__ = _STRICT
@@ -73,7 +73,7 @@ class ProxyUser:
     renews_itself = False
 
 
-Credentials = Annotated[Keytab | Ticket | ProxyUser, Field(discriminator="mode")]
+StreamCredentials = Annotated[KeytabCredentials | TicketCredentials | ProxyUserCredentials, Field(discriminator="mode")]
 
 
 class OnChange(StrEnum):
@@ -149,7 +149,7 @@ class StreamSpec:
     __pydantic_config__ = _STRICT
 
     name: str
-    credentials: Credentials
+    credentials: StreamCredentials
     application: str
     checkpoints: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
@@ -210,7 +210,11 @@ def differences(declared: StreamSpec, running: Mapping[str, Any]) -> tuple[str, 
 
 _SPEC: TypeAdapter[StreamSpec] = TypeAdapter(StreamSpec)
 
-_TAGGED: dict[str, type[Any]] = {"keytab": Keytab, "ticket": Ticket, "proxy-user": ProxyUser}
+_TAGGED: dict[str, type[Any]] = {
+    "keytab": KeytabCredentials,
+    "ticket": TicketCredentials,
+    "proxy-user": ProxyUserCredentials,
+}
 _OWNERS: dict[str, type[Any]] = {"deploy": Deploy, "restart": RestartPolicy, **_TAGGED}
 
 
@@ -222,7 +226,7 @@ def _complaint(detail: dict[str, Any]) -> str:
         return f"{name} is not a field of a stream; allowed here: {allowed}"
     if detail["type"] in {"missing", "missing_argument"}:
         return f"{name} is missing"
-    return f"{name}: {why_wrong(detail)}"
+    return f"{name}: {explain_error(detail)}"
 
 
 def _allowed(loc: tuple[str | int, ...]) -> list[str]:

@@ -199,7 +199,7 @@ def _yarn(raw: Span) -> DelegationToken:
     if raw.reveal()[:1] == b"\x00":
         return _writable(raw)
     at, found = raw.at, Message(raw, "the identifier")
-    found.need(1, 4, 5)
+    found.require(1, 4, 5)
     owner, renewer, real_user = (found.text(number) for number in (1, 2, 3))
     issued, max_date = (_moment(raw, at, found.int64(number), what) for number, what in _YARN_DATES.items())
     return DelegationToken(owner, renewer, real_user, issued, max_date, found.int32(6), found.int32(7))
@@ -211,9 +211,9 @@ _YARN_DATES = {4: "the issue date", 5: "the max date"}
 def _attempt(raw: Span) -> AttemptToken:
     """AMRMTokenIdentifierProto of an ApplicationAttemptIdProto of an ApplicationIdProto."""
     found = Message(raw, "the identifier")
-    found.need(1)
+    found.require(1)
     attempt = found.message(1)
-    attempt.need(1)
+    attempt.require(1)
     application = attempt.message(1)
     numbers = (application.int64(2), application.int32(1), attempt.int32(2))
     if min(numbers) < 0:

@@ -13,7 +13,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.keytab import Severity
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
-from airflow_kstream.supervise.tickets.declaration import kept_tickets, order_of
+from airflow_kstream.supervise.tickets.declaration import declaration_of, kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class KeytabCheckOperator(BaseOperator):
-    """Check each keytab of a connection, of its order of tickets and of its running streams, on disk and at the KDC.
+    """Check the keytabs of a connection, its ticket declaration and its running streams, on disk and at the KDC.
 
     The task fails when one of them can't be used any more, after all were checked: its log says of each what is
     wrong, what to do, and which streams end of it and when. What is only odd is a warning. The result (XCom) is a list
@@ -69,7 +69,7 @@ class KeytabCheckOperator(BaseOperator):
         return checks
 
     def _of_the_order(self, cluster: Cluster) -> list[KeytabPlace]:
-        found = [kept.identity for kept in kept_tickets(cluster, order_of(self.cluster_conn_id))]
+        found = [kept.identity for kept in kept_tickets(cluster, declaration_of(self.cluster_conn_id))]
         return [KeytabPlace(identity.principal, identity.keytab) for identity in found if identity.keytab]
 
     def _place(self) -> KeytabPlace | None:

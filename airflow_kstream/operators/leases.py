@@ -12,9 +12,9 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.recover import Rescue, RescueOrder, rescue
-from airflow_kstream.supervise.leases.requests import RecoveryMeant
-from airflow_kstream.supervise.leases.session import open_lease_access
+from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
+from airflow_kstream.supervise.leases.requests import RecoveryRequest
+from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.views import leases as lease_views
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class HdfsLeaseRecoverOperator(BaseOperator):
     :param allowed: `PATTERN` or `PATTERN=APPLICATION`, an id or a stream's name; see `allowed_path`.
     :param approve: exact paths that a person decided to recover although their holder lives.
     :param approved_by: that person; whoever triggered the run, if it is not given.
-    :param limits: `default` starts gently and adapts to the cluster, `none` is for the bold.
-    :param means: `native`, or `hdfs` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
+    :param limits: `default` starts with low concurrency and adapts to the cluster; `unlimited` has no limits.
+    :param backend: `native`, or `hdfs-debug` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
     :param dry_run: look and say what would be done. It touches no lease.
     :raises Unavailable: some files were not recovered and a retry can help.
     :raises Conflict: some files were not recovered and a retry won't help.
@@ -61,7 +61,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
 
     template_fields: Sequence[str] = (
         *("cluster_conn_id", "path", "patterns", "file_owner", "holder", "host", "min_age", "settle", "leak_after"),
-        *("allowed", "approve", "approved_by", "limits", "means", "only_plan"),
+        *("allowed", "approve", "approved_by", "limits", "backend", "only_plan"),
     )
 
     def __init__(
@@ -80,7 +80,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         approve: Sequence[str] | str = (),
         approved_by: str | None = None,
         limits: str = "default",
-        means: str = "native",
+        backend: str = "native",
         dry_run: bool | str = False,
         **kwargs: Any,
     ) -> None:
@@ -99,19 +99,19 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         self.approve = approve
         self.approved_by = approved_by
         self.limits = limits
-        self.means = means
+        self.backend = backend
         # Not `dry_run`: that is a method of every operator.
         self.only_plan = dry_run
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do it, and raise when some of it failed."""
-        order = self._order(context)
+        settings = self._settings(context)
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-            open_lease_access(cluster, cluster.watcher) as access,
+            open_lease_session(cluster, cluster.watcher) as session,
         ):
-            done = rescue(access, order, self._watcher())
-        self._tell(done, order)
+            done = recover_stuck_files(session, settings, self._watcher())
+        self._tell(done, settings)
         report = lease_views.bounded(done, _ROWS_IN_XCOM)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.
@@ -125,9 +125,9 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         if stop:
             stop.set()
 
-    def _order(self, context: Context) -> RescueOrder:
+    def _settings(self, context: Context) -> RecoverySettings:
         approved_by = self.approved_by or context["dag_run"].triggering_user_name
-        return RecoveryMeant.from_mapping(
+        return RecoveryRequest.from_mapping(
             {
                 "path": self.path,
                 "patterns": self.patterns,
@@ -141,10 +141,10 @@ class HdfsLeaseRecoverOperator(BaseOperator):
                 "approve": self.approve,
                 "approved_by": approved_by,
                 "limits": self.limits,
-                "means": self.means,
+                "backend": self.backend,
                 "dry_run": self.only_plan,
             }
-        ).order()
+        ).settings()
 
     def _watcher(self) -> Watcher:
         # Made here: an operator is copied and serialized, which an event can't be.
@@ -152,9 +152,9 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         progress = _Progress(self.log.info)
         return Watcher(tell=self.log.info, on=progress.finished, started=progress.started, stop=self._stop)
 
-    def _tell(self, done: Rescue, order: RescueOrder) -> None:
+    def _tell(self, done: RecoveryReport, settings: RecoverySettings) -> None:
         self.log.info("%s: %s", printable(self.path), lease_views.summary(done))
-        if order.dry_run:
+        if settings.dry_run:
             self._table(lease_views.intents_table(done.intents, _ROWS_IN_LOG))
             return
         if done.recoveries:

@@ -19,9 +19,9 @@ from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.secrets import is_secret
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.policy.streams.reconcile import Urge
+from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.policy.streams.spark_submission import identity_of
-from airflow_kstream.supervise.clusters.session import open_access
+from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.triggers.streams import StreamTrigger
@@ -39,7 +39,7 @@ class SparkStreamOperator(BaseOperator):
     wants the stream stopped.
 
     What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
-    Use `kstream stream stop NAME` for that.
+    Use `kstream streams stop NAME` for that.
 
     :param stream: the declaration, as a StreamSpec or a mapping of its fields (templated).
     :param cluster_conn_id: the `kstream` connection. There is no default.
@@ -78,27 +78,27 @@ class SparkStreamOperator(BaseOperator):
                 self.submission = explain(cluster, self._spec(), self._defaults())
             self.log.info("%s", self.submission)
             return None
-        return self._reconcile(context, Urge.ENSURE)
+        return self._reconcile(context, Mode.ENSURE)
 
     def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any] | None:
         """The trigger saw something to do."""
         self.log.info("%s: %s", event["stream"], event["why"])
-        return self._reconcile(context, Urge.WATCH)
+        return self._reconcile(context, Mode.WATCH)
 
-    def _reconcile(self, context: Context, urge: Urge) -> dict[str, Any] | None:
+    def _reconcile(self, context: Context, mode: Mode) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
             try:
-                report = reconciler.run(urge)
+                report = reconciler.run(mode)
             except RestartAborted as error:
                 self.log.error("%s", error)
                 self._watch(pause=60.0)
             self._publish(context, report)
-        return self._conclude(report, urge)
+        return self._conclude(report, mode)
 
-    def _conclude(self, report: Report, urge: Urge) -> dict[str, Any] | None:
+    def _conclude(self, report: Report, mode: Mode) -> dict[str, Any] | None:
         if not report.ended:
             # Woken for nothing: the watcher and we disagree, or it can't see; that must not become a busy loop.
-            self._watch(pause=60.0 if urge is Urge.WATCH and not report.done else 0.0)
+            self._watch(pause=60.0 if mode is Mode.WATCH and not report.done else 0.0)
         if report.phase is Phase.ENDED and not report.succeeded:
             tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
             raise StreamEnded(f"{report.why}. {report.diagnostics}", tried=tried)
@@ -125,8 +125,8 @@ class SparkStreamOperator(BaseOperator):
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             defaults = self._defaults()
             self.submission = explain(cluster, spec, defaults)
-            with open_access(cluster, identity_of(spec, cluster)) as access:
-                yield Reconciler(access, spec, defaults, tell=self.log.info)
+            with open_session(cluster, identity_of(spec, cluster)) as session:
+                yield Reconciler(session, spec, defaults, tell=self.log.info)
 
     def _spec(self) -> StreamSpec:
         return StreamSpec.from_mapping(self.stream)

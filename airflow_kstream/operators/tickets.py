@@ -12,16 +12,16 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.supervise.tickets.declaration import TicketOrder, order_of
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
-from airflow_kstream.supervise.tickets.selection import TicketWish, wished
+from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
 class KerberosTicketRenewOperator(BaseOperator):
-    """Renew the tickets of one principal, or of all in a connection's order, each in a cache of its own.
+    """Renew the tickets of one principal, or of all in a connection's declaration, each in a cache of its own.
 
     A ticket with enough of its life left is kept. Another is acquired anew from the keytab or, where there is none,
     renewed. A failure while the old ticket still has time is a warning in the log, with the count of consecutive
@@ -34,25 +34,25 @@ class KerberosTicketRenewOperator(BaseOperator):
 
     What it does not do: it puts no ticket where a process finds it by itself. Whoever needs one names its cache, or
     takes a copy by KerberosHook. The caches are on the host that runs the task: run it on each worker and triggerer
-    host that needs them, or keep the folder of the order where all of them see it.
+    host that needs them, or keep the folder of the declaration where all of them see it.
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param principal: this one alone. To map the task over several: `.partial(...).expand(principal=[...])`.
-    :param keytab: the absolute path of its keytab, if neither the connection nor the order knows it.
-    :param cache: the absolute path of its ticket cache, if it is not the order's.
-    :param order: who is to be kept fresh, as the fields of the YAML file; that of `$KSTREAM_TICKETS` by default.
-    :param renew_at: the share of a ticket's life after which it is renewed; the order's by default.
-    :param alert_before: how long before its expiry a failure is an alert; the order's by default.
+    :param keytab: the absolute path of its keytab, if neither the connection nor the declaration knows it.
+    :param cache: the absolute path of its ticket cache, if it is not the declaration's.
+    :param declaration: who is to be kept fresh, as the fields of the YAML file; that of `$KSTREAM_TICKETS` by default.
+    :param renew_at: the share of a ticket's life after which it is renewed; the declaration's by default.
+    :param alert_before: how long before its expiry a failure is an alert; the declaration's by default.
     :param force: renew those that have enough of their life left, too.
     :raises Unavailable: an alert, and a retry can help.
-    :raises AirflowFailException: an alert or a wrong order, and no retry helps.
+    :raises AirflowFailException: an alert or a wrong declaration, and no retry helps.
     """
 
     template_fields: Sequence[str] = (
-        *("cluster_conn_id", "principal", "keytab", "cache", "order"),
+        *("cluster_conn_id", "principal", "keytab", "cache", "declaration"),
         *("renew_at", "alert_before", "force"),
     )
-    template_fields_renderers = {"order": "yaml"}  # noqa: RUF012  Airflow's own attribute
+    template_fields_renderers = {"declaration": "yaml"}  # noqa: RUF012  Airflow's own attribute
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class KerberosTicketRenewOperator(BaseOperator):
         principal: str | None = None,
         keytab: str | None = None,
         cache: str | None = None,
-        order: Mapping[str, Any] | None = None,
+        declaration: Mapping[str, Any] | None = None,
         renew_at: float | str | None = None,
         alert_before: str | None = None,
         force: bool | str = False,
@@ -72,7 +72,7 @@ class KerberosTicketRenewOperator(BaseOperator):
         self.principal = principal
         self.keytab = keytab
         self.cache = cache
-        self.order = order
+        self.declaration = declaration
         self.renew_at = renew_at
         self.alert_before = alert_before
         self.force = force
@@ -92,21 +92,25 @@ class KerberosTicketRenewOperator(BaseOperator):
         return told
 
     def _renewed(self) -> list[RenewalReport]:
-        order = self._order()
-        wish = TicketWish(self.principal or None, self.keytab or None, self.cache or None)
+        declaration = self._declaration()
+        wish = TicketSelection(self.principal or None, self.keytab or None, self.cache or None)
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             reports = []
-            for report in renew_all(wished(cluster, order, wish), order.policy, force=_truth(self.force)):
+            for report in renew_all(selected(cluster, declaration, wish), declaration.policy, force=_truth(self.force)):
                 self._tell(report)
                 _publish(report)
                 reports.append(report)
         return reports
 
-    def _order(self) -> TicketOrder:
-        order = TicketOrder.from_mapping(self.order) if self.order else order_of(self.cluster_conn_id)
+    def _declaration(self) -> TicketDeclaration:
+        declaration = (
+            TicketDeclaration.from_mapping(self.declaration)
+            if self.declaration
+            else declaration_of(self.cluster_conn_id)
+        )
         ours = {"renew_at": self.renew_at, "alert_before": self.alert_before}
         given = {name: value for name, value in ours.items() if value not in (None, "", "None")}
-        return TicketOrder.from_mapping({**order.to_mapping(), **given})
+        return TicketDeclaration.from_mapping({**declaration.to_mapping(), **given})
 
     def _tell(self, report: RenewalReport) -> None:
         until = f", good until {report.expiry:%Y-%m-%d %H:%M:%S %Z}" if report.expiry else ""

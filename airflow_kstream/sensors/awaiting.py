@@ -12,12 +12,12 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.triggers.errors import may_pass, raise_error, raise_event
+from airflow_kstream.triggers.errors import is_transient, raise_error, raise_event
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_kstream.triggers.awaiting import AwaitingTrigger
+    from airflow_kstream.triggers.awaiting import PollingTrigger
 
 
 class AwaitingSensor(BaseSensorOperator):
@@ -32,20 +32,20 @@ class AwaitingSensor(BaseSensorOperator):
         """Whether it has come, and the report. Raises KstreamError."""
 
     @abstractmethod
-    def trigger(self) -> AwaitingTrigger:
+    def trigger(self) -> PollingTrigger:
         """Which does the looking from now on."""
 
     def execute(self, context: Context) -> Any:
         """Look; then wait in the triggerer or here."""
         if not self.deferrable:
             return super().execute(context)
-        with self._softly():
+        with self._skip_if_soft():
             seen = self.poke(context)
         return seen.xcom_value if seen else self._wait()
 
     def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """The trigger has seen it, or can't."""
-        with self._softly():
+        with self._skip_if_soft():
             if "error" in event:
                 raise_event(event)
         report: dict[str, Any] = event["report"]
@@ -56,14 +56,14 @@ class AwaitingSensor(BaseSensorOperator):
         try:
             has_come, report = self.look()
         except KstreamError as error:
-            if not may_pass(error):
+            if not is_transient(error):
                 raise_error(error)
             self.log.warning("%s", error)
             return PokeReturnValue(is_done=False)
         return PokeReturnValue(is_done=has_come, xcom_value=report)
 
     @contextmanager
-    def _softly(self) -> Iterator[None]:
+    def _skip_if_soft(self) -> Iterator[None]:
         """Skip instead of failing where the task wants that, as Airflow does around the looks of a worker's wait."""
         try:
             yield

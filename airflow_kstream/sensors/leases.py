@@ -10,8 +10,8 @@ from airflow.sdk.configuration import conf
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.leases.requests import OpenFilesAwaited
-from airflow_kstream.supervise.leases.session import open_lease_access
+from airflow_kstream.supervise.leases.requests import OpenFileCondition
+from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.triggers.leases import OpenFilesTrigger
 
@@ -77,9 +77,9 @@ class HdfsOpenFileSensor(AwaitingSensor):
         awaited = self._awaited()
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-            open_lease_access(cluster, cluster.watcher) as access,
+            open_lease_session(cluster, cluster.watcher) as session,
         ):
-            survey = Surveyor(access, awaited.search(awaited.min_age), LeaseRules(), self.log.info).look()
+            survey = Surveyor(session, awaited.search(awaited.min_age), LeaseRules(), self.log.info).look()
         report = awaited.report(survey)
         self.log.info("%d files are open below %s, %d of them stuck", report["open"], self.path, report["stuck"])
         return awaited.met(survey), report
@@ -87,8 +87,8 @@ class HdfsOpenFileSensor(AwaitingSensor):
     def trigger(self) -> OpenFilesTrigger:
         return OpenFilesTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
 
-    def _awaited(self) -> OpenFilesAwaited:
-        return OpenFilesAwaited.from_mapping(
+    def _awaited(self) -> OpenFileCondition:
+        return OpenFileCondition.from_mapping(
             {
                 "path": self.path,
                 "patterns": self.patterns,

@@ -10,9 +10,9 @@ from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.tickets.declaration import order_of
-from airflow_kstream.supervise.tickets.expiry import TicketsAwaited, look
-from airflow_kstream.supervise.tickets.selection import TicketWish, wished
+from airflow_kstream.supervise.tickets.declaration import declaration_of
+from airflow_kstream.supervise.tickets.expiry import TicketExpiryCondition, look
+from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 
 
@@ -60,9 +60,9 @@ class KerberosTicketExpirySensor(AwaitingSensor):
     def trigger(self) -> TicketExpiryTrigger:
         return TicketExpiryTrigger(self._awaited().to_mapping(), self.poke_interval)
 
-    def _awaited(self) -> TicketsAwaited:
-        wish = TicketWish(self.principal or None, cache=self.cache or None)
+    def _awaited(self) -> TicketExpiryCondition:
+        wish = TicketSelection(self.principal or None, cache=self.cache or None)
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            kept = wished(cluster, order_of(self.cluster_conn_id), wish)
+            kept = selected(cluster, declaration_of(self.cluster_conn_id), wish)
         caches = [{"principal": one.identity.principal, "cache": str(one.cache)} for one in kept]
-        return TicketsAwaited.from_mapping({"caches": caches, "within": self.within})
+        return TicketExpiryCondition.from_mapping({"caches": caches, "within": self.within})

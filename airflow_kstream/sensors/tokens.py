@@ -10,8 +10,8 @@ from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.clusters.session import open_access
-from airflow_kstream.supervise.tokens.expiry import TokensAwaited, TokenWatch
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.tokens.expiry import TokenExpiryCondition, TokenWatch
 from airflow_kstream.triggers.tokens import TokenExpiryTrigger
 
 
@@ -60,9 +60,9 @@ class DelegationTokenExpirySensor(AwaitingSensor):
         watch = self._watch_of_this_process()
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-            open_access(cluster, cluster.watcher) as access,
+            open_session(cluster, cluster.watcher) as session,
         ):
-            seen = watch.look(access)
+            seen = watch.look(session)
         self.log.info("%s: %d of %d tokens end in time", seen.awaited.source, len(seen.expiring), len(seen.ends))
         return bool(seen.expiring), seen.report()
 
@@ -75,8 +75,8 @@ class DelegationTokenExpirySensor(AwaitingSensor):
             self._watch = TokenWatch(self._awaited())
         return self._watch
 
-    def _awaited(self) -> TokensAwaited:
-        return TokensAwaited.from_mapping(
+    def _awaited(self) -> TokenExpiryCondition:
+        return TokenExpiryCondition.from_mapping(
             {
                 "file": self.file or None,
                 "stream": self.stream or None,

@@ -11,7 +11,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.triggers.errors import error_event, may_pass
+from airflow_kstream.triggers.errors import error_event, is_transient
 
 # A trigger that fires before the scheduler saw its task's worker end costs the task a try: the late end is taken
 # for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.
@@ -20,7 +20,7 @@ SETTLING_SECONDS = 10.0
 Look = Callable[[], Awaitable[dict[str, Any] | None]]
 
 
-class AwaitingTrigger(BaseTrigger):
+class PollingTrigger(BaseTrigger):
     """Fires once: with `report` when what is awaited has come, with `error` when waiting can't help any more.
 
     A server that is away, or a thing that is not there yet, is waited for. The sensor says what is awaited.
@@ -32,7 +32,7 @@ class AwaitingTrigger(BaseTrigger):
         self.every_seconds = every_seconds
 
     @abstractmethod
-    def looking(self) -> AbstractAsyncContextManager[Look]:
+    def open_probe(self) -> AbstractAsyncContextManager[Look]:
         """A look gives the report of what has come, or None; each raises KstreamError."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -44,7 +44,7 @@ class AwaitingTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         await asyncio.sleep(SETTLING_SECONDS)
         told = ""
-        async with self.looking() as look:
+        async with self.open_probe() as look:
             while True:
                 try:
                     report = await look()
@@ -52,7 +52,7 @@ class AwaitingTrigger(BaseTrigger):
                     if str(error) != told:
                         self.log.warning("%s", error)
                     told = str(error)
-                    if not may_pass(error):
+                    if not is_transient(error):
                         yield error_event(error)
                         return
                 else:
@@ -63,7 +63,7 @@ class AwaitingTrigger(BaseTrigger):
                 await asyncio.sleep(self.every_seconds)
 
 
-class ClusterAwaitingTrigger(AwaitingTrigger):
+class ClusterAwaitingTrigger(PollingTrigger):
     """Looks at the cluster of a connection."""
 
     def __init__(self, cluster_conn_id: str, awaited: Mapping[str, Any], every_seconds: float) -> None:

@@ -10,7 +10,7 @@ from airflow.triggers.base import TriggerEvent
 from airflow_kstream.model.errors import CredentialError, KstreamError, NotFound
 
 
-def may_pass(error: KstreamError) -> bool:
+def is_transient(error: KstreamError) -> bool:
     """Whether to go on waiting: a server can come back, and a file can come to be."""
     return error.retryable or isinstance(error, NotFound)
 

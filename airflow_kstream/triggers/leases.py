@@ -12,8 +12,8 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.lease import LeaseRules
-from airflow_kstream.supervise.leases.requests import OpenFilesAwaited
-from airflow_kstream.supervise.leases.session import open_lease_access
+from airflow_kstream.supervise.leases.requests import OpenFileCondition
+from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Survey, Surveyor
 from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
 from airflow_kstream.triggers.sessions import Sessions, own_sessions
@@ -23,8 +23,8 @@ class OpenFilesTrigger(ClusterAwaitingTrigger):
     """Reports the open files below a path, when enough of them are stuck or when none is left."""
 
     @asynccontextmanager
-    async def looking(self) -> AsyncIterator[Look]:
-        awaited = OpenFilesAwaited.from_mapping(self.awaited)
+    async def open_probe(self) -> AsyncIterator[Look]:
+        awaited = OpenFileCondition.from_mapping(self.awaited)
         async with _surveyors(self.cluster_conn_id, awaited, self.log.info) as sessions:
 
             async def look() -> dict[str, Any] | None:
@@ -64,7 +64,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
         self.quiet = quiet
         self.every_seconds = every_seconds
         # Here, so that what is wrong is refused where the DAG is parsed.
-        self._awaited = OpenFilesAwaited.from_mapping({"path": path, "patterns": patterns, "quiet": quiet})
+        self._awaited = OpenFileCondition.from_mapping({"path": path, "patterns": patterns, "quiet": quiet})
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", {
@@ -82,7 +82,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
             while True:
                 survey = await self._look(sessions)
                 if survey:
-                    stuck = {(found.path, found.watched.state.file_id) for found in awaited.stuck(survey)}
+                    stuck = {(found.path, found.history.state.file_id) for found in awaited.stuck(survey)}
                     fresh = sorted(path for path, _ in stuck - known)
                     known = stuck
                     if fresh:
@@ -105,13 +105,13 @@ class OpenFileEventTrigger(BaseEventTrigger):
 
 
 def _surveyors(
-    conn_id: str, awaited: OpenFilesAwaited, tell: Callable[[str], None]
+    conn_id: str, awaited: OpenFileCondition, tell: Callable[[str], None]
 ) -> AbstractAsyncContextManager[Sessions[Surveyor]]:
     """A surveyor, and after each failure another: it remembers what it told."""
 
     @contextmanager
     def surveyor(cluster: Cluster) -> Iterator[Surveyor]:
-        with open_lease_access(cluster, cluster.watcher) as access:
-            yield Surveyor(access, awaited.search(awaited.min_age), LeaseRules(), tell)
+        with open_lease_session(cluster, cluster.watcher) as session:
+            yield Surveyor(session, awaited.search(awaited.min_age), LeaseRules(), tell)
 
     return own_sessions(conn_id, surveyor)

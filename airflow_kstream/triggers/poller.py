@@ -13,7 +13,7 @@ from airflow.sdk import BaseHook
 from airflow_kstream.hooks.cluster import fields_of
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
-from airflow_kstream.supervise.clusters.session import open_access
+from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class ClusterPoller:
 
     def _open(self, opened: ExitStack) -> Watch:
         cluster = opened.enter_context(cluster_of(self._conn_id, self._fields))
-        return Watch(opened.enter_context(open_access(cluster, cluster.watcher)))
+        return Watch(opened.enter_context(open_session(cluster, cluster.watcher)))
 
 
 def _deliver(waiting: dict[str, list[asyncio.Future[Verdict]]], verdicts: Mapping[str, Verdict]) -> None:

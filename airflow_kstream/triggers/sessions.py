@@ -15,7 +15,7 @@ from airflow_kstream.hooks.cluster import fields_of
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -90,7 +90,7 @@ async def own_sessions(conn_id: str, opener: Opener[S]) -> AsyncIterator[Session
         sessions.close()
 
 
-class _Shared(Sessions[Access]):
+class _Shared(Sessions[ClusterSession]):
     users = 0
 
 
@@ -98,9 +98,9 @@ _shared: dict[str, _Shared] = {}
 
 
 @asynccontextmanager
-async def shared_sessions(conn_id: str) -> AsyncIterator[Sessions[Access]]:
+async def shared_sessions(conn_id: str) -> AsyncIterator[Sessions[ClusterSession]]:
     """The triggerer's sessions of this connection, however many triggers ask; the last user closes them."""
-    sessions = _shared.setdefault(conn_id, _Shared(conn_id, lambda cluster: open_access(cluster, cluster.watcher)))
+    sessions = _shared.setdefault(conn_id, _Shared(conn_id, lambda cluster: open_session(cluster, cluster.watcher)))
     sessions.users += 1
     try:
         yield sessions

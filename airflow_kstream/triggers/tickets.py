@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from airflow_kstream.supervise.tickets import expiry
-from airflow_kstream.triggers.awaiting import AwaitingTrigger, Look
+from airflow_kstream.triggers.awaiting import Look, PollingTrigger
 
 
-class TicketExpiryTrigger(AwaitingTrigger):
+class TicketExpiryTrigger(PollingTrigger):
     """Reports the caches on this host that hold no ticket that serves for longer.
 
     It carries the caches' names and asks no server: a KDC that is away does not disturb it. The files are read anew
@@ -19,8 +19,8 @@ class TicketExpiryTrigger(AwaitingTrigger):
     """
 
     @asynccontextmanager
-    async def looking(self) -> AsyncIterator[Look]:
-        awaited = expiry.TicketsAwaited.from_mapping(self.awaited)
+    async def open_probe(self) -> AsyncIterator[Look]:
+        awaited = expiry.TicketExpiryCondition.from_mapping(self.awaited)
 
         async def look() -> dict[str, Any] | None:
             seen = await asyncio.to_thread(expiry.look, awaited)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from airflow_kstream.supervise.tokens.expiry import TokensAwaited, TokenWatch
+from airflow_kstream.supervise.tokens.expiry import TokenExpiryCondition, TokenWatch
 from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
 from airflow_kstream.triggers.sessions import shared_sessions
 
@@ -19,8 +19,8 @@ class TokenExpiryTrigger(ClusterAwaitingTrigger):
     """
 
     @asynccontextmanager
-    async def looking(self) -> AsyncIterator[Look]:
-        watch = TokenWatch(TokensAwaited.from_mapping(self.awaited))
+    async def open_probe(self) -> AsyncIterator[Look]:
+        watch = TokenWatch(TokenExpiryCondition.from_mapping(self.awaited))
         async with shared_sessions(self.cluster_conn_id) as sessions:
 
             async def look() -> dict[str, Any] | None:

@@ -14,14 +14,14 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.lease import Attribution
 from airflow_kstream.model.open_file import Block, FileState
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.leases.journal import AuditRecord
-from airflow_kstream.supervise.leases.recover import Intent, Rescue
+from airflow_kstream.supervise.leases.journal import JournalRecord
+from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
 
 _NOT_KNOWN = "not known"
 _FINISHED = {True: "finished", False: "still running", None: "whether it is finished is not known"}
 
 
-def explanation(done: Rescue, state: FileState | None) -> Table:
+def explanation(done: RecoveryReport, state: FileState | None) -> Table:
     """All that is known of the files that were found; of `state` where none is open."""
     table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
     for intent in done.intents:
@@ -47,7 +47,7 @@ def closed_json(state: FileState) -> dict[str, Any]:
 _HEADINGS = ("when (UTC)", "path", "what", "because", "by")
 
 
-def history_table(records: Sequence[AuditRecord]) -> Table:
+def history_table(records: Sequence[JournalRecord]) -> Table:
     """Of a recovery that went well what came of it is enough; of any other also why."""
     table = Table(*(Column(heading, overflow="fold") for heading in _HEADINGS))
     for record in records:
@@ -63,21 +63,21 @@ def history_table(records: Sequence[AuditRecord]) -> Table:
     return table
 
 
-def history_json(records: Sequence[AuditRecord]) -> list[dict[str, Any]]:
+def history_json(records: Sequence[JournalRecord]) -> list[dict[str, Any]]:
     return [asdict(record) | {"at": record.at.isoformat()} for record in records]
 
 
 def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:
     finding = intent.finding
-    watched, state = finding.watched, finding.watched.state
+    history, state = finding.history, finding.history.state
     yield "path", finding.path
-    yield "standing", f"{finding.judgement.standing}: {finding.judgement.why}"
+    yield "condition", f"{finding.judgement.condition}: {finding.judgement.why}"
     yield "advice", finding.judgement.advice
     yield "recover would", intent.words
-    yield "opened", f"{_moment(watched.open_since, now)}, by {state.owner}"
-    yield "unchanged", f"for {format_duration(watched.steady)}, at {watched.looks} looks"
-    yield "holder", watched.file.holder or _NOT_KNOWN
-    yield "host", watched.file.host or _NOT_KNOWN
+    yield "opened", f"{_moment(history.open_since, now)}, by {state.owner}"
+    yield "unchanged", f"for {format_duration(history.unchanged_for)}, at {history.looks} looks"
+    yield "holder", history.file.holder or _NOT_KNOWN
+    yield "host", history.file.host or _NOT_KNOWN
     yield "written by", _writer(finding.attribution)
     yield "length", f"{_readable(state)}; {state.length} bytes are known to the NameNode"
     yield "last block", _block(state.block, now) + (", erasure-coded" if state.erasure_coded else "")
@@ -86,7 +86,7 @@ def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:
 
 def _other_file(state: FileState) -> Iterable[tuple[str, str]]:
     yield "path", state.path
-    yield "standing", "open, but closed or replaced while it was looked at" if state.is_open else "closed"
+    yield "condition", "open, but closed or replaced while it was looked at" if state.is_open else "closed"
     yield "length", f"{state.length} bytes"
     yield "closed", f"{state.modified.isoformat()}; its owner is {state.owner}"
 

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
-from airflow_kstream.model.lease import LeaseRules, Standing
+from airflow_kstream.model.lease import FileCondition, LeaseRules
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.leases.recover import Intent, Rescue
+from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
 from airflow_kstream.supervise.leases.survey import Finding
 
 _LOG_WIDTH = 200
@@ -27,15 +27,15 @@ _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.C
 
 def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
     """The open files, the stuck ones first."""
-    table = _table("path", "standing", "open for", "unchanged for", "bytes", "written by")
+    table = _table("path", "condition", "open for", "unchanged for", "bytes", "written by")
     for finding in sorted(findings, key=lambda finding: (not finding.stuck, finding.path)):
-        watched = finding.watched
+        history = finding.history
         _add(
             table,
             finding.path,
-            finding.judgement.standing,
-            format_duration(now - watched.open_since),
-            format_duration(watched.steady),
+            finding.judgement.condition,
+            format_duration(now - history.open_since),
+            format_duration(history.unchanged_for),
             str(_length(finding)),
             _writer(finding),
         )
@@ -44,26 +44,26 @@ def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
 
 def hints(findings: Sequence[Finding]) -> list[str]:
     """What to do next about files of which a look alone can't tell more."""
-    standings = Counter(finding.judgement.standing for finding in findings)
-    return [f"{standings[standing]} {words}" for standing, words in _HINTS.items() if standings[standing]]
+    standings = Counter(finding.judgement.condition for finding in findings)
+    return [f"{standings[condition]} {words}" for condition, words in _HINTS.items() if standings[condition]]
 
 
 _HINTS = {
-    Standing.UNWATCHED: "not watched long enough: list them again to see which of them grow",
-    Standing.IDLE: "quiet: their holders may be dead, which only recover asks (--dry-run first)",
-    Standing.YOUNG: f"younger than {format_duration(LeaseRules().min_age)}, and recover leaves those alone unless its "
+    FileCondition.UNWATCHED: "not watched long enough: list them again to see which of them grow",
+    FileCondition.IDLE: "quiet: their holders may be dead, which only recover asks (--dry-run first)",
+    FileCondition.YOUNG: f"younger than {format_duration(LeaseRules().min_age)}, which recover skips unless its "
     "--min-age says otherwise; holders may be dead",
 }
 
 
 def intents_table(intents: Sequence[Intent], rows: int | None = None) -> Table:
     """What is meant to be done about each file, and what a person can do about those that are left alone."""
-    table = _table("path", "standing", "what is done", "advice")
+    table = _table("path", "condition", "what is done", "advice")
     table.caption = _left_off(len(intents), rows)
     for intent in sorted(intents, key=_urgent_first)[:rows]:
         judgement = intent.finding.judgement
-        advice = "" if intent.permission.granted or intent.would_ask else judgement.advice
-        _add(table, intent.finding.path, judgement.standing, intent.words, advice)
+        advice = "" if intent.decision.granted or intent.would_ask else judgement.advice
+        _add(table, intent.finding.path, judgement.condition, intent.words, advice)
     return table
 
 
@@ -91,48 +91,48 @@ def _bytes(recovery: Recovery) -> str:
     return _known(before) if after in (before, None) else f"{_known(before)} → {after}"
 
 
-def left_alone(rescue: Rescue) -> tuple[Intent, ...]:
+def left_alone(report: RecoveryReport) -> tuple[Intent, ...]:
     """Stuck files that nobody allowed to recover, or that can't be."""
-    return tuple(intent for intent in rescue.intents if intent.finding.stuck and not intent.permission.granted)
+    return tuple(intent for intent in report.intents if intent.finding.stuck and not intent.decision.granted)
 
 
-def left_open(rescue: Rescue) -> tuple[Intent, ...]:
+def left_open(report: RecoveryReport) -> tuple[Intent, ...]:
     """All that nothing is done about, be it stuck, young, growing or somebody's who lives."""
-    return tuple(intent for intent in rescue.intents if not (intent.permission.granted or intent.would_ask))
+    return tuple(intent for intent in report.intents if not (intent.decision.granted or intent.would_ask))
 
 
-def summary(rescue: Rescue) -> str:
+def summary(report: RecoveryReport) -> str:
     """One sentence: what was found, what came of it, and why of the rest nothing did."""
-    stuck, unasked = len(left_alone(rescue)), rescue.unasked
-    lost = sum(recovery.bytes_lost or 0 for recovery in rescue.recoveries)
-    early = f"it ended early: {rescue.stopped}" if rescue.stopped else ""
+    stuck, unasked = len(left_alone(report)), report.unasked
+    lost = sum(recovery.bytes_lost or 0 for recovery in report.recoveries)
+    early = f"it ended early: {report.stopped}" if report.stopped else ""
     parts = (
-        f"{len(rescue.intents)} open files",
-        ", ".join(_outcomes(rescue) if rescue.run else _plans(rescue)) or _nothing_recovered(rescue),
+        f"{len(report.intents)} open files",
+        ", ".join(_outcomes(report) if report.run else _plans(report)) or _nothing_recovered(report),
         _why_not_asked(unasked) if unasked else "",
         f"{stuck} stuck and left alone" if stuck else "",
-        _why_left_open(rescue),
+        _why_left_open(report),
         f"{lost} bytes lost that a reader could see" if lost else "",
-        f"{len(rescue.survey.unreadable)} not readable" if rescue.survey.unreadable else "",
+        f"{len(report.survey.unreadable)} not readable" if report.survey.unreadable else "",
         early,
     )
     return "; ".join(part for part in parts if part)
 
 
-def _outcomes(rescue: Rescue) -> list[str]:
-    counts = Counter(recovery.outcome for recovery in rescue.recoveries)
+def _outcomes(report: RecoveryReport) -> list[str]:
+    counts = Counter(recovery.outcome for recovery in report.recoveries)
     return [f"{count} {outcome}" for outcome, count in counts.items()]
 
 
-def _plans(rescue: Rescue) -> list[str]:
-    asked = sum(intent.would_ask for intent in rescue.intents)
-    sure = sum(intent.permission.granted for intent in rescue.intents)
+def _plans(report: RecoveryReport) -> list[str]:
+    asked = sum(intent.would_ask for intent in report.intents)
+    sure = sum(intent.decision.granted for intent in report.intents)
     plans = ((sure, "to be recovered"), (asked, "to be asked for, and recovered if their holders are dead"))
     return [f"{count} {words}" for count, words in plans if count]
 
 
-def _nothing_recovered(rescue: Rescue) -> str:
-    return "nothing was recovered" if rescue.unasked else "nothing to recover"
+def _nothing_recovered(report: RecoveryReport) -> str:
+    return "nothing was recovered" if report.unasked else "nothing to recover"
 
 
 def _why_not_asked(unasked: Sequence[Intent]) -> str:
@@ -140,40 +140,40 @@ def _why_not_asked(unasked: Sequence[Intent]) -> str:
     return f"{len(unasked)} {first.judgement.sort} ({'' if len(unasked) == 1 else 'the first: '}{first.refusal})"
 
 
-def _why_left_open(rescue: Rescue) -> str:
-    told = (*left_alone(rescue), *rescue.unasked)
-    sorts = Counter(intent.finding.judgement.sort for intent in left_open(rescue) if intent not in told)
+def _why_left_open(report: RecoveryReport) -> str:
+    told = (*left_alone(report), *report.unasked)
+    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in told)
     return ", ".join(f"{count} {sort}" for sort, count in sorts.items())
 
 
-def failure(rescue: Rescue, path: str) -> KstreamError:
+def failure(report: RecoveryReport, path: str) -> KstreamError:
     """What to raise where something was not recovered: Unavailable if a retry can help, else Conflict."""
-    counts = Counter(recovery.outcome for recovery in rescue.failed)
+    counts = Counter(recovery.outcome for recovery in report.failed)
     parts = [f"{count} {outcome} ({OUTCOME_MEANS[outcome]})" for outcome, count in counts.items()]
-    if rescue.unasked:
-        parts.append(_why_not_asked(rescue.unasked))
-    if rescue.stopped:
-        parts.append(f"it ended early: {rescue.stopped}")
-    if rescue.interrupted:
+    if report.unasked:
+        parts.append(_why_not_asked(report.unasked))
+    if report.stopped:
+        parts.append(f"it ended early: {report.stopped}")
+    if report.interrupted:
         parts.append("it was told to stop")
-    retriable = _TRANSIENT & counts.keys() or any(intent.finding.retriable for intent in rescue.unasked)
-    kind = Unavailable if rescue.interrupted or retriable else Conflict
-    message = f"{len(rescue.failed) + len(rescue.unasked)} files were not recovered: {'; '.join(parts)}"
+    retryable = _TRANSIENT & counts.keys() or any(intent.finding.retryable for intent in report.unasked)
+    kind = Unavailable if report.interrupted or retryable else Conflict
+    message = f"{len(report.failed) + len(report.unasked)} files were not recovered: {'; '.join(parts)}"
     return kind(message, tried=f"recover the leases below {printable(path)}")
 
 
-def bounded(rescue: Rescue, rows: int) -> dict[str, Any]:
-    """`Rescue.to_json` with counts and at most `rows` of each list: recoveries that failed and stuck files first."""
-    survey = rescue.survey
+def bounded(report: RecoveryReport, rows: int) -> dict[str, Any]:
+    """`RecoveryReport.to_json` with counts and at most `rows` of each list: failed recoveries and stuck files first."""
+    survey = report.survey
     findings = sorted(survey.findings, key=lambda finding: not (finding.stuck or finding.unasked))
-    words = {intent.finding.path: intent.words for intent in rescue.intents}
+    words = {intent.finding.path: intent.words for intent in report.intents}
     return {
-        **rescue.to_json(),
-        "counts": _counts(rescue),
+        **report.to_json(),
+        "counts": _counts(report),
         "findings": [finding.to_json(survey.at) for finding in findings[:rows]],
         "plan": {finding.path: words[finding.path] for finding in findings[:rows] if finding.path in words},
         "unreadable": dict(list(survey.unreadable.items())[:rows]),
-        "recoveries": [recovery.to_json() for recovery in _failed_first(rescue.recoveries)[:rows]],
+        "recoveries": [recovery.to_json() for recovery in _failed_first(report.recoveries)[:rows]],
     }
 
 
@@ -185,16 +185,16 @@ def lines(table: Table) -> list[str]:
     return captured.get().splitlines()
 
 
-def _counts(rescue: Rescue) -> dict[str, Any]:
+def _counts(report: RecoveryReport) -> dict[str, Any]:
     return {
-        "open": len(rescue.intents),
-        "unreadable": len(rescue.survey.unreadable),
-        "standings": dict(Counter(intent.finding.judgement.standing.value for intent in rescue.intents)),
-        "left_alone": len(left_alone(rescue)),
-        "unasked": len(rescue.unasked),
-        "outcomes": dict(Counter(recovery.outcome.value for recovery in rescue.recoveries)),
-        "failed": len(rescue.failed),
-        "bytes_lost": sum(recovery.bytes_lost or 0 for recovery in rescue.recoveries),
+        "open": len(report.intents),
+        "unreadable": len(report.survey.unreadable),
+        "conditions": dict(Counter(intent.finding.judgement.condition.value for intent in report.intents)),
+        "left_alone": len(left_alone(report)),
+        "unasked": len(report.unasked),
+        "outcomes": dict(Counter(recovery.outcome.value for recovery in report.recoveries)),
+        "failed": len(report.failed),
+        "bytes_lost": sum(recovery.bytes_lost or 0 for recovery in report.recoveries),
     }
 
 
@@ -208,7 +208,7 @@ def _urgent_first(intent: Intent) -> tuple[bool, bool, str]:
 
 
 def _writer(finding: Finding) -> str:
-    host = finding.watched.file.host
+    host = finding.history.file.host
     return finding.attribution.stream or finding.attribution.application or (f"a client on {host}" if host else "")
 
 
@@ -227,7 +227,7 @@ def _left_off(count: int, rows: int | None) -> str | None:
 
 def _length(finding: Finding) -> int:
     """What a reader gets, where that is known."""
-    state = finding.watched.state
+    state = finding.history.state
     return state.length if state.visible_length is None else state.visible_length
 
 

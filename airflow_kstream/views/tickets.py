@@ -14,7 +14,7 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.ticket import Ticket, TicketCache
 from airflow_kstream.policy.tickets.renewal import TicketState
-from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, TicketStanding
+from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, TicketStatus
 from airflow_kstream.views.tokens import moment
 
 _STATES = {
@@ -35,17 +35,17 @@ _OUTCOMES = {
 _UNCOUNTED = "how often in a row can't be kept in its folder, which takes no file"
 
 
-def standings_table(standings: Sequence[TicketStanding], now: datetime) -> Table:
+def statuses_table(statuses: Sequence[TicketStatus], now: datetime) -> Table:
     """What fits into a terminal of 80 columns, a pipe's width."""
     table = _table("principal", "state", "expires")
-    for each in standings:
+    for each in statuses:
         table.add_row(_cell(each.kept.principal), Text(*_STATES[each.state]), _briefly(each.ticket, now))
     return table
 
 
-def troubles(standings: Sequence[TicketStanding], now: datetime) -> Iterator[Text]:
+def troubles(statuses: Sequence[TicketStatus], now: datetime) -> Iterator[Text]:
     """A sentence for each that can't be read or whose renewals fail: how often, since when, and why."""
-    for each in standings:
+    for each in statuses:
         failures = _failures(each.failures.count, each.failures.since, now)
         failed = f"renewing failed {failures}: {each.failures.why}".removesuffix(": ") if failures else ""
         said = "; ".join(filter(None, (each.error.message if each.error else "", failed)))
@@ -62,7 +62,7 @@ def _briefly(ticket: Ticket | None, now: datetime) -> Text:
     return Text(f"{ticket.expiry:%Y-%m-%d %H:%M:%S %Z}\n{away}, {renewable}")
 
 
-def standing_json(each: TicketStanding, now: datetime) -> dict[str, Any]:
+def status_json(each: TicketStatus, now: datetime) -> dict[str, Any]:
     """Plain data, times in UTC. `error` is why it can't be told, else why the last renewal failed."""
     return {
         "cluster": each.kept.cluster,

@@ -14,13 +14,13 @@ from airflow_kstream.clients.local.credential_files import CredentialFile
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken, Token
-from airflow_kstream.supervise.tokens.files import Standing
+from airflow_kstream.supervise.tokens.files import TokenValidity
 from airflow_kstream.supervise.tokens.launch import LaunchTokens
 
 _HEADINGS = ("token", "whose", "life", "the NameNode")
 
 
-def tokens_table(file: CredentialFile, standings: Sequence[Standing], now: datetime) -> Table:
+def tokens_table(file: CredentialFile, standings: Sequence[TokenValidity], now: datetime) -> Table:
     """A row for each token; the last column where the cluster was asked."""
     table = _table(_HEADINGS if standings else _HEADINGS[:-1])
     table.show_lines = True
@@ -37,7 +37,7 @@ def secret_keys_table(file: CredentialFile) -> Table:
     return table
 
 
-def file_json(file: CredentialFile, standings: Sequence[Standing], now: datetime) -> dict[str, Any]:
+def file_json(file: CredentialFile, standings: Sequence[TokenValidity], now: datetime) -> dict[str, Any]:
     tokens = [_token_json(token, now) for token in file.credentials.tokens]
     for said, standing in zip(tokens, standings, strict=False):
         said["namenode"] = asdict(standing)

@@ -10,7 +10,7 @@ from pathlib import Path
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
-from airflow_kstream.demo.supervisor import Keeper
+from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.minicluster import Minicluster
 from tests.cluster.streams import fields
 from tests.secrets.answers import write_answers
@@ -26,10 +26,10 @@ def live_airflow(
     """It learns the minicluster's realm from the connection alone. What its API says is kept for the secrets search."""
     home = AirflowHome(root / "home", dags, dict(env), crash=CrashSettings.brisk(), overrides=overrides or {})
     home.prepare()
-    with Keeper() as keeper:
+    with ProcessSupervisor() as supervisor:
         for component in home.components():
-            keeper.start(component)
-        home.wait_until_healthy(keeper, timeout=400)
+            supervisor.start(component)
+        home.wait_until_healthy(supervisor, timeout=400)
         extra = {name: value for name, value in dataclasses.asdict(fields(minicluster)).items() if value}
         home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
         yield home

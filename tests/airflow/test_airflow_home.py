@@ -13,7 +13,7 @@ import pytest
 from airflow_kstream.demo.airflow_api import AirflowApi, Connection, Login, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings, as_cfg, generated_secrets
-from airflow_kstream.demo.supervisor import Child, Happening, Keeper, KeeperEvent, RespawnLimits
+from airflow_kstream.demo.supervisor import Child, Happening, ProcessSupervisor, RespawnLimits, SupervisorEvent
 from airflow_kstream.model.errors import (
     Conflict,
     CredentialError,
@@ -116,21 +116,21 @@ def home(dags_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow
 
 
 @pytest.fixture(scope="module")
-def events() -> list[KeeperEvent]:
+def events() -> list[SupervisorEvent]:
     return []
 
 
 @pytest.fixture(scope="module")
-def running_airflow(home: AirflowHome, events: list[KeeperEvent]) -> Iterator[Keeper]:
-    with Keeper(events.append) as keeper:
+def running_airflow(home: AirflowHome, events: list[SupervisorEvent]) -> Iterator[ProcessSupervisor]:
+    with ProcessSupervisor(events.append) as supervisor:
         for component in home.components():
-            keeper.start(component)
-        home.wait_until_healthy(keeper, timeout=400)
-        yield keeper
+            supervisor.start(component)
+        home.wait_until_healthy(supervisor, timeout=400)
+        yield supervisor
 
 
 @pytest.fixture(scope="module")
-def api(home: AirflowHome, running_airflow: Keeper) -> Iterator[AirflowApi]:
+def api(home: AirflowHome, running_airflow: ProcessSupervisor) -> Iterator[AirflowApi]:
     api = home.api()
     eventually(lambda: set(DAGS) <= set(api.dag_ids()))
     for dag_id in DAGS:
@@ -201,10 +201,10 @@ def test_a_database_that_cannot_be_made_is_an_error_with_the_reason(dags_folder:
 def test_a_component_that_cannot_start_is_named_with_the_end_of_its_log(home: AirflowHome, tmp_path: Path) -> None:
     broken = Child("scheduler", ("bash", "-c", "echo the disk is full; exit 1"), tmp_path / "log", env={})
 
-    with Keeper(limits=RespawnLimits(backoff=0, per_minute=1)) as keeper:
-        keeper.start(broken)
+    with ProcessSupervisor(limits=RespawnLimits(backoff=0, per_minute=1)) as supervisor:
+        supervisor.start(broken)
         with pytest.raises(MiniclusterError, match=r"start Airflow's scheduler: died 2 times (?s:.*)the disk is full"):
-            home.wait_until_healthy(keeper, timeout=400)
+            home.wait_until_healthy(supervisor, timeout=400)
 
 
 # --- what runs
@@ -216,7 +216,9 @@ def test_every_component_is_healthy(api: AirflowApi) -> None:
     eventually(lambda: api.health() == healthy)
 
 
-def test_everything_listens_on_loopback_only(api: AirflowApi, home: AirflowHome, running_airflow: Keeper) -> None:
+def test_everything_listens_on_loopback_only(
+    api: AirflowApi, home: AirflowHome, running_airflow: ProcessSupervisor
+) -> None:
     listening = [
         address
         for component in home.components()
@@ -230,7 +232,9 @@ def test_everything_listens_on_loopback_only(api: AirflowApi, home: AirflowHome,
     }
 
 
-def test_no_secret_is_in_any_command_line(api: AirflowApi, home: AirflowHome, running_airflow: Keeper) -> None:
+def test_no_secret_is_in_any_command_line(
+    api: AirflowApi, home: AirflowHome, running_airflow: ProcessSupervisor
+) -> None:
     secrets = [home.login.password, *(line.split(" = ")[1] for line in _key_lines(home))]
     commands = [
         command
@@ -331,7 +335,7 @@ def test_the_log_of_a_failed_task_says_why(api: AirflowApi) -> None:
 
 
 def test_a_deferred_task_outlives_the_crash_of_triggerer_and_scheduler(
-    api: AirflowApi, running_airflow: Keeper, events: list[KeeperEvent], tmp_path: Path
+    api: AirflowApi, running_airflow: ProcessSupervisor, events: list[SupervisorEvent], tmp_path: Path
 ) -> None:
     ref = start_deferred(api, tmp_path / "file")
     before = len(respawned(events))
@@ -346,12 +350,12 @@ def test_a_deferred_task_outlives_the_crash_of_triggerer_and_scheduler(
     assert sorted(respawned(events)[before:]) == ["scheduler", "triggerer"]
 
 
-def respawned(events: list[KeeperEvent]) -> list[str]:
+def respawned(events: list[SupervisorEvent]) -> list[str]:
     return [event.child for event in events if event.happening is Happening.RESPAWNED]
 
 
 def test_a_running_task_that_dies_with_its_scheduler_is_run_again(
-    api: AirflowApi, running_airflow: Keeper, tmp_path: Path
+    api: AirflowApi, running_airflow: ProcessSupervisor, tmp_path: Path
 ) -> None:
     ref = TaskRef("working", api.trigger_dag_run("working", {"path": str(tmp_path / "pid")}), "work")
     worker = int(eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
@@ -365,7 +369,7 @@ def test_a_running_task_that_dies_with_its_scheduler_is_run_again(
 
 
 def test_the_client_logs_in_again_after_a_crash_of_the_server(
-    api: AirflowApi, home: AirflowHome, running_airflow: Keeper
+    api: AirflowApi, home: AirflowHome, running_airflow: ProcessSupervisor
 ) -> None:
     running_airflow.kill("api-server")
 

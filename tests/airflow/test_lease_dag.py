@@ -61,7 +61,7 @@ def test_what_is_left_empty_is_sent_as_nothing_or_as_an_empty_line(declared: Dec
         ("min_age", "soon"),
         ("leak_after", "10"),
         ("limits", "wild"),
-        ("means", "magic"),
+        ("backend", "magic"),
         ("dry_run", "perhaps"),
         ("approve", ["*"]),
     ],

@@ -218,7 +218,7 @@ def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_ho
     assert "could not be learned" in report["plan"][READABLE]
 
     young = _recovery(min_age="1h").execute(cast("Context", context))
-    assert young["counts"]["standings"] == {"young": 1}
+    assert young["counts"]["conditions"] == {"young": 1}
     assert open_files(minicluster, READABLE) != {}
 
 

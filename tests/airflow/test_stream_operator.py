@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.generation import Wish
-from airflow_kstream.model.stream import Ticket
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.supervise.streams.desired import want, want_restart
+from airflow_kstream.supervise.streams.desired import request_restart, want
 from tests.airflow.conftest import LiveAirflow
 from tests.cluster.streams import await_that, look, rate_stream, reconciler
 
@@ -17,12 +17,12 @@ def test_a_stream_lives_through_every_click_and_stops_when_a_person_wants_it(
     minicluster: Minicluster, airflow: LiveAirflow
 ) -> None:
     """Defer, clear, mark failed: the application stays the same. Restart and stop are desired states."""
-    spec = rate_stream("clicked", Ticket())
+    spec = rate_stream("clicked", TicketCredentials())
     task = airflow.declare(spec)
     with reconciler(minicluster, spec) as supervisor:
         airflow.await_state(task, "deferred")
-        await_that(lambda: verified(look(supervisor.access, spec)), "it commits")
-        first = look(supervisor.access, spec).current
+        await_that(lambda: verified(look(supervisor.session, spec)), "it commits")
+        first = look(supervisor.session, spec).current
         assert first is not None
 
         report = airflow.api.xcom_entry(task, "report")
@@ -45,20 +45,20 @@ def test_a_stream_lives_through_every_click_and_stops_when_a_person_wants_it(
         airflow.await_state(task, "failed")
         # Airflow loses a click that comes while its scheduler writes that the run has failed.
         await_that(lambda: airflow.api.dag_run_state(task.dag_id, task.run_id) == "failed", "the run has failed")
-        still = look(supervisor.access, spec)
+        still = look(supervisor.session, spec)
         assert (still.current, still.generation) == (first, 1)
 
         airflow.api.clear(task)
         airflow.await_state(task, "deferred")
-        want_restart(supervisor.access, supervisor.stream, "a new jar")
-        await_that(lambda: look(supervisor.access, spec).generation == 2, "the task restarts it")
-        await_that(lambda: verified(look(supervisor.access, spec)), "generation 2 commits")
-        assert len([app for _, app in look(supervisor.access, spec).applications if app.alive]) == 1
+        request_restart(supervisor.session, supervisor.stream, "a new jar")
+        await_that(lambda: look(supervisor.session, spec).generation == 2, "the task restarts it")
+        await_that(lambda: verified(look(supervisor.session, spec)), "generation 2 commits")
+        assert len([app for _, app in look(supervisor.session, spec).applications if app.alive]) == 1
 
         assert airflow.metrics.value("airflow.kstream.clicked.restarts") == 1
-        want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
         airflow.await_state(task, "success")
-        ended = look(supervisor.access, spec).current
+        ended = look(supervisor.session, spec).current
         assert ended is not None
         assert ended.succeeded
     _nothing_secret(
@@ -70,17 +70,17 @@ def test_the_jobs_own_failure_is_the_tasks_failure_with_the_reason(
     minicluster: Minicluster, airflow: LiveAirflow
 ) -> None:
     """Airflow's retry then starts the next generation."""
-    spec = rate_stream("doomed", Ticket())
+    spec = rate_stream("doomed", TicketCredentials())
     task = airflow.declare(spec)
     with reconciler(minicluster, spec) as supervisor:
         airflow.await_state(task, "deferred")
-        await_that(lambda: verified(look(supervisor.access, spec)), "it commits")
-        app = look(supervisor.access, spec).current
+        await_that(lambda: verified(look(supervisor.session, spec)), "it commits")
+        app = look(supervisor.session, spec).current
         assert app is not None
-        supervisor.access.yarn.kill(app.id, "pulled the plug", spec.restart.kill_wait)
-        await_that(lambda: look(supervisor.access, spec).generation == 2, "the retry starts generation 2")
+        supervisor.session.yarn.kill(app.id, "pulled the plug", spec.restart.kill_wait)
+        await_that(lambda: look(supervisor.session, spec).generation == 2, "the retry starts generation 2")
         assert "pulled the plug" in airflow.api.task_log(task, 1)
-        want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
         airflow.await_state(task, "success")
 
 

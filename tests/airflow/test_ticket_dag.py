@@ -139,8 +139,8 @@ def airflow(
     shutil.copy(DAGS / "kstream_tickets.py", dags)
     (dags / "readers.py").write_text(READERS)
     named = [{"principal": minicluster.principal(name), "keytab": str(minicluster.keytab(name))} for name in (ETL, OPS)]
-    order = {"principals": named, "folder": str(caches), "every": "30d", "check_every": "30d"}
-    (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(order))
+    declaration = {"principals": named, "folder": str(caches), "every": "30d", "check_every": "30d"}
+    (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(declaration))
     listener = Metrics()
     env = {"KSTREAM_TICKETS": str(declarations)}
     with live_airflow(minicluster, root, dags, env, listener.settings) as home:

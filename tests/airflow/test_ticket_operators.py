@@ -153,7 +153,7 @@ class TestTheOperator:
 
     def test_it_takes_an_order_of_its_own(self, minicluster: Minicluster, tmp_path: Path) -> None:
         keytab = {"principal": minicluster.principal("gateway"), "keytab": str(minicluster.keytab("gateway"))}
-        reports = renewal(order={"principals": [keytab], "folder": str(tmp_path / "others")})
+        reports = renewal(declaration={"principals": [keytab], "folder": str(tmp_path / "others")})
 
         assert [(report["principal"], report["outcome"]) for report in reports] == [
             (minicluster.principal("streamer"), "acquired"),
@@ -165,9 +165,9 @@ class TestTheOperator:
         self, minicluster: Minicluster, tmp_path: Path
     ) -> None:
         broken = {"principal": minicluster.principal("gateway"), "keytab": str(tmp_path / "nowhere")}
-        order = {"principals": [broken], "folder": str(tmp_path / "caches")}
+        declaration = {"principals": [broken], "folder": str(tmp_path / "caches")}
         with pytest.raises(AirflowFailException, match=r"1 tickets can't wait: gateway@\S+ \(missing, 1 in a row\)"):
-            renewal(order=order)
+            renewal(declaration=declaration)
 
         assert KerberosHook(CONNECTION).ticket().client == minicluster.principal("streamer")
 
@@ -197,7 +197,7 @@ class TestTheOperator:
             ({"renew_at": "7"}, "renew_at"),
             ({"alert_before": "soon"}, "alert_before"),
             ({"force": "perhaps"}, "allowed are true and false"),
-            ({"order": {"principal": "etl@R"}}, "the fields are"),
+            ({"declaration": {"principal": "etl@R"}}, "the fields are"),
         ],
     )
     def test_what_makes_no_sense_fails_for_good(self, given: dict[str, Any], why: str) -> None:

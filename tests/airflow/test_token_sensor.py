@@ -20,10 +20,10 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.stream import Keytab, Ticket
+from airflow_kstream.model.stream import KeytabCredentials, TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
-from airflow_kstream.supervise.clusters.session import Access
-from airflow_kstream.supervise.streams.state_folder import Candidate, StreamFolder, new_nonce
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
 from airflow_kstream.triggers import awaiting
 from tests.airflow.token_waiting import CONNECTION, deferred, fired, poked, sensor, watching
 from tests.cluster.streams import fields, rate_stream
@@ -62,11 +62,11 @@ def token_file(minicluster: Minicluster, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(minicluster: Minicluster) -> Iterator[Access]:
-    with access_as(minicluster, "hdfs") as access:
-        access.hdfs.make_folder(FOLDER, "755")
-        yield access
-        access.hdfs.delete(FOLDER, recursive=True)
+def folder(minicluster: Minicluster) -> Iterator[ClusterSession]:
+    with access_as(minicluster, "hdfs") as session:
+        session.hdfs.make_folder(FOLDER, "755")
+        yield session
+        session.hdfs.delete(FOLDER, recursive=True)
 
 
 @pytest.mark.usefixtures("connect")
@@ -167,13 +167,13 @@ class TestInTheTriggerer:
 @pytest.fixture
 def generation(minicluster: Minicluster, tmp_path: Path) -> Iterator[str]:
     """A stream whose one generation runs on tokens of an hour."""
-    spec = rate_stream("token-sensor", Ticket())
-    with access_as(minicluster, "streamer") as access:
-        stream = StreamId(spec.name, access.cluster.state_dir)
-        StreamFolder(access.hdfs, stream).make_claim(Candidate(1, new_nonce(), spec, HOUR, {}, "test"))
+    spec = rate_stream("token-sensor", TicketCredentials())
+    with access_as(minicluster, "streamer") as session:
+        stream = StreamId(spec.name, session.cluster.state_dir)
+        StreamFolder(session.hdfs, stream).make_claim(ClaimDraft(1, new_nonce(), spec, HOUR, {}, "test"))
         with sleeper(minicluster, fetch(minicluster, tmp_path / "token"), stream.tags(1)) as app:
             yield app
-        access.hdfs.delete(stream.folder, recursive=True)
+        session.hdfs.delete(stream.folder, recursive=True)
 
 
 @pytest.mark.usefixtures("connect")
@@ -214,13 +214,15 @@ class TestOfAStream:
         assert not poked(stream="never-started")
 
     def test_one_that_makes_its_own_tokens_is_refused(self, minicluster: Minicluster) -> None:
-        spec = rate_stream("token-own", Keytab(minicluster.principal("streamer"), str(minicluster.keytab("streamer"))))
-        with access_as(minicluster, "streamer") as access:
-            stream = StreamId(spec.name, access.cluster.state_dir)
-            StreamFolder(access.hdfs, stream).make_claim(Candidate(1, new_nonce(), spec, HOUR, {}, "test"))
+        spec = rate_stream(
+            "token-own", KeytabCredentials(minicluster.principal("streamer"), str(minicluster.keytab("streamer")))
+        )
+        with access_as(minicluster, "streamer") as session:
+            stream = StreamId(spec.name, session.cluster.state_dir)
+            StreamFolder(session.hdfs, stream).make_claim(ClaimDraft(1, new_nonce(), spec, HOUR, {}, "test"))
             with pytest.raises(AirflowFailException, match="makes its own tokens from its keytab"):
                 poked(stream="token-own")
-            access.hdfs.delete(stream.folder, recursive=True)
+            session.hdfs.delete(stream.folder, recursive=True)
 
 
 LIFE = timedelta(seconds=12)
@@ -252,7 +254,7 @@ def ticket_cache(connect: Connect, patient: Identity, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def later(folder: Access, token_file: Path) -> Iterator[Act]:
+def later(folder: ClusterSession, token_file: Path) -> Iterator[Act]:
     """Acts a token where it is waited for."""
     yield lambda: folder.hdfs.write(LATER, token_file.read_text(), permission="644")
     folder.hdfs.delete(LATER)

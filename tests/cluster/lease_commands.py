@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.lease import LeaseRules
-from airflow_kstream.supervise.leases.session import open_lease_access
+from airflow_kstream.supervise.leases.session import open_lease_session
 from tests.cluster.cli import cluster_file
 from tests.cluster.streams import await_that, cluster
 
@@ -22,9 +22,9 @@ NO_AGE = ("--min-age", "0s")
 
 def await_leases_worn_off(minicluster: Minicluster) -> None:
     """Until the NameNode serves for so long that what it says of holders counts: a run may begin with its start."""
-    with cluster(minicluster) as found, open_lease_access(found, found.watcher) as access:
-        since = access.jmx.gate().active_since or access.base.hdfs.now()
-        await_that(lambda: access.base.hdfs.now() - since > LeaseRules().blackout, "the NameNode serves for long")
+    with cluster(minicluster) as found, open_lease_session(found, found.watcher) as session:
+        since = session.jmx.health().active_since or session.base.hdfs.now()
+        await_that(lambda: session.base.hdfs.now() - since > LeaseRules().blackout, "the NameNode serves for long")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from getpass import getuser
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
-from airflow_kstream.clients.hdfs.lease_recovery_native import Kicker, NativeKicker
+from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
@@ -18,9 +18,9 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
 from airflow_kstream.model.open_file import FileState
-from airflow_kstream.policy.leases.limits import Limits
-from airflow_kstream.supervise.leases.executor import RecoveryRun, Tools, Watcher, recover
-from airflow_kstream.supervise.leases.journal import Audit, AuditRecord, read_audit
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.supervise.leases.executor import RecoveryRun, Tools, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
 from tests.cluster.streams import cluster
 from tests.cluster.writers import leave_open
 
@@ -35,7 +35,7 @@ class Scene:
     hdfs: Hdfs
     rpc: NameNodeRpc
     jmx: NameNodeJmx
-    audit: str
+    journal: str
 
     @property
     def identity(self) -> Identity:
@@ -50,18 +50,18 @@ class Scene:
         return state
 
     def recover(
-        self, targets: Sequence[Target], limits: Limits | None = None, watcher: Watcher | None = None,
-        kicker: Callable[[Cluster, Identity], Kicker] = NativeKicker,
+        self, targets: Sequence[Target], limits: RecoveryLimits | None = None, watcher: Watcher | None = None,
+        recoverer: Callable[[Cluster, Identity], LeaseRecoverer] = NativeRecoverer,
     ) -> RecoveryRun:  # fmt: skip
         with (
-            closing(kicker(self.cluster, self.identity)) as kicking,
-            closing(Audit.begin(self.hdfs, self.audit, self.identity)) as audit,
+            closing(recoverer(self.cluster, self.identity)) as kicking,
+            closing(Journal.begin(self.hdfs, self.journal, self.identity)) as journal,
         ):
-            tools = Tools(self.rpc, kicking, self.jmx.gate, audit)
-            return recover(targets, tools, limits or Limits(), watcher or Watcher())
+            tools = Tools(self.rpc, kicking, self.jmx.health, journal)
+            return execute_recoveries(targets, tools, limits or RecoveryLimits(), watcher or Watcher())
 
-    def records(self, run: RecoveryRun) -> list[AuditRecord]:
-        return [record for record in read_audit(self.hdfs, self.audit) if record.run == run.run_id]
+    def records(self, run: RecoveryRun) -> list[JournalRecord]:
+        return [record for record in read_journal(self.hdfs, self.journal) if record.run == run.run_id]
 
 
 @contextmanager

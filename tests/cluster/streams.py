@@ -18,11 +18,17 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import Keytab, ProxyUser, RestartPolicy, StreamSpec, Ticket
+from airflow_kstream.model.stream import (
+    KeytabCredentials,
+    ProxyUserCredentials,
+    RestartPolicy,
+    StreamSpec,
+    TicketCredentials,
+)
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.spark_submission import identity_of
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 
@@ -59,7 +65,9 @@ def cluster(minicluster: Minicluster, who: str = "streamer") -> Iterator[Cluster
         yield found
 
 
-def rate_stream(name: str, credentials: Keytab | Ticket | ProxyUser, **more: Any) -> StreamSpec:
+def rate_stream(
+    name: str, credentials: KeytabCredentials | TicketCredentials | ProxyUserCredentials, **more: Any
+) -> StreamSpec:
     folder = f"/user/{getuser()}/{name}"
     return replace(
         StreamSpec(
@@ -85,12 +93,12 @@ def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str) -> None
 @contextmanager
 def reconciler(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
     """A reconciler that keeps what it told in `told`."""
-    with cluster(minicluster, who) as found, open_access(found, identity_of(spec, found)) as access:
-        yield Reconciler(access, spec, DEFAULTS, tell=lambda line: None)
+    with cluster(minicluster, who) as found, open_session(found, identity_of(spec, found)) as session:
+        yield Reconciler(session, spec, DEFAULTS, tell=lambda line: None)
 
 
-def look(access: Access, spec: StreamSpec) -> Observation:
-    return observe(access, StreamId(spec.name, access.cluster.state_dir), spec)
+def look(session: ClusterSession, spec: StreamSpec) -> Observation:
+    return observe(session, StreamId(spec.name, session.cluster.state_dir), spec)
 
 
 def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -> None:

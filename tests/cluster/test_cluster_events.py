@@ -20,8 +20,8 @@ from airflow_kstream.demo.shipping.kafka import stable_ends
 from airflow_kstream.demo.shipping.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
-from airflow_kstream.model.generation import Wish
-from airflow_kstream.model.stream import Deploy, Keytab, StreamSpec
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
@@ -52,7 +52,7 @@ def spec(minicluster: Minicluster, settings: ShipperSettings, tmp_path: Path) ->
     }
     return StreamSpec(
         name="cluster-events",
-        credentials=Keytab(settings.principal, str(settings.keytab)),
+        credentials=KeytabCredentials(settings.principal, str(settings.keytab)),
         application=str(JOBS / "cluster_events.py"),
         arguments=tuple(word for pair in arguments.items() for word in pair),
         checkpoints=(f"{folder}/checkpoint",),
@@ -68,10 +68,10 @@ def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
     with reconciler(minicluster, spec) as supervisor:
         supervisor.run()
         try:
-            await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits")
+            await_that(lambda: verified(look(supervisor.session, spec)), f"{spec.name} commits")
             yield supervisor
         finally:
-            want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+            want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
             report = supervisor.run()
     assert report.succeeded
 
@@ -79,7 +79,7 @@ def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
 def await_everything_so_far(supervisor: Reconciler, spec: StreamSpec, settings: ShipperSettings) -> None:
     """Until the stream's last commit covers what is in the topic now; the logs grow on meanwhile."""
     ends = stable_ends(settings.login, settings.topic)
-    checkpoint, hdfs = spec.checkpoints[0], supervisor.access.hdfs
+    checkpoint, hdfs = spec.checkpoints[0], supervisor.session.hdfs
 
     def reached() -> bool:
         batch = hdfs.checkpoint(checkpoint).position.commit
@@ -126,7 +126,7 @@ def test_each_line_of_the_clusters_own_logs_becomes_one_row(
             ends = tmp_path / "ends.json"
             ends.write_text(json.dumps(last.stop()))
         await_everything_so_far(supervisor, spec, settings)
-        application = look(supervisor.access, spec).current
+        application = look(supervisor.session, spec).current
     findings = audited(minicluster, spec, settings, ends)
     assert findings["expected"] == findings["found"] > 1000
     assert application is not None

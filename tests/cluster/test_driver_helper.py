@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from airflow_kstream.jobs.kstream_driver import claim_file, started_marker, stop_marker, stopped_marker
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.stream import Ticket
+from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
 from tests.cluster.streams import await_that, look, rate_stream, reconciler
 
 
 def test_a_driver_whose_successor_was_claimed_ends_by_itself(minicluster: Minicluster) -> None:
     """It fails without a word: no marker, no further commit; a NameNode failover before that does not blind it."""
-    spec = rate_stream("superseded", Ticket())
+    spec = rate_stream("superseded", TicketCredentials())
     with reconciler(minicluster, spec) as supervisor:
         supervisor.run()
-        access, folder = supervisor.access, supervisor.stream.folder
-        await_that(lambda: verified(look(access, spec)), "generation 1 commits")
-        application = look(access, spec).current
+        session, folder = supervisor.session, supervisor.stream.folder
+        await_that(lambda: verified(look(session, spec)), "generation 1 commits")
+        application = look(session, spec).current
         assert application is not None
         minicluster.failover()
-        access.hdfs.write(f"{folder}/{claim_file(2)}", "{}")
-        access.hdfs.write(f"{folder}/{stop_marker(1)}", "{}")
-        await_that(lambda: not access.yarn.application(application.id).alive, "generation 1 is over")
-        ended, names = access.yarn.application(application.id), {file.name for file in access.hdfs.list(folder)}
-        position = access.hdfs.checkpoint(spec.checkpoints[0]).position
+        session.hdfs.write(f"{folder}/{claim_file(2)}", "{}")
+        session.hdfs.write(f"{folder}/{stop_marker(1)}", "{}")
+        await_that(lambda: not session.yarn.application(application.id).alive, "generation 1 is over")
+        ended, names = session.yarn.application(application.id), {file.name for file in session.hdfs.list(folder)}
+        position = session.hdfs.checkpoint(spec.checkpoints[0]).position
     assert ended.final_status == "FAILED"
     assert started_marker(1) in names
     assert stopped_marker(1) not in names

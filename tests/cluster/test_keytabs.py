@@ -13,8 +13,8 @@ import pytest
 from airflow_kstream.clients.kerberos.keytabs import ask_kdc, read
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.keytab import FindingKind, KeytabFinding, Login, Severity
-from airflow_kstream.policy.tickets.keytabs import judge
+from airflow_kstream.model.keytab import FindingKind, KeytabFinding, LoginResult, Severity
+from airflow_kstream.policy.tickets.keytabs import keytab_findings
 from tests.cluster.realms import realm, shifted
 
 AES128 = "aes128-cts-hmac-sha1-96"
@@ -30,7 +30,7 @@ def findings(kdc: Kdc, name: str, *, helped: bool = True) -> dict[FindingKind, K
     keytab = read(str(kdc.keytab(name)))
     principal = kdc.principal(name)
     said = ask_kdc(keytab, principal, [kdc.ticket("gateway")] if helped else [])
-    return {found.kind: found for found in judge(keytab, principal, said)}
+    return {found.kind: found for found in keytab_findings(keytab, principal, said)}
 
 
 def test_a_keytab_of_the_day_has_no_findings_and_the_kdcs_kvno(kdc: Kdc) -> None:
@@ -39,8 +39,8 @@ def test_a_keytab_of_the_day_has_no_findings_and_the_kdcs_kvno(kdc: Kdc) -> None
     began = time.monotonic()
     said = ask_kdc(keytab, kdc.principal("sound"))
     took = time.monotonic() - began
-    assert judge(keytab, kdc.principal("sound"), said) == ()
-    assert (said.login, said.kvno, said.salt) == (Login.ACCEPTED, 1, b"KSTREAM.TESTsound")
+    assert keytab_findings(keytab, kdc.principal("sound"), said) == ()
+    assert (said.login, said.kvno, said.salt) == (LoginResult.ACCEPTED, 1, b"KSTREAM.TESTsound")
     assert said.offset is not None
     assert abs(said.offset.total_seconds()) <= 2 + took
 
@@ -80,7 +80,7 @@ def test_an_old_key_is_refused_for_logins_even_where_the_kdc_keeps_it(kdc: Kdc, 
     kdc.modify(name, preauthentication)
     kdc.change_key(name, "-keepold")
     keytab = read(str(kdc.keytab(name)))
-    assert ask_kdc(keytab, kdc.principal(name)).login is Login.KEY_REFUSED
+    assert ask_kdc(keytab, kdc.principal(name)).login is LoginResult.KEY_REFUSED
 
 
 def test_without_any_ticket_of_the_realm_the_key_is_refused_and_the_kvno_not_known(kdc: Kdc) -> None:
@@ -181,7 +181,7 @@ def test_of_a_kdc_that_is_away_nothing_is_concluded(kdc: Kdc, tmp_path: Path, mo
     monkeypatch.setenv("KRB5_CONFIG", str(nowhere))
     keytab = read(str(kdc.keytab("patient")))
     said = ask_kdc(keytab, kdc.principal("patient"), [ticket])
-    found = judge(keytab, kdc.principal("patient"), said)
+    found = keytab_findings(keytab, kdc.principal("patient"), said)
     assert [(each.kind, each.severity) for each in found] == [(FindingKind.UNREACHABLE, Severity.WARNING)]
 
 

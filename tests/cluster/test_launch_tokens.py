@@ -12,10 +12,10 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.stream import Keytab, RestartPolicy, Ticket
+from airflow_kstream.model.stream import KeytabCredentials, RestartPolicy, TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
-from airflow_kstream.supervise.clusters.session import Access
-from airflow_kstream.supervise.streams.state_folder import Candidate, StreamFolder, new_nonce
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 from tests.cluster.streams import rate_stream
 from tests.cluster.token_makers import access_as, fetch, sleeper
@@ -23,13 +23,13 @@ from tests.cluster.token_makers import access_as, fetch, sleeper
 
 def test_of_a_streams_application_its_claim_tells_when_its_tokens_end(minicluster: Minicluster, tmp_path: Path) -> None:
     hour = TokenLifetimes(timedelta(minutes=10), timedelta(hours=1))
-    spec = rate_stream("token-holder", Ticket())
-    with access_as(minicluster, "streamer") as access:
-        claim = claimed(access, Candidate(1, new_nonce(), spec, hour, {}, "test"))
-        stream = StreamId(spec.name, access.cluster.state_dir)
+    spec = rate_stream("token-holder", TicketCredentials())
+    with access_as(minicluster, "streamer") as session:
+        claim = claimed(session, ClaimDraft(1, new_nonce(), spec, hour, {}, "test"))
+        stream = StreamId(spec.name, session.cluster.state_dir)
         with sleeper(minicluster, fetch(minicluster, tmp_path / "token"), stream.tags(1)) as app:
-            found = launch_tokens(access, app)
-        access.hdfs.delete(stream.folder, recursive=True)
+            found = launch_tokens(session, app)
+        session.hdfs.delete(stream.folder, recursive=True)
     assert (found.stream, found.claim) == ("token-holder", claim)
     assert found.issued == claim.claimed_at
     assert found.end == claim.claimed_at + timedelta(hours=1)
@@ -38,30 +38,32 @@ def test_of_a_streams_application_its_claim_tells_when_its_tokens_end(minicluste
 
 
 def test_a_stream_with_a_keytab_has_no_horizon_of_tokens(minicluster: Minicluster, tmp_path: Path) -> None:
-    spec = rate_stream("token-maker", Keytab(minicluster.principal("streamer"), str(minicluster.keytab("streamer"))))
+    spec = rate_stream(
+        "token-maker", KeytabCredentials(minicluster.principal("streamer"), str(minicluster.keytab("streamer")))
+    )
     hour = TokenLifetimes(timedelta(minutes=10), timedelta(hours=1))
-    with access_as(minicluster, "streamer") as access:
+    with access_as(minicluster, "streamer") as session:
         with sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app:
-            started = access.yarn.application(app).started
-            claimed(access, Candidate(1, new_nonce(), spec, hour, {}, "test", app, started))
-            found = launch_tokens(access, app)
-        access.hdfs.delete(StreamId(spec.name, access.cluster.state_dir).folder, recursive=True)
+            started = session.yarn.application(app).started
+            claimed(session, ClaimDraft(1, new_nonce(), spec, hour, {}, "test", app, started))
+            found = launch_tokens(session, app)
+        session.hdfs.delete(StreamId(spec.name, session.cluster.state_dir).folder, recursive=True)
     assert (found.stream, found.claim and found.claim.adopted) == ("token-maker", app)
     assert found.horizon is not None
     assert (found.horizon.reason, found.horizon.hard) == (HorizonReason.NONE, None)
 
 
-def claimed(access: Access, candidate: Candidate) -> Any:
-    return StreamFolder(access.hdfs, StreamId(candidate.spec.name, access.cluster.state_dir)).make_claim(candidate)
+def claimed(session: ClusterSession, candidate: ClaimDraft) -> Any:
+    return StreamFolder(session.hdfs, StreamId(candidate.spec.name, session.cluster.state_dir)).make_claim(candidate)
 
 
 def test_of_anybodys_application_the_clusters_lifetimes_tell(minicluster: Minicluster, tmp_path: Path) -> None:
     with (
-        access_as(minicluster, "streamer") as access,
+        access_as(minicluster, "streamer") as session,
         sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app,
     ):
-        found = launch_tokens(access, app)
-        started = access.yarn.application(app).started
+        found = launch_tokens(session, app)
+        started = session.yarn.application(app).started
     assert started is not None
     assert (found.stream, found.claim, found.horizon) == ("", None, None)
     assert found.issued == started - RestartPolicy().adopt_margin
@@ -69,5 +71,5 @@ def test_of_anybodys_application_the_clusters_lifetimes_tell(minicluster: Minicl
 
 
 def test_an_application_that_nobody_lists_is_not_found(minicluster: Minicluster) -> None:
-    with access_as(minicluster, "streamer") as access, pytest.raises(NotFound):
-        launch_tokens(access, "application_1_0001")
+    with access_as(minicluster, "streamer") as session, pytest.raises(NotFound):
+        launch_tokens(session, "application_1_0001")

@@ -113,7 +113,7 @@ def test_an_open_file_is_explained_in_words_and_left_open(
 def test_a_growing_file_is_explained_as_growing(kstream: Commands, living: Writer) -> None:
     [finding] = kstream.json("explain", GROWING, *NO_AGE)["findings"]
 
-    assert finding["standing"] == "growing"
+    assert finding["condition"] == "growing"
 
 
 def test_a_holder_that_renewed_just_now_is_said_to_have_done_so(kstream: Commands, living: Writer) -> None:
@@ -146,7 +146,7 @@ def test_a_path_that_is_not_there_is_said_to_be_missing(kstream: Commands) -> No
         (("list", "relative"), "path"),
         (("list", "/data", "--min-age", "soon"), "soon"),
         (("recover", "/data", "--approve", "/data/a"), "approved_by"),
-        (("recover", "/data", "--limit", "wild"), "wild"),
+        (("recover", "/data", "--limits", "wild"), "wild"),
         (("recover", "/data", "--allow", "=orders"), "PATTERN"),
         (("history", "--since", "ever"), "ever"),
     ],

@@ -15,8 +15,8 @@ from shlex import join
 
 import pytest
 
-from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugKicker
-from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, NativeKicker
+from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
+from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, NativeRecoverer
 from airflow_kstream.minicluster import Minicluster, record
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.model.cluster import Cluster
@@ -42,15 +42,15 @@ def folder(request: pytest.FixtureRequest) -> str:
 def test_a_paused_namenode_is_not_waited_for_for_ever(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
     (path,) = stuck(minicluster, folder, 1)
     active = minicluster.active_namenode()
-    with closing(NativeKicker(streamer.cluster, streamer.identity, seconds=3)) as kicker:
+    with closing(NativeRecoverer(streamer.cluster, streamer.identity, seconds=3)) as recoverer:
         minicluster.pause(active)
         try:
-            begun = time.monotonic()
-            (silence,) = kicker.kick([path])
-            took = time.monotonic() - begun
+            started = time.monotonic()
+            (silence,) = recoverer.kick([path])
+            took = time.monotonic() - started
         finally:
             minicluster.resume(active)
-        await_that(lambda: isinstance(kicker.kick([path])[0], bool), "it answers again")
+        await_that(lambda: isinstance(recoverer.kick([path])[0], bool), "it answers again")
     assert isinstance(silence, Unavailable)
     assert "no answer within 3 s" in silence.message
     assert took < 30
@@ -70,16 +70,16 @@ _DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
 
 
 @pytest.fixture
-def debug(hdfs_command: str) -> Callable[[Cluster, Identity], DebugKicker]:
-    return lambda found, identity: DebugKicker(found, identity, binary=hdfs_command)
+def debug(hdfs_command: str) -> Callable[[Cluster, Identity], DebugRecoverer]:
+    return lambda found, identity: DebugRecoverer(found, identity, binary=hdfs_command)
 
 
 def test_hadoop_s_own_tool_leads_to_the_same_recovery(
-    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugKicker]
+    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     ours, theirs = stuck(minicluster, folder, 2)
     native = the_one(streamer.recover(streamer.targets([ours])))
-    by_tool = the_one(streamer.recover(streamer.targets([theirs]), kicker=debug))
+    by_tool = the_one(streamer.recover(streamer.targets([theirs]), recoverer=debug))
     apart = {"path", "started", "seconds", "stamp_before", "stamp_after"}
     assert _but(native, apart) == _but(by_tool, apart)
     assert by_tool.outcome is Outcome.CLOSED
@@ -90,14 +90,14 @@ def _but(recovery: Recovery, names: set[str]) -> dict[str, object]:
 
 
 def test_both_means_understand_the_same_answers(
-    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugKicker]
+    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     first, second, closed = stuck(minicluster, folder, 3)
     minicluster.hdfs("dfs", "-touchz", "/only-root")
     assert outcomes(streamer.recover(streamer.targets([closed]))) == {Outcome.CLOSED: 1}
     others = [closed, f"{folder}/missing", folder]
-    with closing(NativeKicker(streamer.cluster, streamer.identity)) as kicker:
-        native = kicker.kick([first, *others])
+    with closing(NativeRecoverer(streamer.cluster, streamer.identity)) as recoverer:
+        native = recoverer.kick([first, *others])
     with closing(debug(streamer.cluster, streamer.identity)) as tool:
         by_tool = tool.kick([second, *others])
     assert [_kind(answer) for answer in native] == [False, True, NotFound, NotFound]
@@ -115,7 +115,7 @@ def open_to_all(minicluster: Minicluster, *folders: str) -> Iterator[None]:
 
 
 def test_another_user_s_file_is_denied_and_stays_as_it_is(
-    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugKicker]
+    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)
     with open_to_all(minicluster, f"/user/{getuser()}", HOME, folder), scene(minicluster, "watcher") as watcher:
@@ -129,11 +129,11 @@ def test_another_user_s_file_is_denied_and_stays_as_it_is(
 
 
 def test_hadoop_s_own_tool_can_t_be_given_every_name(
-    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugKicker]
+    minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     paths = [f"{folder}/with space", f"{folder}/semi;colon%41+plus#hash?query=1", f"{folder}/ünïcödé"]
     leave_open(minicluster, paths, 10)
-    run = streamer.recover(streamer.targets(paths), kicker=debug)
+    run = streamer.recover(streamer.targets(paths), recoverer=debug)
     assert [recovery.outcome for recovery in run.recoveries] == [Outcome.NOT_TRIED, Outcome.CLOSED, Outcome.CLOSED]
     assert "no path that is no URI" in run.recoveries[0].why
     assert run.stopped == ""
@@ -150,8 +150,8 @@ def test_the_tool_works_with_a_ticket_cache_of_its_own_and_leaves_nothing_behind
     spy = tmp_path / "spy"
     spy.write_text('#!/bin/sh\nenv >"$0.env"\nstat -c %a "${KRB5CCNAME#FILE:}" >"$0.mode"\nexit 1\n')
     spy.chmod(0o755)
-    with closing(DebugKicker(streamer.cluster, streamer.identity, binary=str(spy))) as kicker:
-        assert isinstance(kicker.kick([path])[0], Unavailable)
+    with closing(DebugRecoverer(streamer.cluster, streamer.identity, binary=str(spy))) as recoverer:
+        assert isinstance(recoverer.kick([path])[0], Unavailable)
     environment = dict(line.split("=", 1) for line in Path(f"{spy}.env").read_text().splitlines() if "=" in line)
     cache = Path(environment["KRB5CCNAME"].removeprefix("FILE:"))
     assert Path(f"{spy}.mode").read_text().strip() == f"{stat.S_IRUSR | stat.S_IWUSR:o}"
@@ -162,8 +162,8 @@ def test_the_tool_works_with_a_ticket_cache_of_its_own_and_leaves_nothing_behind
 
 def test_a_wrong_keytab_is_told_as_one(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
     wrong = Identity(minicluster.principal("streamer"), keytab=str(minicluster.keytab("watcher")))
-    with closing(NativeKicker(streamer.cluster, wrong)) as kicker:
-        (answer,) = kicker.kick([f"{folder}/any"])
+    with closing(NativeRecoverer(streamer.cluster, wrong)) as recoverer:
+        (answer,) = recoverer.kick([f"{folder}/any"])
     assert isinstance(answer, CredentialError)
 
 
@@ -171,15 +171,15 @@ def test_who_can_not_be_acted_for_is_refused_before_anything_is_asked(
     streamer: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidInput, match="HADOOP_PROXY_USER"):
-        NativeKicker(streamer.cluster, replace(streamer.identity, do_as="watcher"))
+        NativeRecoverer(streamer.cluster, replace(streamer.identity, do_as="watcher"))
     monkeypatch.setenv("HADOOP_PROXY_USER", "watcher")
     with pytest.raises(InvalidInput, match="HADOOP_PROXY_USER"):
-        NativeKicker(streamer.cluster, streamer.identity)
+        NativeRecoverer(streamer.cluster, streamer.identity)
 
 
 def test_a_client_that_is_not_installed_is_named(streamer: Scene) -> None:
     with pytest.raises(InvalidInput, match="/no/such/hdfs is no program here"):
-        DebugKicker(streamer.cluster, streamer.identity, binary="/no/such/hdfs")
+        DebugRecoverer(streamer.cluster, streamer.identity, binary="/no/such/hdfs")
 
 
 def test_a_process_with_a_silent_namenode_can_still_end(minicluster: Minicluster, streamer: Scene, folder: str) -> None:

@@ -13,7 +13,7 @@ from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.hdfs.leases import LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
-from airflow_kstream.model.lease import HolderLife
+from airflow_kstream.model.lease import HolderLiveness
 from airflow_kstream.model.open_file import FileState
 from tests.cluster.streams import await_that, cluster
 from tests.cluster.writers import Writer, writer
@@ -69,7 +69,7 @@ def test_asking_for_a_living_holder_s_file_names_it_and_harms_nothing(hdfs: Leas
     path = f"{FOLDER}/held"
     living.leave(path, 100)
     answer = hdfs.ask_holder(path)
-    assert (answer.life, answer.holder) == (HolderLife.RENEWING, living.holder)
+    assert (answer.liveness, answer.holder) == (HolderLiveness.RENEWING, living.holder)
     living.write(path, 50)
     living.close(path)
     assert hdfs.state(path).length == 150
@@ -172,17 +172,17 @@ def test_the_gate_follows_the_active_namenode_and_knows_safe_mode(minicluster: M
         cluster(minicluster, "watcher") as found,
         closing(NameNodeJmx(found.namenodes, found.watcher, found.tls)) as jmx,
     ):
-        before = jmx.gate()
+        before = jmx.health()
         assert (before.safe_mode, before.dead, before.version) == (False, 0, "3.4.3")
         minicluster.failover()
-        after = jmx.gate()
+        after = jmx.health()
         assert after.active != before.active
         assert after.active_since is not None
         assert before.active_since is not None
         assert after.active_since > before.active_since
         minicluster.hdfs("dfsadmin", "-safemode", "enter")
         try:
-            await_that(lambda: jmx.gate().safe_mode, "the gate tells of safe mode")
+            await_that(lambda: jmx.health().safe_mode, "the gate tells of safe mode")
         finally:
             minicluster.hdfs("dfsadmin", "-safemode", "leave")
-        await_that(lambda: not jmx.gate().safe_mode, "it is over")
+        await_that(lambda: not jmx.health().safe_mode, "it is over")

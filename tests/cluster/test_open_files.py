@@ -196,10 +196,10 @@ def test_a_frozen_active_namenode_is_given_up_in_time_and_both_are_named(
     with impatient(minicluster) as namenode:
         namenode.closed(MANY[:1])
         with frozen(minicluster, minicluster.active_namenode()):
-            begun = time.monotonic()
+            started = time.monotonic()
             with pytest.raises(Unavailable) as caught:
                 namenode.closed(MANY[:1])
-            assert time.monotonic() - begun < 60
+            assert time.monotonic() - started < 60
         assert all(address in str(caught.value) for address in standby_first)
         await_that(lambda: _answered(namenode), "the NameNode answers again")
 

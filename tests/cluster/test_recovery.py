@@ -13,15 +13,15 @@ from getpass import getuser
 
 import pytest
 
-from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, Kicker, NativeKicker
+from airflow_kstream.clients.hdfs.lease_recovery_native import Answer, LeaseRecoverer, NativeRecoverer
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.policy.leases.limits import Limits
-from airflow_kstream.supervise.leases.executor import Tools, Watcher, recover
-from airflow_kstream.supervise.leases.journal import Audit, read_audit
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.supervise.leases.executor import Tools, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from tests.cluster.odd_names import ODD_NAMES
 from tests.cluster.recovering import Scene, new_folder, outcomes, scene, stuck, the_one
 from tests.cluster.streams import await_that
@@ -40,10 +40,10 @@ def folder(request: pytest.FixtureRequest) -> str:
     return new_folder(request.node.originalname)
 
 
-def hasty(**patience: float) -> Limits:
+def hasty(**timeouts: float) -> RecoveryLimits:
     """Limits that wait for some things shorter."""
-    shorter = {name: timedelta(seconds=seconds) for name, seconds in patience.items()}
-    return replace(Limits(), patience=replace(Limits().patience, **shorter))
+    shorter = {name: timedelta(seconds=seconds) for name, seconds in timeouts.items()}
+    return replace(RecoveryLimits(), timeouts=replace(RecoveryLimits().timeouts, **shorter))
 
 
 def test_the_last_flushed_byte_of_a_killed_writer_is_there_afterwards(
@@ -90,13 +90,13 @@ def test_an_intent_whose_run_died_is_told_as_unconfirmed(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
     targets = streamer.targets(stuck(minicluster, folder, 2))
-    died = Audit.begin(streamer.hdfs, streamer.audit, streamer.identity)
+    died = Journal.begin(streamer.hdfs, streamer.journal, streamer.identity)
     died.asked({targets[0].path: None}, "whether its holder lives")
     died.intend(targets)
-    told = list(read_audit(streamer.hdfs, streamer.audit, streamer.hdfs.now() - timedelta(minutes=1)))
+    told = list(read_journal(streamer.hdfs, streamer.journal, streamer.hdfs.now() - timedelta(minutes=1)))
     mine = [(kept.action, kept.outcome) for kept in told if kept.run == died.run_id]
     assert mine == [("ask", None), ("recover", Outcome.UNCONFIRMED), ("recover", Outcome.UNCONFIRMED)]
-    assert list(read_audit(streamer.hdfs, streamer.audit, streamer.hdfs.now() + timedelta(minutes=1))) == []
+    assert list(read_journal(streamer.hdfs, streamer.journal, streamer.hdfs.now() + timedelta(minutes=1))) == []
 
 
 def test_names_with_anything_in_them_are_recovered(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
@@ -134,22 +134,24 @@ def test_no_folder_for_the_record_means_that_nothing_is_asked_for(
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)
     targets = streamer.targets([path])
-    kicker = Counting(NativeKicker(streamer.cluster, streamer.identity))
+    recoverer = Counting(NativeRecoverer(streamer.cluster, streamer.identity))
     with (
-        closing(Audit.begin(streamer.hdfs, "/nobody-s", streamer.identity)) as audit,
-        closing(kicker),
+        closing(Journal.begin(streamer.hdfs, "/nobody-s", streamer.identity)) as journal,
+        closing(recoverer),
         pytest.raises(Denied, match="Permission denied"),
     ):
-        recover(targets, Tools(streamer.rpc, kicker, streamer.jmx.gate, audit), Limits(), Watcher())
-    assert kicker.asked == []
+        execute_recoveries(
+            targets, Tools(streamer.rpc, recoverer, streamer.jmx.health, journal), RecoveryLimits(), Watcher()
+        )
+    assert recoverer.asked == []
 
 
 @dataclass
 class Counting:
-    """A kicker that keeps what it was asked; `then` is done before each batch."""
+    """A kicker that keeps what it was asked; `before` is done before each batch."""
 
-    kicker: Kicker
-    then: Callable[[], object] = lambda: None
+    recoverer: LeaseRecoverer
+    before: Callable[[], object] = lambda: None
     size: int | None = None
 
     def __post_init__(self) -> None:
@@ -157,36 +159,36 @@ class Counting:
 
     @property
     def batch(self) -> int:
-        return self.size or self.kicker.batch
+        return self.size or self.recoverer.batch
 
     @property
     def latency(self) -> float:
-        return self.kicker.latency
+        return self.recoverer.latency
 
     def kick(self, paths: Sequence[str]) -> list[Answer]:
-        self.then()
+        self.before()
         self.asked += paths
-        return self.kicker.kick(paths)
+        return self.recoverer.kick(paths)
 
     def close(self) -> None:
-        self.kicker.close()
+        self.recoverer.close()
 
 
 def before_batch(number: int, what: Callable[[], object]) -> Callable[[Cluster, Identity], Counting]:
     """Native kickers that do something right before the batch of that number."""
 
-    def kicker(found: Cluster, identity: Identity) -> Counting:
-        counting = Counting(NativeKicker(found, identity), size=20)
+    def recoverer(found: Cluster, identity: Identity) -> Counting:
+        counting = Counting(NativeRecoverer(found, identity), size=20)
         batches = iter(range(1, 1_000_000))
-        counting.then = lambda: what() if next(batches) == number else None
+        counting.before = lambda: what() if next(batches) == number else None
         return counting
 
-    return kicker
+    return recoverer
 
 
 def test_a_failover_in_the_middle_loses_no_file(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
     targets = streamer.targets(stuck(minicluster, folder, 100))
-    run = streamer.recover(targets, kicker=before_batch(2, minicluster.failover))
+    run = streamer.recover(targets, recoverer=before_batch(2, minicluster.failover))
     assert outcomes(run) == {Outcome.CLOSED: 100}
 
 
@@ -201,7 +203,7 @@ def test_a_namenode_that_dies_in_the_middle_loses_no_file(
         threading.Thread(target=minicluster.failover).start()
 
     try:
-        run = streamer.recover(targets, kicker=before_batch(2, crash))
+        run = streamer.recover(targets, recoverer=before_batch(2, crash))
     finally:
         await_that(lambda: minicluster.active_namenode() != active, "the other NameNode is active")
         minicluster.start(active)
@@ -216,7 +218,7 @@ def test_a_safe_mode_that_is_left_soon_is_waited_for(minicluster: Minicluster, s
         threading.Thread(target=minicluster.hdfs, args=("dfsadmin", "-safemode", "leave")).start()
 
     # What was begun before could only be begun anew 90 s later.
-    run = streamer.recover(targets, hasty(gate=240), kicker=before_batch(1, safe_mode))
+    run = streamer.recover(targets, hasty(health=240), recoverer=before_batch(1, safe_mode))
     assert outcomes(run) == {Outcome.CLOSED: 60}
 
 
@@ -232,7 +234,7 @@ def test_a_safe_mode_that_stays_ends_the_run_with_every_file_accounted_for(
         leave.start()
 
     try:
-        run = streamer.recover(targets, hasty(gate=1, deadline=6), kicker=before_batch(2, safe_mode))
+        run = streamer.recover(targets, hasty(health=1, deadline=6), recoverer=before_batch(2, safe_mode))
     finally:
         leave.join()
     assert run.stopped == "the NameNode is in safe mode"
@@ -251,14 +253,14 @@ def test_with_the_only_datanode_paused_it_is_given_up_and_a_later_run_closes_it(
     targets = streamer.targets([path])
     minicluster.pause("datanode")
     try:
-        with closing(NativeKicker(streamer.cluster, streamer.identity)) as kicker:
+        with closing(NativeRecoverer(streamer.cluster, streamer.identity)) as recoverer:
             tools = Tools(
                 streamer.rpc,
-                kicker,
-                streamer.jmx.gate,
-                Unwritten.begin(streamer.hdfs, streamer.audit, streamer.identity),
+                recoverer,
+                streamer.jmx.health,
+                Unwritten.begin(streamer.hdfs, streamer.journal, streamer.identity),
             )
-            recovery = the_one(recover(targets, tools, hasty(deadline=20, rekick=3), Watcher()))
+            recovery = the_one(execute_recoveries(targets, tools, hasty(deadline=20, retry_after=3), Watcher()))
         fingerprint = streamer.state(path).fingerprint
     finally:
         minicluster.resume("datanode")
@@ -267,14 +269,14 @@ def test_with_the_only_datanode_paused_it_is_given_up_and_a_later_run_closes_it(
     assert f"its block {targets[0].expected.block_id} is on localhost, last heard of" in recovery.why
     assert "recovery was begun" in recovery.why
     assert fingerprint == targets[0].expected, "a recovery under way must not look like a writer's progress"
-    assert the_one(streamer.recover(targets, hasty(rekick=3))).outcome.settled
+    assert the_one(streamer.recover(targets, hasty(retry_after=3))).outcome.settled
     assert content(minicluster, path) == pattern(100)
 
 
-class Unwritten(Audit):
+class Unwritten(Journal):
     """A record that is kept in memory: on this cluster there is no other DataNode to write it to."""
 
-    def _write(self, kind: str, lines: Sequence[str], patience: timedelta = timedelta(0)) -> None:
+    def _write(self, kind: str, lines: Sequence[str], timeouts: timedelta = timedelta(0)) -> None:
         return None
 
 
@@ -289,8 +291,8 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_nothing_half_told(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
     targets = streamer.targets(stuck(minicluster, folder, 200))
-    kicker = before_batch(2, lambda: signal.raise_signal(signal.SIGINT))
-    run = streamer.recover(targets, kicker=kicker)
+    recoverer = before_batch(2, lambda: signal.raise_signal(signal.SIGINT))
+    run = streamer.recover(targets, recoverer=recoverer)
     assert run.interrupted
     assert [recovery.path for recovery in run.recoveries] == [target.path for target in targets]
     for recovery in run.recoveries:
@@ -301,14 +303,16 @@ def test_ctrl_c_leaves_nothing_half_told(minicluster: Minicluster, streamer: Sce
     assert all(recovery.outcome.settled for recovery in streamer.recover(targets).recoveries)
 
 
-@pytest.mark.parametrize(("limits", "seconds"), [(Limits(), 30), (Limits.none(), 5)], ids=["default", "none"])
+@pytest.mark.parametrize(
+    ("limits", "seconds"), [(RecoveryLimits(), 30), (RecoveryLimits.unlimited(), 5)], ids=["default", "none"]
+)
 def test_a_thousand_files_of_a_killed_writer_are_closed_in_time(
-    minicluster: Minicluster, streamer: Scene, folder: str, limits: Limits, seconds: float
+    minicluster: Minicluster, streamer: Scene, folder: str, limits: RecoveryLimits, seconds: float
 ) -> None:
     targets = streamer.targets(stuck(minicluster, folder, 1000))
-    begun = time.monotonic()
+    started = time.monotonic()
     run = streamer.recover(targets, limits)
-    took = time.monotonic() - begun
+    took = time.monotonic() - started
     assert outcomes(run) == {Outcome.CLOSED: 1000}
     assert len(streamer.records(run)) == 1000
     # The figure is for a machine that does nothing else, and is measured by `benchmarks/leases.py`.

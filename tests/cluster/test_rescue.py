@@ -13,14 +13,20 @@ from getpass import getuser
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.lease import HolderLife, LeaseRules, Search, Standing
+from airflow_kstream.model.lease import FileCondition, HolderLiveness, LeaseRules, Search
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.holders import Holders
-from airflow_kstream.supervise.leases.journal import read_audit
-from airflow_kstream.supervise.leases.recover import AllowedPath, Consents, Rescue, RescueOrder, rescue
+from airflow_kstream.supervise.leases.holders import HolderProbe
+from airflow_kstream.supervise.leases.journal import read_journal
+from airflow_kstream.supervise.leases.recover import (
+    AllowedPath,
+    ApprovalRules,
+    RecoveryReport,
+    RecoverySettings,
+    recover_stuck_files,
+)
 from airflow_kstream.supervise.leases.scan_history import lease_folder
-from airflow_kstream.supervise.leases.session import LeaseAccess, open_lease_access
+from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.survey import Finding, Survey, Surveyor
 from tests.cluster.streams import await_that, cluster
 from tests.cluster.writers import (
@@ -49,40 +55,40 @@ def folder(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def as_(minicluster: Minicluster, who: str) -> Iterator[LeaseAccess]:
-    with cluster(minicluster, who) as found, open_lease_access(found, found.watcher) as access:
-        yield access
+def as_(minicluster: Minicluster, who: str) -> Iterator[LeaseSession]:
+    with cluster(minicluster, who) as found, open_lease_session(found, found.watcher) as session:
+        yield session
 
 
 @pytest.fixture
-def superuser(minicluster: Minicluster) -> Iterator[LeaseAccess]:
-    with as_(minicluster, "hdfs") as access:
-        yield access
+def superuser(minicluster: Minicluster) -> Iterator[LeaseSession]:
+    with as_(minicluster, "hdfs") as session:
+        yield session
 
 
 @pytest.fixture
-def owner(minicluster: Minicluster) -> Iterator[LeaseAccess]:
-    with as_(minicluster, "streamer") as access:
-        yield access
+def owner(minicluster: Minicluster) -> Iterator[LeaseSession]:
+    with as_(minicluster, "streamer") as session:
+        yield session
 
 
-def below(folder: str, **more: object) -> RescueOrder:
-    return replace(RescueOrder(Search(folder), HASTY), **more)  # type: ignore[arg-type]
+def below(folder: str, **more: object) -> RecoverySettings:
+    return replace(RecoverySettings(Search(folder), HASTY), **more)  # type: ignore[arg-type]
 
 
-def rescued(access: LeaseAccess, order: RescueOrder) -> Rescue:
-    return rescue(access, order, Watcher(tell=print))
+def rescued(session: LeaseSession, settings: RecoverySettings) -> RecoveryReport:
+    return recover_stuck_files(session, settings, Watcher(tell=print))
 
 
-def outcomes(done: Rescue) -> dict[str, Outcome]:
+def outcomes(done: RecoveryReport) -> dict[str, Outcome]:
     return {recovery.path: recovery.outcome for recovery in done.recoveries}
 
 
-def unchanged_for_long(access: LeaseAccess, folder: str) -> None:
+def unchanged_for_long(session: LeaseSession, folder: str) -> None:
     """Looked at until every file below was measured unchanged for as long as a living holder's must be."""
-    surveyor = Surveyor(access, Search(folder), HASTY, print)
+    surveyor = Surveyor(session, Search(folder), HASTY, print)
     await_that(
-        lambda: all(finding.watched.steady >= HASTY.leak_after for finding in surveyor.look().findings),
+        lambda: all(finding.history.unchanged_for >= HASTY.leak_after for finding in surveyor.look().findings),
         f"what is open below {folder} is unchanged for {HASTY.leak_after}",
     )
 
@@ -114,15 +120,15 @@ def long_dead(minicluster: Minicluster) -> Bucket:
         appending.kill()
     spark_stream_killed_in_the_middle(minicluster, f"{PLACE}/checkpoint")
     leave_open(minicluster, [f"{PLACE}/last"], 1000)
-    with as_(minicluster, "streamer") as access:
-        dead = HolderLife.DEAD
-        await_that(lambda: access.web.ask_holder(f"{PLACE}/last").life is dead, "the last one counts as dead")
+    with as_(minicluster, "streamer") as session:
+        dead = HolderLiveness.DEAD
+        await_that(lambda: session.web.ask_holder(f"{PLACE}/last").liveness is dead, "the last one counts as dead")
     return bucket
 
 
 @pytest.mark.usefixtures("long_dead")
 def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(
-    minicluster: Minicluster, superuser: LeaseAccess
+    minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     """As superuser: one file of the dead holder is asked for, which speaks for the others."""
     folder = f"{PLACE}/many"
@@ -137,15 +143,15 @@ def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(
         living.close(f"{folder}/living")
     assert {recovery.bytes_lost for recovery in done.recoveries} == {0}
     assert content(minicluster, stuck[0]) == pattern(1000)
-    lives = {intent.finding.path: intent.finding.life for intent in done.intents}
-    assert lives[f"{folder}/living"] is HolderLife.RENEWING
-    asked = [record for record in read_audit(superuser.base.hdfs, audit_of(superuser)) if record.run == run_of(done)]
+    lives = {intent.finding.path: intent.finding.liveness for intent in done.intents}
+    assert lives[f"{folder}/living"] is HolderLiveness.RENEWING
+    asked = [record for record in read_journal(superuser.base.hdfs, audit_of(superuser)) if record.run == run_of(done)]
     assert [record.action for record in asked].count("ask") == 2
     assert {record.path for record in asked if record.outcome is Outcome.CLOSED} == set(stuck)
 
 
 def test_a_dry_run_says_what_would_be_done_and_asks_nobody(
-    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+    minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     leave_open(minicluster, [f"{folder}/stuck"], 1000)
     planned = rescued(superuser, below(folder, dry_run=True))
@@ -155,7 +161,7 @@ def test_a_dry_run_says_what_would_be_done_and_asks_nobody(
 
 
 def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
-    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+    minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     """The seed's leak: abandoned unclosed, while another stream of the same client keeps the lease renewed."""
     path = f"{folder}/part-0-6"
@@ -166,15 +172,15 @@ def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
         left_alone = rescued(superuser, below(folder, rules=PATIENT))
         assert outcomes(left_alone) == {}
         finding = next(intent.finding for intent in left_alone.intents if intent.finding.path == path)
-        assert finding.judgement.standing is Standing.IDLE
+        assert finding.judgement.condition is FileCondition.IDLE
         unchanged_for_long(superuser, folder)
-        refused = rescued(superuser, below(folder, consents=Consents(allowed=(AllowedPath(f"{folder}/*"),))))
+        refused = rescued(superuser, below(folder, approvals=ApprovalRules(allowed=(AllowedPath(f"{folder}/*"),))))
         assert outcomes(refused) == {}
         assert "which application wrote it is not known" in next(
-            intent.permission.why for intent in refused.intents if intent.finding.path == path
+            intent.decision.why for intent in refused.intents if intent.finding.path == path
         )
-        consents = Consents(approved=frozenset({path}), approved_by="ada")
-        assert outcomes(rescued(superuser, below(folder, consents=consents))) == {path: Outcome.CLOSED}
+        approvals = ApprovalRules(approved=frozenset({path}), approved_by="ada")
+        assert outcomes(rescued(superuser, below(folder, approvals=approvals))) == {path: Outcome.CLOSED}
         assert is_open(minicluster, f"{folder}/other")
         leaking.write(f"{folder}/other", 10)
         leaking.close(f"{folder}/other")
@@ -182,15 +188,15 @@ def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
 
 
 def test_a_slow_writer_that_grows_survives_every_consent(
-    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+    minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     path = f"{folder}/slow"
-    consents = Consents(allowed=(AllowedPath("*"),), approved=frozenset({path}), approved_by="ada")
+    approvals = ApprovalRules(allowed=(AllowedPath("*"),), approved=frozenset({path}), approved_by="ada")
     with writer(minicluster) as slow:
         slow.leave(path, 100)
         slow.grow(path, seconds=0.2)
         for _ in range(8):
-            done = rescued(superuser, below(folder, consents=consents, rules=UNHURRIED))
+            done = rescued(superuser, below(folder, approvals=approvals, rules=UNHURRIED))
             assert outcomes(done) == {}
         slow.close(path)
     grown = content(minicluster, path)
@@ -199,30 +205,30 @@ def test_a_slow_writer_that_grows_survives_every_consent(
 
 
 def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
-    minicluster: Minicluster, superuser: LeaseAccess, folder: str, monkeypatch: pytest.MonkeyPatch
+    minicluster: Minicluster, superuser: LeaseSession, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its writer was thought to be done: it writes on in the very moment in which its holder is asked for."""
     path = f"{folder}/woken"
-    consents = Consents(approved=frozenset({path}), approved_by="ada")
+    approvals = ApprovalRules(approved=frozenset({path}), approved_by="ada")
     with writer(minicluster) as woken:
         woken.leave(path, 100)
         unchanged_for_long(superuser, folder)
-        ask = Holders.ask
+        ask = HolderProbe.ask
 
-        def ask_and_write(holders: Holders, survey: object) -> tuple[Finding, ...]:
+        def ask_and_write(holders: HolderProbe, survey: object) -> tuple[Finding, ...]:
             answered = ask(holders, survey)  # type: ignore[arg-type]
             woken.write(path, 100)
             woken.hflush(path)
             return answered
 
-        monkeypatch.setattr(Holders, "ask", ask_and_write)
-        assert outcomes(rescued(superuser, below(folder, consents=consents))) == {path: Outcome.CHANGED}
+        monkeypatch.setattr(HolderProbe, "ask", ask_and_write)
+        assert outcomes(rescued(superuser, below(folder, approvals=approvals))) == {path: Outcome.CHANGED}
         woken.close(path)
     assert content(minicluster, path) == pattern(200)
 
 
 def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
-    minicluster: Minicluster, superuser: LeaseAccess, folder: str, monkeypatch: pytest.MonkeyPatch
+    minicluster: Minicluster, superuser: LeaseSession, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The verdict is put into the NameNode's mouth: who is frozen for longer than his lease has lost his DataNode too,
     by the same 60 s, unless dfs.client.socket-timeout is longer than Hadoop's default.
@@ -232,12 +238,12 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
         frozen.leave(path, 100)
         unchanged_for_long(superuser, folder)
 
-        def dead_and_back(holders: Holders, survey: Survey) -> tuple[Finding, ...]:
+        def dead_and_back(holders: HolderProbe, survey: Survey) -> tuple[Finding, ...]:
             frozen.write(path, 100)
             frozen.hflush(path)
-            return tuple(replace(finding, life=HolderLife.DEAD) for finding in survey.findings)
+            return tuple(replace(finding, liveness=HolderLiveness.DEAD) for finding in survey.findings)
 
-        monkeypatch.setattr(Holders, "ask", dead_and_back)
+        monkeypatch.setattr(HolderProbe, "ask", dead_and_back)
         assert outcomes(rescued(superuser, below(folder))) == {path: Outcome.CHANGED}
         frozen.close(path)
     assert content(minicluster, path) == pattern(200)
@@ -245,7 +251,7 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
 
 @pytest.mark.usefixtures("long_dead")
 def test_without_superuser_s_rights_a_folder_is_walked_and_every_dead_holder_found(
-    minicluster: Minicluster, owner: LeaseAccess
+    minicluster: Minicluster, owner: LeaseSession
 ) -> None:
     """The walk names no holder: each file is asked for, and those that name one are settled a minute later."""
     folder = f"{PLACE}/walked"
@@ -256,7 +262,7 @@ def test_without_superuser_s_rights_a_folder_is_walked_and_every_dead_holder_fou
 
 
 def test_a_flink_part_file_is_compared_with_its_valid_length(
-    minicluster: Minicluster, superuser: LeaseAccess, long_dead: Bucket
+    minicluster: Minicluster, superuser: LeaseSession, long_dead: Bucket
 ) -> None:
     """All that was flushed is there, and of that the companion says how much counts."""
     (recovery,) = rescued(superuser, below(f"{PLACE}/flink")).recoveries
@@ -266,7 +272,7 @@ def test_a_flink_part_file_is_compared_with_its_valid_length(
 
 @pytest.mark.usefixtures("long_dead")
 def test_a_file_that_was_opened_again_for_append_keeps_what_was_flushed_to_it(
-    minicluster: Minicluster, superuser: LeaseAccess
+    minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     (recovery,) = rescued(superuser, below(f"{PLACE}/appended")).recoveries
     assert (recovery.outcome, recovery.visible_before, recovery.bytes_lost) == (Outcome.CLOSED, 500, 0)
@@ -275,7 +281,7 @@ def test_a_file_that_was_opened_again_for_append_keeps_what_was_flushed_to_it(
 
 @pytest.mark.usefixtures("long_dead")
 def test_the_offsets_that_a_killed_spark_stream_was_writing_are_whole_afterwards(
-    minicluster: Minicluster, superuser: LeaseAccess
+    minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     """The temporary file of its next batch, in its checkpoint."""
     (recovery,) = rescued(superuser, below(f"{PLACE}/checkpoint", search=Search(PLACE, (".*.tmp",)))).recoveries
@@ -285,20 +291,20 @@ def test_the_offsets_that_a_killed_spark_stream_was_writing_are_whole_afterwards
 
 
 def test_a_hundred_open_files_are_found_among_twenty_thousand_closed_ones(
-    minicluster: Minicluster, superuser: LeaseAccess, owner: LeaseAccess, folder: str
+    minicluster: Minicluster, superuser: LeaseSession, owner: LeaseSession, folder: str
 ) -> None:
     """By both routes the same."""
     make_closed(minicluster, [f"{folder}/{number % 20}/closed-{number}" for number in range(20_000)])
     wanted = {f"{folder}/{number % 20}/open-{number}" for number in range(100)}
     leave_open(minicluster, sorted(wanted), 10)
-    for access, route in ((superuser, "listOpenFiles"), (owner, "fsck")):
-        survey = Surveyor(access, Search(folder), HASTY, print).look()
+    for session, route in ((superuser, "listOpenFiles"), (owner, "fsck")):
+        survey = Surveyor(session, Search(folder), HASTY, print).look()
         assert survey.route == route
         assert {finding.path for finding in survey.findings} == wanted
 
 
 def test_what_was_seen_is_remembered_by_the_next_run(
-    minicluster: Minicluster, superuser: LeaseAccess, folder: str
+    minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     path = f"{folder}/remembered"
     leave_open(minicluster, [path], 1000)
@@ -307,27 +313,27 @@ def test_what_was_seen_is_remembered_by_the_next_run(
         await_that(lambda: another_process.base.hdfs.now() - first.at > timedelta(seconds=2), "some time passes")
         second = Surveyor(another_process, Search(folder), HASTY, print).look()
     (finding,) = second.findings
-    assert finding.watched.looks == 2
-    assert finding.watched.steady >= timedelta(seconds=2)
+    assert finding.history.looks == 2
+    assert finding.history.unchanged_for >= timedelta(seconds=2)
 
 
 @pytest.mark.usefixtures("long_dead")
 def test_an_interrupted_rescue_asks_nobody_any_more_and_says_so(
-    minicluster: Minicluster, superuser: LeaseAccess
+    minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     folder = f"{PLACE}/interrupted"
     unchanged_for_long(superuser, folder)
     stop = threading.Event()
     stop.set()
-    done = rescue(superuser, below(folder), Watcher(tell=print, stop=stop))
+    done = recover_stuck_files(superuser, below(folder), Watcher(tell=print, stop=stop))
     assert (done.interrupted, done.recoveries) == (True, ())
     assert len(open_files(minicluster, folder)) == 3
 
 
-def audit_of(access: LeaseAccess) -> str:
-    return lease_folder(access.cluster.state_dir, access.identity)
+def audit_of(session: LeaseSession) -> str:
+    return lease_folder(session.cluster.state_dir, session.identity)
 
 
-def run_of(done: Rescue) -> str:
+def run_of(done: RecoveryReport) -> str:
     assert done.run
     return done.run.run_id

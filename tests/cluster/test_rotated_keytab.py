@@ -17,16 +17,16 @@ from typer.testing import CliRunner
 from airflow_kstream.cli.ticket_check import check
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.errors import RestartAborted
-from airflow_kstream.model.generation import Wish
+from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.keytab import FindingKind, Login
+from airflow_kstream.model.keytab import FindingKind, LoginResult
 from airflow_kstream.model.plan import Phase
-from airflow_kstream.model.stream import Keytab, StreamSpec
+from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.policy.streams.reconcile import Urge, horizon_of
-from airflow_kstream.supervise.doctor.keytab_users import Endangered
+from airflow_kstream.policy.streams.reconcile import Mode, horizon_of
+from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
-from airflow_kstream.supervise.streams.desired import want, want_restart
+from airflow_kstream.supervise.streams.desired import request_restart, want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.cluster.streams import BRISK, await_that, cluster, fields, look, rate_stream, reconciler
 
@@ -53,7 +53,7 @@ def keytab_stream(minicluster: Minicluster, name: str, who: str) -> StreamSpec:
     """Its idle connections close at once: what stands is never asked for its token again."""
     return rate_stream(
         name,
-        Keytab(minicluster.principal(who), str(minicluster.keytab(who))),
+        KeytabCredentials(minicluster.principal(who), str(minicluster.keytab(who))),
         conf={"spark.hadoop.ipc.client.connection.maxidletime": "100"},
         restart=replace(BRISK, adopt_margin=timedelta(seconds=20)),
     )
@@ -63,7 +63,7 @@ def keytab_stream(minicluster: Minicluster, name: str, who: str) -> StreamSpec:
 def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
     with reconciler(minicluster, spec, who="watcher") as supervisor:
         supervisor.run()
-        await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits")
+        await_that(lambda: verified(look(supervisor.session, spec)), f"{spec.name} commits")
         yield supervisor
 
 
@@ -91,7 +91,7 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
         rotated = datetime.now(UTC)
         found = checked(brief, "streamer")
         doomed = the_only(found)
-        assert (found.kdc.login if found.kdc else None) is Login.KEY_REFUSED
+        assert (found.kdc.login if found.kdc else None) is LoginResult.KEY_REFUSED
         assert found.findings[0].kind is FindingKind.BEHIND
         assert "the KDC has kvno 2, this keytab kvno 1: it was rotated after" in found.findings[0].words
         assert (
@@ -99,18 +99,18 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
             in found.findings[0].words
         )
         assert_the_command_tells(brief, doomed)
-        want_restart(supervisor.access, supervisor.stream, "try")
+        request_restart(supervisor.session, supervisor.stream, "try")
         with pytest.raises(RestartAborted, match=r"most likely it was rotated after .*: get a new one.* runs on"):
-            supervisor.run(Urge.WATCH)
-        seen = look(supervisor.access, spec)
+            supervisor.run(Mode.WATCH)
+        seen = look(supervisor.session, spec)
         assert seen.current is not None
         assert seen.current.alive
         assert doomed.loss is not None
-        await_that(lambda: not supervisor.access.yarn.application(doomed.application).alive, "it dies")
-        died = supervisor.access.yarn.application(doomed.application)
+        await_that(lambda: not supervisor.session.yarn.application(doomed.application).alive, "it dies")
+        died = supervisor.session.yarn.application(doomed.application)
         failed = driver_said(brief, doomed.application, "Failed to update tokens")
         brief.export_keytab("streamer")
-        want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
     print(
         f"\nrotated {rotated:%T}; renewal foretold {doomed.loss.fails_from:%T} to {doomed.loss.fails_by:%T}, "
         f"failed {failed:%T}; death foretold {doomed.loss.dies_from:%T} to {doomed.loss.dies_by:%T}, "
@@ -126,9 +126,9 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
 def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(brief: Minicluster) -> None:
     spec = keytab_stream(brief, "saved", "streamer/edge.kstream.test")
     with running(brief, spec) as supervisor:
-        assert supervisor.run(Urge.WATCH).generation == 1
+        assert supervisor.run(Mode.WATCH).generation == 1
         brief.rotate("streamer/edge.kstream.test")
-        seen = look(supervisor.access, spec)
+        seen = look(supervisor.session, spec)
         ends = horizon_of(spec, seen)
         assert ends is not None
         assert ends.hard is not None
@@ -136,10 +136,10 @@ def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(
         found = checked(brief, "streamer/edge.kstream.test")
         assert found.findings[0].kind is FindingKind.OLD_KEY_RUNS
         assert the_only(found).stream == "saved"
-        report = supervisor.run(Urge.WATCH)
+        report = supervisor.run(Mode.WATCH)
         assert (report.phase in {Phase.RUNNING, Phase.STARTING}, report.generation) == (True, 2)
-        await_that(lambda: verified(look(supervisor.access, spec)), "generation 2 commits")
-        saved = look(supervisor.access, spec)
+        await_that(lambda: verified(look(supervisor.session, spec)), "generation 2 commits")
+        saved = look(supervisor.session, spec)
         after = horizon_of(spec, saved)
         print(f"\nforetold {ends.hard:%T}, generation 2 has committed at {saved.now:%T}")
         first = next(app for number, app in saved.applications if number == 1)
@@ -148,11 +148,11 @@ def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(
         assert after is not None
         assert after.reason is HorizonReason.NONE
         assert checked(brief, "streamer/edge.kstream.test").findings == ()
-        want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
         supervisor.run()
 
 
-def assert_the_command_tells(minicluster: Minicluster, doomed: Endangered) -> None:
+def assert_the_command_tells(minicluster: Minicluster, doomed: AffectedStream) -> None:
     app = typer.Typer()
     app.command()(check)
     file = minicluster.root / "cluster.yaml"
@@ -169,6 +169,6 @@ def assert_the_command_tells(minicluster: Minicluster, doomed: Endangered) -> No
     assert "the KDC has kvno 2, this keytab kvno 1" in shown.output
 
 
-def the_only(found: KeytabCheck) -> Endangered:
+def the_only(found: KeytabCheck) -> AffectedStream:
     assert len(found.streams) == 1
     return found.streams[0]

@@ -15,15 +15,15 @@ import pytest
 from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
-from airflow_kstream.model.generation import Wish
+from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.stream import Keytab, ProxyUser, StreamSpec, Ticket
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
-from airflow_kstream.policy.streams.reconcile import Urge
+from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
-from airflow_kstream.supervise.streams.checkpoint_conflicts import refuse_a_shared_checkpoint
-from airflow_kstream.supervise.streams.desired import want, want_restart
+from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
+from airflow_kstream.supervise.streams.desired import request_restart, want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
@@ -35,7 +35,7 @@ def running(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -
     """The stream, submitted and past its first commit; stopped at the end."""
     with reconciler(minicluster, spec, who) as supervisor:
         supervisor.run()
-        await_that(lambda: verified(look(supervisor.access, spec)), f"{spec.name} commits")
+        await_that(lambda: verified(look(supervisor.session, spec)), f"{spec.name} commits")
         try:
             yield supervisor
         finally:
@@ -43,47 +43,49 @@ def running(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -
 
 
 def stop(supervisor: Reconciler) -> Report:
-    want(supervisor.access, supervisor.stream, Wish.STOPPED, "the test is over")
+    want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
     return supervisor.run()
 
 
 def test_a_stream_with_an_instance_principal_runs_is_adopted_and_stops_at_its_marker(minicluster: Minicluster) -> None:
     """Submit, look healthy, be found again by another supervisor, stop by marker, leave no keytab behind."""
     principal = "streamer/edge.kstream.test"
-    spec = rate_stream("instance", Keytab(minicluster.principal(principal), str(minicluster.keytab(principal))))
+    spec = rate_stream(
+        "instance", KeytabCredentials(minicluster.principal(principal), str(minicluster.keytab(principal)))
+    )
     with running(minicluster, spec) as first:
         with reconciler(minicluster, spec) as second:
             report = second.run()
         assert (report.phase, report.generation, report.done) == (Phase.RUNNING, 1, ())
         assert report.horizon is not None
         assert report.horizon.hard is None
-        seen = look(first.access, spec)
+        seen = look(first.session, spec)
         assert heartbeat(spec.restart, seen).pulse is Pulse.HEALTHY
         staging = f"/user/{getuser()}/.sparkStaging/{report.application}"
-        assert any("keytab" in file.name for file in first.access.hdfs.list(staging))
+        assert any("keytab" in file.name for file in first.session.hdfs.list(staging))
         ended = stop(first)
-        assert first.access.hdfs.list(staging) == ()
+        assert first.session.hdfs.list(staging) == ()
     assert (ended.phase, ended.succeeded) == (Phase.STOPPED, True)
     assert "its driver stopped at the marker" in " ".join(done.what for done in ended.done)
 
 
 def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minicluster: Minicluster) -> None:
     """No keytab: the horizon is real, a planned restart is verified by a new commit of the next generation."""
-    spec = rate_stream("proxied", ProxyUser(getuser()))
+    spec = rate_stream("proxied", ProxyUserCredentials(getuser()))
     with running(minicluster, spec, who="gateway") as supervisor:
-        before = look(supervisor.access, spec)
+        before = look(supervisor.session, spec)
         assert before.current is not None
         assert before.claim is not None
         assert before.current.user == getuser()
         # Due soon, and older than the next generation is when it commits.
         age = 1.5 * (before.now - before.claim.claimed_at)
         due_soon = replace(spec, restart=replace(spec.restart, max_age=age))
-        hasty = Reconciler(supervisor.access, due_soon, supervisor.defaults, tell=lambda line: None)
-        await_that(lambda: "Stop" in str(hasty.plan(Urge.WATCH)[1]), "its planned restart is due")
-        report = hasty.run(Urge.WATCH)
+        hasty = Reconciler(supervisor.session, due_soon, supervisor.defaults, tell=lambda line: None)
+        await_that(lambda: "Stop" in str(hasty.plan(Mode.WATCH)[1]), "its planned restart is due")
+        report = hasty.run(Mode.WATCH)
         assert report.generation == 2
-        await_that(lambda: verified(look(supervisor.access, spec)), "generation 2 commits")
-        after = look(supervisor.access, spec)
+        await_that(lambda: verified(look(supervisor.session, spec)), "generation 2 commits")
+        after = look(supervisor.session, spec)
     assert after.claim is not None
     first = next(app for number, app in after.applications if number == 1)
     assert first.finished is not None
@@ -93,7 +95,7 @@ def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minic
 
 
 def test_two_supervisors_at_once_submit_one_generation(minicluster: Minicluster) -> None:
-    spec = rate_stream("raced", Ticket())
+    spec = rate_stream("raced", TicketCredentials())
     reports: list[Report] = []
 
     def supervise() -> None:
@@ -108,19 +110,19 @@ def test_two_supervisors_at_once_submit_one_generation(minicluster: Minicluster)
     with reconciler(minicluster, spec) as supervisor:
         try:
             assert {report.application for report in reports} == {reports[0].application}
-            assert len(look(supervisor.access, spec).applications) == 1
+            assert len(look(supervisor.session, spec).applications) == 1
             assert sum("claimed" in done.what for report in reports for done in report.done) == 1
         finally:
             stop(supervisor)
 
 
 def test_a_restart_that_a_person_asked_for_happens_once(minicluster: Minicluster) -> None:
-    spec = rate_stream("asked", Ticket())
+    spec = rate_stream("asked", TicketCredentials())
     with running(minicluster, spec) as supervisor:
-        assert want_restart(supervisor.access, supervisor.stream, "a new jar") == 1
-        assert want_restart(supervisor.access, supervisor.stream, "a new jar") == 1
-        assert supervisor.run(Urge.WATCH).generation == 2
-        assert supervisor.run(Urge.WATCH).generation == 2
+        assert request_restart(supervisor.session, supervisor.stream, "a new jar") == 1
+        assert request_restart(supervisor.session, supervisor.stream, "a new jar") == 1
+        assert supervisor.run(Mode.WATCH).generation == 2
+        assert supervisor.run(Mode.WATCH).generation == 2
 
 
 def test_a_successor_that_could_not_start_leaves_the_old_generation_alone(
@@ -128,13 +130,13 @@ def test_a_successor_that_could_not_start_leaves_the_old_generation_alone(
 ) -> None:
     job = tmp_path / "rate.py"
     job.write_text((Path(__file__).with_name("jobs") / "rate.py").read_text())
-    spec = rate_stream("abort", Ticket(), application=str(job))
+    spec = rate_stream("abort", TicketCredentials(), application=str(job))
     with running(minicluster, spec) as supervisor:
         job.unlink()
-        want_restart(supervisor.access, supervisor.stream, "try")
+        request_restart(supervisor.session, supervisor.stream, "try")
         with pytest.raises(RestartAborted, match="does not exist on this host"):
-            supervisor.run(Urge.WATCH)
-        seen = look(supervisor.access, spec)
+            supervisor.run(Mode.WATCH)
+        seen = look(supervisor.session, spec)
         assert seen.current is not None
         assert seen.current.alive
         assert seen.generation == 1
@@ -143,16 +145,16 @@ def test_a_successor_that_could_not_start_leaves_the_old_generation_alone(
 def test_a_job_that_ends_by_itself_is_reported_to_its_watcher_and_started_by_the_next_ensure(
     minicluster: Minicluster,
 ) -> None:
-    spec = rate_stream("killed", Ticket())
+    spec = rate_stream("killed", TicketCredentials())
     with running(minicluster, spec) as supervisor:
-        app = look(supervisor.access, spec).current
+        app = look(supervisor.session, spec).current
         assert app is not None
-        ended = supervisor.access.yarn.kill(app.id, "somebody else's kill", timedelta(seconds=30))
+        ended = supervisor.session.yarn.kill(app.id, "somebody else's kill", timedelta(seconds=30))
         assert not ended.alive
-        report = supervisor.run(Urge.WATCH)
+        report = supervisor.run(Mode.WATCH)
         assert (report.phase, report.succeeded) == (Phase.ENDED, False)
         assert "somebody else's kill" in report.diagnostics
-        assert supervisor.run(Urge.ENSURE).generation == 2
+        assert supervisor.run(Mode.ENSURE).generation == 2
 
 
 def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_defended(
@@ -160,66 +162,66 @@ def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_de
 ) -> None:
     """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
     # Longer than a batch of a busy machine takes.
-    spec = rate_stream("taken", Ticket(), restart=replace(BRISK, silence=timedelta(seconds=20)))
+    spec = rate_stream("taken", TicketCredentials(), restart=replace(BRISK, silence=timedelta(seconds=20)))
     submit_by_hand(minicluster, spec, tag="by-hand")
     with reconciler(minicluster, spec) as supervisor:
-        await_that(lambda: look(supervisor.access, spec).checkpoints[0].position.commit >= 2, "it commits")
+        await_that(lambda: look(supervisor.session, spec).checkpoints[0].position.commit >= 2, "it commits")
         with pytest.raises(Conflict, match="somebody else writes it"):
             supervisor.run()
-        app = max(supervisor.access.yarn.applications("by-hand"), key=lambda found: found.id)
-        claim = adopt(supervisor.access, spec, app.id)
+        app = max(supervisor.session.yarn.applications("by-hand"), key=lambda found: found.id)
+        claim = adopt(supervisor.session, spec, app.id)
         report = supervisor.run()
         assert (report.phase, report.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
         with pytest.raises(Conflict, match="already runs"):
-            adopt(supervisor.access, spec, app.id)
+            adopt(supervisor.session, spec, app.id)
         assert stop(supervisor).application == app.id
-        assert not supervisor.access.yarn.application(app.id).alive
+        assert not supervisor.session.yarn.application(app.id).alive
 
 
 def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(minicluster: Minicluster) -> None:
-    original = rate_stream("original", Ticket())
+    original = rate_stream("original", TicketCredentials())
     with (
         running(minicluster, original) as owner,
         reconciler(minicluster, replace(original, name="thief")) as supervisor,
     ):
-        app = look(owner.access, original).current
+        app = look(owner.session, original).current
         assert app is not None
         with pytest.raises(Conflict, match="it is a generation of a stream already"):
-            adopt(supervisor.access, supervisor.spec, app.id)
+            adopt(supervisor.session, supervisor.spec, app.id)
         with pytest.raises(Conflict, match="is the checkpoint of stream original"):
-            refuse_a_shared_checkpoint(supervisor.access, supervisor.spec, print)
+            require_exclusive_checkpoint(supervisor.session, supervisor.spec, print)
 
 
 def test_a_stream_whose_claim_is_broken_keeps_no_other_from_starting(minicluster: Minicluster) -> None:
     told: list[str] = []
-    with reconciler(minicluster, rate_stream("broken", Ticket())) as broken:
-        broken.access.hdfs.write(f"{broken.stream.folder}/{claim_file(1)}", "{}")
-        refuse_a_shared_checkpoint(broken.access, rate_stream("sound", Ticket()), told.append)
+    with reconciler(minicluster, rate_stream("broken", TicketCredentials())) as broken:
+        broken.session.hdfs.write(f"{broken.stream.folder}/{claim_file(1)}", "{}")
+        require_exclusive_checkpoint(broken.session, rate_stream("sound", TicketCredentials()), told.append)
     assert any("gen-000001 is not a claim" in line and "broken" in line for line in told)
 
 
 def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Minicluster) -> None:
-    spec = rate_stream("outage", Ticket())
+    spec = rate_stream("outage", TicketCredentials())
     with running(minicluster, spec) as supervisor:
-        watch = Watch(supervisor.access)
+        watch = Watch(supervisor.session)
         assert not watch.round([spec.name])[spec.name].calls_for_action
         minicluster.kill("resourcemanager")
         verdict = watch.round([spec.name])[spec.name]
         minicluster.start("resourcemanager")
         assert verdict.step is None
         assert "A retry can help" in verdict.why
-        report = supervisor.run(Urge.WATCH)
+        report = supervisor.run(Mode.WATCH)
         # Until its driver has spoken to the new ResourceManager, a recovered application is ACCEPTED.
         assert report.phase in {Phase.RUNNING, Phase.STARTING}
         assert (report.generation, report.done) == (1, ())
 
 
 def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(minicluster: Minicluster) -> None:
-    spec = rate_stream("refused", Ticket(), conf={"spark.executor.memory": "plenty"})
+    spec = rate_stream("refused", TicketCredentials(), conf={"spark.executor.memory": "plenty"})
     with reconciler(minicluster, spec) as supervisor:
         with pytest.raises(SubmissionFailed, match="Executor memory must be a positive number"):
             supervisor.run()
-        seen = look(supervisor.access, spec)
+        seen = look(supervisor.session, spec)
         assert seen.claim is not None
         assert seen.claim.fence not in seen.files
         assert seen.applications == ()
@@ -228,21 +230,21 @@ def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(minicluster: 
 @pytest.mark.faults
 def test_an_application_whose_fence_was_taken_cannot_start_late(minicluster: Minicluster) -> None:
     """A submission that YARN keeps waiting is given up; when its turn comes at last, its driver must not run."""
-    spec = rate_stream("late", Ticket())
+    spec = rate_stream("late", TicketCredentials())
     with reconciler(minicluster, spec) as supervisor:
         minicluster.pause("nodemanager")
         try:
             assert supervisor.run().phase is Phase.STARTING
-            waiting = look(supervisor.access, spec)
+            waiting = look(supervisor.session, spec)
             assert waiting.claim is not None
             assert waiting.current is not None
-            StreamFolder(supervisor.access.hdfs, supervisor.stream).take_fence(waiting.claim.fence)
+            StreamFolder(supervisor.session.hdfs, supervisor.stream).take_fence(waiting.claim.fence)
         finally:
             minicluster.resume("nodemanager")
         late = waiting.current.id
-        await_that(lambda: not supervisor.access.yarn.application(late).alive, "the late application ends")
-        ended = supervisor.access.yarn.application(late)
+        await_that(lambda: not supervisor.session.yarn.application(late).alive, "the late application ends")
+        ended = supervisor.session.yarn.application(late)
         assert not ended.succeeded
         assert waiting.claim.fence in ended.diagnostics
-        assert look(supervisor.access, spec).checkpoints[0].query is None
+        assert look(supervisor.session, spec).checkpoints[0].query is None
         stop(supervisor)

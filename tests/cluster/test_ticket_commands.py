@@ -19,7 +19,7 @@ class Commands:
 
     folder: Path
 
-    def order(self, *principals: dict[str, str]) -> None:
+    def declaration(self, *principals: dict[str, str]) -> None:
         given = {"principals": list(principals), "folder": str(self.folder / "kept")}
         (self.folder / "order.yaml").write_text(yaml.safe_dump(given))
 
@@ -33,7 +33,7 @@ class Commands:
 
     def on_cluster(self, *words: str) -> Ran:
         return self.run(
-            *words, "--cluster", str(self.folder / "minicluster.yaml"), "--order", str(self.folder / "order.yaml")
+            *words, "--cluster", str(self.folder / "minicluster.yaml"), "--declaration", str(self.folder / "order.yaml")
         )
 
 
@@ -42,7 +42,9 @@ def kstream(minicluster: Minicluster, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", "300")
     cluster_file(minicluster, "watcher", tmp_path)
     commands = Commands(tmp_path)
-    commands.order({"principal": minicluster.principal("streamer"), "keytab": str(minicluster.keytab("streamer"))})
+    commands.declaration(
+        {"principal": minicluster.principal("streamer"), "keytab": str(minicluster.keytab("streamer"))}
+    )
     return commands
 
 
@@ -75,10 +77,10 @@ def test_a_broken_keytab_and_a_foreign_cache_are_rows_and_harm_no_other(
     minicluster: Minicluster, kstream: Commands
 ) -> None:
     mine, theirs = kstream.folder / "mine", kstream.folder / "theirs"
-    kstream.order({"principal": minicluster.principal("watcher"), "cache": str(mine)})
+    kstream.declaration({"principal": minicluster.principal("watcher"), "cache": str(mine)})
     kstream.on_cluster("renew")
     theirs.write_bytes(mine.read_bytes())
-    kstream.order(
+    kstream.declaration(
         {"principal": minicluster.principal("gateway"), "keytab": str(kstream.folder / "gone.keytab")},
         {
             "principal": minicluster.principal("streamer"),

@@ -23,9 +23,15 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import FindingKind
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
-from airflow_kstream.supervise.tickets.declaration import TicketOrder, kept_tickets
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
-from airflow_kstream.supervise.tickets.renewal import KeptTicket, RenewalOutcome, RenewalReport, renew_all, standing
+from airflow_kstream.supervise.tickets.renewal import (
+    ManagedTicket,
+    RenewalOutcome,
+    RenewalReport,
+    renew_all,
+    ticket_status,
+)
 from tests.cluster.realms import realm
 from tests.cluster.test_ticket_commands import Commands
 
@@ -66,7 +72,7 @@ def kstream(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comman
     }
     (tmp_path / "minicluster.yaml").write_text(yaml.safe_dump(fields))
     commands = Commands(tmp_path)
-    commands.order()
+    commands.declaration()
     return commands
 
 
@@ -86,15 +92,15 @@ def mute(kdc: Kdc, number: int, folder: Path) -> Identity:
     return Identity(f"streamer@{SILENT}", str(keytab))
 
 
-def renewed(*those: KeptTicket, force: bool = False) -> list[RenewalReport]:
+def renewed(*those: ManagedTicket, force: bool = False) -> list[RenewalReport]:
     return list(renew_all(those, POLICY, force=force))
 
 
 def test_a_file_of_another_kind_is_replaced_in_our_own_folder_alone(kdc: Kdc, tmp_path: Path) -> None:
-    order = {"principal": kdc.principal("streamer"), "keytab": str(kdc.keytab("streamer"))}
-    named = {**order, "cache": str(tmp_path / "named")}
-    for given, outcome in ((order, RenewalOutcome.ACQUIRED), (named, RenewalOutcome.FAILED)):
-        asked = TicketOrder.from_mapping({"principals": [given], "folder": str(tmp_path / "ours")})
+    declaration = {"principal": kdc.principal("streamer"), "keytab": str(kdc.keytab("streamer"))}
+    named = {**declaration, "cache": str(tmp_path / "named")}
+    for given, outcome in ((declaration, RenewalOutcome.ACQUIRED), (named, RenewalOutcome.FAILED)):
+        asked = TicketDeclaration.from_mapping({"principals": [given], "folder": str(tmp_path / "ours")})
         one = kept_tickets(cluster(kdc), asked)[1]
         one.cache.parent.mkdir(parents=True, exist_ok=True)
         one.cache.write_bytes(NO_CACHE)
@@ -107,7 +113,7 @@ def test_a_file_of_another_kind_is_replaced_in_our_own_folder_alone(kdc: Kdc, tm
 def test_what_is_damaged_says_what_becomes_of_it(kdc: Kdc, tmp_path: Path) -> None:
     for ours, words in ((True, "the next renewal replaces it"), (False, "delete it, or name another file")):
         (tmp_path / "cache").write_bytes(NO_CACHE)
-        found = standing(KeptTicket("away", login(kdc, "streamer"), tmp_path / "cache", ours), POLICY)
+        found = ticket_status(ManagedTicket("away", login(kdc, "streamer"), tmp_path / "cache", ours), POLICY)
         assert found.error is not None
         assert words in found.error.message
 
@@ -115,7 +121,9 @@ def test_what_is_damaged_says_what_becomes_of_it(kdc: Kdc, tmp_path: Path) -> No
 def test_another_principals_cache_stays_in_our_own_folder_too(kdc: Kdc, tmp_path: Path) -> None:
     tickets.acquire(login(kdc, "watcher"), tmp_path / "cache")
     before = (tmp_path / "cache").read_bytes()
-    (report,) = renewed(KeptTicket("away", login(kdc, "streamer"), tmp_path / "cache", in_our_folder=True), force=True)
+    (report,) = renewed(
+        ManagedTicket("away", login(kdc, "streamer"), tmp_path / "cache", in_our_folder=True), force=True
+    )
     assert "it is a cache of watcher@KSTREAM.TEST: delete it" in report.error
     assert (tmp_path / "cache").read_bytes() == before
 
@@ -123,9 +131,9 @@ def test_another_principals_cache_stays_in_our_own_folder_too(kdc: Kdc, tmp_path
 @pytest.mark.usefixtures("silent_realm")
 def test_a_silent_realm_delays_no_other_and_is_waited_for_once(kdc: Kdc, tmp_path: Path) -> None:
     """libkrb5 waits for 25 s; seven principals of the realm, who come first, wait so long together."""
-    silent = [KeptTicket("away", mute(kdc, number, tmp_path), tmp_path / f"mute{number}") for number in range(7)]
+    silent = [ManagedTicket("away", mute(kdc, number, tmp_path), tmp_path / f"mute{number}") for number in range(7)]
     began = time.time()
-    *unanswered, streamer = renewed(*silent, KeptTicket("away", login(kdc, "streamer"), tmp_path / "streamer"))
+    *unanswered, streamer = renewed(*silent, ManagedTicket("away", login(kdc, "streamer"), tmp_path / "streamer"))
     assert time.time() - began < 45
     assert {report.outcome for report in unanswered} == {RenewalOutcome.FAILED}
     assert streamer.outcome is RenewalOutcome.ACQUIRED
@@ -146,7 +154,7 @@ def test_a_check_waits_once_for_a_silent_kdc(kdc: Kdc, tmp_path: Path) -> None:
 
 def test_why_renewals_fail_is_kept_beside_their_count(kdc: Kdc, kstream: Commands) -> None:
     gone = kstream.folder / "gone.keytab"
-    kstream.order({"principal": kdc.principal("streamer"), "keytab": str(gone)})
+    kstream.declaration({"principal": kdc.principal("streamer"), "keytab": str(gone)})
     for _ in range(2):
         kstream.on_cluster("renew")
     listed, data = kstream.on_cluster("list"), kstream.on_cluster("list", "--json").data
@@ -177,7 +185,7 @@ def test_a_folder_that_takes_nothing_can_not_keep_the_count(kdc: Kdc, kstream: C
 
 def test_a_copied_ticket_says_from_where(kdc: Kdc, kstream: Commands) -> None:
     tickets.acquire(login(kdc, "streamer"), kstream.folder / "source")
-    kstream.order({"principal": kdc.principal("streamer"), "ticket_cache": str(kstream.folder / "source")})
+    kstream.declaration({"principal": kdc.principal("streamer"), "ticket_cache": str(kstream.folder / "source")})
     assert f"{kdc.principal('streamer')}: copied from {kstream.folder}/source, good until" in (
         kstream.on_cluster("renew").out
     )
@@ -224,7 +232,7 @@ def test_an_empty_folder_is_named(kstream: Commands) -> None:
 
 
 def test_keytabs_are_checked_by_a_named_order_too(kdc: Kdc, kstream: Commands) -> None:
-    kstream.order({"principal": kdc.principal("streamer"), "keytab": str(kdc.keytab("streamer"))})
+    kstream.declaration({"principal": kdc.principal("streamer"), "keytab": str(kdc.keytab("streamer"))})
     checked = kstream.on_cluster("check", "--json")
     assert [each["principal"] for each in checked.data] == [kdc.principal("watcher"), kdc.principal("streamer")]
 
@@ -236,7 +244,7 @@ def test_a_keytab_that_is_not_there_is_a_finding(kstream: Commands) -> None:
 
 
 def test_what_an_order_lacks_is_told_with_its_file(kdc: Kdc, kstream: Commands) -> None:
-    kstream.order({"principal": kdc.principal("gateway")})
+    kstream.declaration({"principal": kdc.principal("gateway")})
     refused = kstream.on_cluster("renew")
     assert refused.code == 2
     assert f"{kstream.folder}/order.yaml: gateway@KSTREAM.TEST needs one of keytab or ticket_cache" in refused.err

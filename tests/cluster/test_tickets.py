@@ -24,7 +24,13 @@ from airflow_kstream.model.errors import CredentialError, MiniclusterError, Unav
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import CacheKind
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState
-from airflow_kstream.supervise.tickets.renewal import KeptTicket, RenewalOutcome, RenewalReport, renew_all, standing
+from airflow_kstream.supervise.tickets.renewal import (
+    ManagedTicket,
+    RenewalOutcome,
+    RenewalReport,
+    renew_all,
+    ticket_status,
+)
 from tests.cluster.streams import await_that
 
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
@@ -249,24 +255,24 @@ def test_a_damaged_cache_is_read_or_a_clear_error(cache: Path, tmp_path: Path, d
 # ---- Many kept fresh
 
 
-def kept(identity: Identity, cache: Path) -> KeptTicket:
-    return KeptTicket("minicluster", identity, cache)
+def kept(identity: Identity, cache: Path) -> ManagedTicket:
+    return ManagedTicket("minicluster", identity, cache)
 
 
-def renewed(*those: KeptTicket, force: bool = False) -> list[RenewalReport]:
+def renewed(*those: ManagedTicket, force: bool = False) -> list[RenewalReport]:
     return list(renew_all(those, POLICY, force=force))
 
 
 def test_what_is_missing_is_acquired_and_what_is_fresh_is_kept(edge: Identity, tmp_path: Path) -> None:
     one = kept(edge, tmp_path / "folder" / "edge")
-    assert standing(one, POLICY).state is TicketState.MISSING
+    assert ticket_status(one, POLICY).state is TicketState.MISSING
     (first,), (second,), (forced,) = renewed(one), renewed(one), renewed(one, force=True)
     assert [report.outcome for report in (first, second, forced)] == [
         RenewalOutcome.ACQUIRED,
         RenewalOutcome.KEPT,
         RenewalOutcome.ACQUIRED,
     ]
-    assert standing(one, POLICY).state is TicketState.FRESH
+    assert ticket_status(one, POLICY).state is TicketState.FRESH
     assert (first.failures, first.alert, first.error) == (0, False, "")
 
 
@@ -287,12 +293,12 @@ def test_one_that_fails_hides_no_other_and_is_counted_until_it_succeeds(
             f"log in from keytab {broken.keytab} as gateway@KSTREAM.TEST: it does not exist"
         )
         assert gateway.retryable is False
-    assert standing(those[1], POLICY).failures.count == 2
-    assert standing(those[1], POLICY).failures.since == gateway.failing_since
+    assert ticket_status(those[1], POLICY).failures.count == 2
+    assert ticket_status(those[1], POLICY).failures.since == gateway.failing_since
     (tmp_path / "gateway.keytab").write_bytes(minicluster.keytab("gateway").read_bytes())
     (_, gateway, _) = renewed(*those)
     assert (gateway.outcome, gateway.failures, gateway.failing_since) == (RenewalOutcome.ACQUIRED, 0, None)
-    assert standing(those[1], POLICY).failures.count == 0
+    assert ticket_status(those[1], POLICY).failures.count == 0
 
 
 @pytest.fixture
@@ -309,12 +315,12 @@ def test_a_kdc_that_is_away_is_a_warning_then_an_alert_and_its_return_mends_all(
     one = kept(brief(without_kdc, "patient", 40 * SECOND), tmp_path / "patient")
     renewed(one)
     without_kdc.kill("kdc")
-    await_that(lambda: standing(one, POLICY).state is TicketState.DUE, "the ticket is due")
+    await_that(lambda: ticket_status(one, POLICY).state is TicketState.DUE, "the ticket is due")
     (early,) = renewed(one)
     assert (early.outcome, early.state) == (RenewalOutcome.FAILED, TicketState.DUE)
     assert (early.failures, early.alert, early.retryable) == (1, False, True)
     assert "Cannot contact any KDC" in early.error
-    await_that(lambda: standing(one, POLICY).state is TicketState.URGENT, "the ticket is urgent")
+    await_that(lambda: ticket_status(one, POLICY).state is TicketState.URGENT, "the ticket is urgent")
     (late,) = renewed(one)
     assert (late.state, late.failures, late.alert) == (TicketState.URGENT, 2, True)
     assert late.failing_since == early.failing_since
@@ -344,7 +350,7 @@ def test_a_ticket_without_a_keytab_is_renewed_until_its_end_and_copied_again_aft
     tickets.acquire(person, source)
     one = kept(Identity(person.principal, ticket_cache=f"FILE:{source}"), tmp_path / "kept")
     outcomes = [renewed(one)[0].outcome]
-    await_that(lambda: standing(one, POLICY).state is not TicketState.FRESH, "it is due")
+    await_that(lambda: ticket_status(one, POLICY).state is not TicketState.FRESH, "it is due")
     outcomes.append(renewed(one)[0].outcome)
     await_that(lambda: renewed(one)[0].failures > 0, "a renewal no longer extends it")
     (warned,) = renewed(one)

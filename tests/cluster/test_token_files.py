@@ -11,7 +11,7 @@ from airflow_kstream.clients.local import credential_files
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.credentials_file import Credentials, SecretKey, TokenFormat
+from airflow_kstream.model.credentials_file import HadoopCredentials, SecretKey, TokenFormat
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.tokens import AttemptToken, DelegationToken, KafkaToken, Opaque, Token
@@ -78,7 +78,7 @@ def test_what_hdfs_fetchdt_writes_is_read_as_dtutil_prints_it(minicluster: Minic
     assert abs(identifier.issued - datetime.now(UTC)) < timedelta(minutes=1)
     done = minicluster.hadoop_main(DTUTIL, "append", "-format", "protobuf", str(other), as_="streamer")
     assert done.returncode == 0, done.stderr
-    assert read_credentials(other).credentials == Credentials(TokenFormat.PROTOBUF, (token,))
+    assert read_credentials(other).credentials == HadoopCredentials(TokenFormat.PROTOBUF, (token,))
     assert {each.name: written_again(each) == each.read_bytes() for each in (file, other)} == {
         "java": True,
         "protobuf": True,
@@ -126,7 +126,7 @@ def test_the_resourcemanagers_own_token_is_read_as_it_tells_it(minicluster: Mini
     assert millis(read.max_date) == told["max-validity"]
 
 
-def as_hadoop_tells(found: Credentials) -> list[list[str]]:
+def as_hadoop_tells(found: HadoopCredentials) -> list[list[str]]:
     keys = [["secret key", key.alias, str(key.length)] for key in found.secret_keys]
     return keys + [[token.alias, token.kind, token.service, *cells(token)] for token in found.tokens]
 
@@ -146,7 +146,7 @@ def cells(token: Token) -> list[str]:
 def written_again(file: Path) -> bytes:
     """The file from nothing but the fields that were read, the passwords and the secret keys."""
     content = SecretBytes(file.read_bytes())
-    found = Credentials.read(content)
+    found = HadoopCredentials.read(content)
     secrets = [(key.alias, JOB_KEY[: key.length]) for key in found.secret_keys]
     return WRITERS[found.format]([token_again(content, token) for token in found.tokens], secrets)
 

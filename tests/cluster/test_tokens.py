@@ -18,7 +18,7 @@ from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.supervise.tokens import files
-from airflow_kstream.supervise.tokens.files import Standing
+from airflow_kstream.supervise.tokens.files import TokenValidity
 from tests.cluster.streams import await_that, cluster
 from tests.cluster.token_makers import access_as, chosen, fetch, identity, issue, leaked, standing
 from tests.unit.tokens.token_cases import shown
@@ -27,24 +27,24 @@ from tests.unit.tokens.token_cases import shown
 def test_a_token_is_honoured_until_its_owner_cancels_it(minicluster: Minicluster, tmp_path: Path) -> None:
     """Issued over RPC, so that its owner is a principal, whom WebHDFS does not know; the renewer is somebody else."""
     file = fetch(minicluster, tmp_path / "token")
-    assert standing(minicluster, file) == Standing(True, "honours it")
-    with access_as(minicluster, "streamer") as access:
-        assert files.cancel(access, chosen(minicluster, file)) is True
+    assert standing(minicluster, file) == TokenValidity(True, "honours it")
+    with access_as(minicluster, "streamer") as session:
+        assert files.cancel(session, chosen(minicluster, file)) is True
         refused = standing(minicluster, file)
         assert refused.honoured is False
         assert refused.said.startswith("refuses it: cancelled, or expired without a renewal")
-        assert files.cancel(access, chosen(minicluster, file)) is False
+        assert files.cancel(session, chosen(minicluster, file)) is False
 
 
 def test_a_token_of_webhdfs_is_renewed_and_cancelled_as_its_renewer_and_owner(
     minicluster: Minicluster, tmp_path: Path
 ) -> None:
     file = issue(minicluster, tmp_path / "token")
-    with access_as(minicluster, "streamer") as access:
-        until = files.renew(access, chosen(minicluster, file))
-        assert abs(until - access.hdfs.now() - minicluster.plan.renew_interval) < timedelta(minutes=1)
+    with access_as(minicluster, "streamer") as session:
+        until = files.renew(session, chosen(minicluster, file))
+        assert abs(until - session.hdfs.now() - minicluster.plan.renew_interval) < timedelta(minutes=1)
         assert standing(minicluster, file).honoured is True
-        assert files.cancel(access, chosen(minicluster, file)) is True
+        assert files.cancel(session, chosen(minicluster, file)) is True
     assert standing(minicluster, file).honoured is False
 
 
@@ -96,10 +96,10 @@ def test_who_may_not_is_told_who_may(minicluster: Minicluster, tmp_path: Path) -
 def test_a_token_without_a_renewer_is_renewed_by_nobody(minicluster: Minicluster, tmp_path: Path) -> None:
     token = chosen(minicluster, fetch(minicluster, tmp_path / "token", renewer=None))
     with (
-        access_as(minicluster, "streamer") as access,
+        access_as(minicluster, "streamer") as session,
         pytest.raises(Denied, match="issued without a renewer, so nobody may renew it"),
     ):
-        files.renew(access, token)
+        files.renew(session, token)
 
 
 def test_another_clusters_token_is_not_shown_to_this_one(minicluster: Minicluster, tmp_path: Path) -> None:
@@ -133,12 +133,12 @@ def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
 
 
 def test_beyond_its_max_date_nothing_renews_a_token(brief: Minicluster, tmp_path: Path) -> None:
-    with mock.patch.dict(os.environ, KRB5_CONFIG=str(brief.krb5_conf)), access_as(brief, "streamer") as access:
+    with mock.patch.dict(os.environ, KRB5_CONFIG=str(brief.krb5_conf)), access_as(brief, "streamer") as session:
         token = chosen(brief, issue(brief, tmp_path / "token"))
-        await_that(lambda: files.renew(access, token) == token.identifier.max_date, "a renewal is the last one")
-        await_that(lambda: access.hdfs.now() > token.identifier.max_date, "the token is past its max date")
+        await_that(lambda: files.renew(session, token) == token.identifier.max_date, "a renewal is the last one")
+        await_that(lambda: session.hdfs.now() > token.identifier.max_date, "the token is past its max date")
         with pytest.raises(CredentialError, match=r"it reached its max date, 20.* UTC, beyond which nothing renews it"):
-            files.renew(access, token)
+            files.renew(session, token)
         assert standing(brief, token.path).honoured is False
 
 

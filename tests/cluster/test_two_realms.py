@@ -16,7 +16,7 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.supervise.clusters.connection import cluster_of
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
 from tests.cluster.streams import fields
 
@@ -37,7 +37,7 @@ def abroad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
 @pytest.fixture
 def both(
     minicluster: Minicluster, abroad: Minicluster, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Access, Access]]:
+) -> Iterator[tuple[ClusterSession, ClusterSession]]:
     """Sessions at both, as principals of the same name; the process itself was told of neither realm."""
     monkeypatch.delenv("KRB5_CONFIG")
     with ExitStack() as opened:
@@ -45,28 +45,30 @@ def both(
             opened.enter_context(cluster_of(up.realm, fields(up, "streamer"))) for up in (minicluster, abroad)
         )
         yield (
-            opened.enter_context(open_access(home, home.watcher)),
-            opened.enter_context(open_access(away, away.watcher)),
+            opened.enter_context(open_session(home, home.watcher)),
+            opened.enter_context(open_session(away, away.watcher)),
         )
 
 
-def test_each_connection_passes_every_step_of_its_check(both: tuple[Access, Access]) -> None:
-    for access in both:
-        failed = [step for step in check_connection(access.cluster) if not step.passed]
+def test_each_connection_passes_every_step_of_its_check(both: tuple[ClusterSession, ClusterSession]) -> None:
+    for session in both:
+        failed = [step for step in check_connection(session.cluster) if not step.passed]
         assert not failed
 
 
-def test_requests_to_both_clusters_alternate_and_each_sees_its_own_principal(both: tuple[Access, Access]) -> None:
+def test_requests_to_both_clusters_alternate_and_each_sees_its_own_principal(
+    both: tuple[ClusterSession, ClusterSession],
+) -> None:
     home, away = both
     for number in range(ROUNDS):
-        for access in both:
-            access.hdfs.write(f"{HOME}/two-realms-{number}", access.identity.principal, overwrite=True)
-            access.yarn.applications("kstream")
+        for session in both:
+            session.hdfs.write(f"{HOME}/two-realms-{number}", session.identity.principal, overwrite=True)
+            session.yarn.applications("kstream")
     assert home.hdfs.read(f"{HOME}/two-realms-0") == "streamer@KSTREAM.TEST"
     assert away.hdfs.read(f"{HOME}/two-realms-0") == "streamer@ABROAD.TEST"
 
 
-def test_threads_log_in_to_both_at_once(both: tuple[Access, Access], tmp_path: Path) -> None:
+def test_threads_log_in_to_both_at_once(both: tuple[ClusterSession, ClusterSession], tmp_path: Path) -> None:
     def login(number: int) -> str:
         identity = both[number % 2].identity
         cache = tmp_path / f"cache-{number}"
@@ -81,9 +83,11 @@ def test_threads_log_in_to_both_at_once(both: tuple[Access, Access], tmp_path: P
     assert found == [both[number % 2].identity.principal for number in range(ROUNDS)]
 
 
-def test_a_principal_of_one_realm_is_a_stranger_to_the_other_and_told_so(both: tuple[Access, Access]) -> None:
+def test_a_principal_of_one_realm_is_a_stranger_to_the_other_and_told_so(
+    both: tuple[ClusterSession, ClusterSession],
+) -> None:
     home, away = both
-    with open_access(away.cluster, home.identity) as stranger, pytest.raises(KstreamError) as told:
+    with open_session(away.cluster, home.identity) as stranger, pytest.raises(KstreamError) as told:
         stranger.hdfs.status("/")
     assert not told.value.retryable
     assert "streamer@KSTREAM.TEST" in str(told.value)

@@ -22,13 +22,13 @@ from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.tools import java_home
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.credentials_file import Credentials
+from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.tokens import Token, decoded_url_string
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
-from airflow_kstream.supervise.tokens.files import ChosenToken, Standing
+from airflow_kstream.supervise.tokens.files import ChosenToken, TokenValidity
 from tests.cluster.streams import await_that, cluster
 
 DTUTIL = "org.apache.hadoop.security.token.DtUtilShell"
@@ -58,9 +58,9 @@ def identity(minicluster: Minicluster, name: str) -> Identity:
 
 
 @contextmanager
-def access_as(minicluster: Minicluster, name: str, **changed: Any) -> Iterator[Access]:
-    with cluster(minicluster) as found, open_access(replace(found, **changed), identity(minicluster, name)) as access:
-        yield access
+def access_as(minicluster: Minicluster, name: str, **changed: Any) -> Iterator[ClusterSession]:
+    with cluster(minicluster) as found, open_session(replace(found, **changed), identity(minicluster, name)) as session:
+        yield session
 
 
 def chosen(minicluster: Minicluster, file: Path) -> ChosenToken:
@@ -68,7 +68,7 @@ def chosen(minicluster: Minicluster, file: Path) -> ChosenToken:
         return files.choose(found, file, None)
 
 
-def standing(minicluster: Minicluster, file: Path) -> Standing:
+def standing(minicluster: Minicluster, file: Path) -> TokenValidity:
     with cluster(minicluster) as found:
         (said,) = files.standings(found, read_credentials(file))
     return said
@@ -121,7 +121,7 @@ def _held(credentials: Path) -> dict[str, Any]:
 def leaked(file: Path, *texts: str) -> list[str]:
     """In which of these texts a password of the file shows: as bytes, as digits, or as a part of a URL string."""
     content = SecretBytes(file.read_bytes())
-    found = Credentials.read(content)
+    found = HadoopCredentials.read(content)
     (token,) = found.tokens
     url_string = found.url_string(content, token).reveal().decode()
     inside = SecretBytes(url_string.encode())

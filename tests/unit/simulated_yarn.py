@@ -11,7 +11,7 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId, fence_name
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Step, Stop, Submit
-from airflow_kstream.model.stream import RestartPolicy, StreamSpec, Ticket
+from airflow_kstream.model.stream import RestartPolicy, StreamSpec, TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,7 +20,7 @@ CHECKPOINT = "/data/orders/checkpoint"
 WEEK = TokenLifetimes(timedelta(days=1), timedelta(days=7))
 TICKET_SPEC = StreamSpec(
     name="orders",
-    credentials=Ticket(),
+    credentials=TicketCredentials(),
     application="/jobs/orders.py",
     checkpoints=(CHECKPOINT,),
     restart=RestartPolicy(),

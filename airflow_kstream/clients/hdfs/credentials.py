@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs, plain_path
 from airflow_kstream.clients.local.credential_files import MAX_BYTES
-from airflow_kstream.model.credentials_file import Credentials
+from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import SecretBytes
 
@@ -12,7 +12,7 @@ from airflow_kstream.model.formats.token import SecretBytes
 class CredentialHdfs(Hdfs):
     """Reads credentials files. It keeps of them what is not secret."""
 
-    def credentials(self, path: str) -> Credentials:
+    def credentials(self, path: str) -> HadoopCredentials:
         """What the file at this path holds, of either format, or a text with one token in its URL form.
 
         Beside what Hdfs raises: InvalidInput that names the byte where the content stops to make sense, also for
@@ -22,7 +22,7 @@ class CredentialHdfs(Hdfs):
         if len(content) > MAX_BYTES:
             raise InvalidInput(f"{path} has more than {MAX_BYTES} bytes, which no credentials file has")
         try:
-            return Credentials.read(content)
+            return HadoopCredentials.read(content)
         except InvalidInput as error:
             raise InvalidInput(f"{path} can't be read as Hadoop credentials: {error.message}") from None
 

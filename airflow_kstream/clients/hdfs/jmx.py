@@ -10,7 +10,7 @@ import requests
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
-from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.identity import Identity
 
 _RUNTIME = "java.lang:type=Runtime::StartTime"
@@ -24,14 +24,14 @@ class NameNodeJmx:
         # One each: their cookies would overwrite each other.
         self._sessions = {address: kerberos_session(identity, tls) for address in addresses}
 
-    def gate(self) -> Gate:
+    def health(self) -> HdfsHealth:
         """As the active NameNode sees the cluster now; its counts lag behind by up to 10 s."""
         said: list[str] = []
         for address in self._sessions:
             try:
                 status = self._bean(address, "NameNodeStatus")
                 if status["State"] == "active":
-                    return self._gate(address, status)
+                    return self._health(address, status)
                 said.append(f"{address} is {status['State']}")
             except KstreamError as error:
                 said.append(error.message)
@@ -46,10 +46,10 @@ class NameNodeJmx:
         for session in self._sessions.values():
             session.close()
 
-    def _gate(self, address: str, status: dict[str, Any]) -> Gate:
+    def _health(self, address: str, status: dict[str, Any]) -> HdfsHealth:
         system = self._bean(address, "FSNamesystemState")
         version = str(self._bean(address, "NameNodeInfo::SoftwareVersion")["SoftwareVersion"])
-        return Gate(
+        return HdfsHealth(
             active=address,
             safe_mode=system["FSState"] != "Operational",
             # Those that were taken out of service on purpose are counted as dead for ever.

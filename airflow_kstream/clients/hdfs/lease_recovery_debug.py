@@ -32,11 +32,11 @@ _INHERITED = (*_CLIENT, "PATH", "TZ", "TMPDIR", "HOME", "USER")
 _OPENED = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
 
 
-class DebugKicker:
+class DebugRecoverer:
     """Hadoop's own tool, with a ticket cache of its own. Not for several threads.
 
     `binary` is a path, or a name on the PATH. `attempts` is the tool's -retries, between which it sleeps 5 s; one is
-    enough for a caller who looks for himself whether the file closes. `patience` is for each attempt.
+    enough for a caller who looks for himself whether the file closes. `timeouts` is for each attempt.
     The tool reads a path as a URI: a file with a space, or with anything else that has to be escaped in one, is
     InvalidInput. That and any other refusal is the file's answer; raises InvalidInput when there is no such program.
     """
@@ -50,7 +50,7 @@ class DebugKicker:
         identity: Identity,
         binary: str = "hdfs",
         attempts: int = 1,
-        patience: timedelta = timedelta(seconds=90),
+        timeouts: timedelta = timedelta(seconds=90),
     ) -> None:
         if not cluster.hadoop_conf_dir:
             raise InvalidInput(f"connection {cluster.name} has no hadoop_conf_dir, which {binary} needs")
@@ -58,7 +58,7 @@ class DebugKicker:
         self._cluster = cluster
         self._identity = identity
         self._attempts = attempts
-        self._seconds = attempts * patience.total_seconds()
+        self._seconds = attempts * timeouts.total_seconds()
         self._opened = ExitStack()
         self._cache = self._opened.enter_context(private_folder()) / "tickets"
 

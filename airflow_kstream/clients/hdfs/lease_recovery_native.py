@@ -27,7 +27,7 @@ from airflow_kstream.model.identity import Identity
 Answer = bool | KstreamError
 
 
-class Kicker(Protocol):
+class LeaseRecoverer(Protocol):
     """Asks the NameNode to recover leases. It waits for no recovery to end.
 
     `batch` is how many paths one call should get at most. `latency` is the NameNode's mean answering time in the
@@ -49,7 +49,7 @@ class Kicker(Protocol):
     def close(self) -> None: ...
 
 
-class NativeKicker:
+class NativeRecoverer:
     """`width` requests in flight on one client that never writes, so that nothing renews the leases it takes over.
 
     `seconds` is for how long no answer at all is waited for: hdfs-native itself waits for a paused NameNode for
@@ -160,9 +160,9 @@ class _Crew:
     def _work(self) -> None:
         while (job := self._todo.get()) is not None and not self._dismissed.is_set():
             number, path = job
-            begun = time.monotonic()
+            accepted = time.monotonic()
             said = self._recover(path)
-            self._done.put((number, said, time.monotonic() - begun))
+            self._done.put((number, said, time.monotonic() - accepted))
 
     def _recover(self, path: str) -> bool | BaseException:
         # The library repeats no request whose answer was lost; this one may be repeated.

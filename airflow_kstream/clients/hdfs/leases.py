@@ -16,7 +16,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs, WebHdfs, plain_path
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import HolderLife
+from airflow_kstream.model.lease import HolderLiveness
 from airflow_kstream.model.open_file import Block, FileState
 
 # Long.MAX_VALUE: longer than any file, so that the NameNode looks at the lease, finds nothing to cut and refuses.
@@ -34,7 +34,7 @@ class HolderAnswer:
     that the question began it. `closed` is whether the file is closed. `refusal` are its words where it will not say.
     """
 
-    life: HolderLife
+    liveness: HolderLiveness
     holder: str | None = None
     host: str | None = None
     recovering: bool = False
@@ -212,14 +212,14 @@ def _answer(words: str) -> HolderAnswer:
 def _renewing(words: str) -> HolderAnswer:
     named = _HOLDER.search(words)
     return HolderAnswer(
-        HolderLife.RENEWING, named["holder"] if named else None, named["host"].rstrip(".") if named else None
+        HolderLiveness.RENEWING, named["holder"] if named else None, named["host"].rstrip(".") if named else None
     )
 
 
 _ANSWERS: tuple[tuple[str, Callable[[str], HolderAnswer]], ...] = (
-    ("larger file size", lambda words: HolderAnswer(HolderLife.UNKNOWN, closed=True)),
-    ("another recovery is in progress", lambda words: HolderAnswer(HolderLife.UNKNOWN, recovering=True)),
-    ("RecoveryInProgressException", lambda words: HolderAnswer(HolderLife.DEAD, recovering=True)),
+    ("larger file size", lambda words: HolderAnswer(HolderLiveness.UNKNOWN, closed=True)),
+    ("another recovery is in progress", lambda words: HolderAnswer(HolderLiveness.UNKNOWN, recovering=True)),
+    ("RecoveryInProgressException", lambda words: HolderAnswer(HolderLiveness.DEAD, recovering=True)),
     ("currently owned by", _renewing),
-    ("", lambda words: HolderAnswer(HolderLife.UNKNOWN, refusal=words)),
+    ("", lambda words: HolderAnswer(HolderLiveness.UNKNOWN, refusal=words)),
 )

@@ -18,31 +18,31 @@ from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.keytab import read_entries
 from airflow_kstream.model.formats.ticket import ticket_key
-from airflow_kstream.model.keytab import KdcView, Keytab, KeyVersion, Login
+from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeyVersion, LoginResult
 
 # A keytab has some hundred bytes; whatever is larger than this was named by mistake.
 _LARGEST = 16 * 1024 * 1024
 
 # krb5.h; the numbers are the protocol's own (RFC 4120, 7.5.9) beyond KRB5KDC_ERR_NONE.
 _LOGINS = {
-    -1765328383: Login.EXPIRED,  # KRB5KDC_ERR_NAME_EXP
-    -1765328378: Login.UNKNOWN,  # KRB5KDC_ERR_C_PRINCIPAL_UNKNOWN
-    -1765328370: Login.ENCTYPES_REFUSED,  # KRB5KDC_ERR_ETYPE_NOSUPP
-    -1765328366: Login.LOCKED,  # KRB5KDC_ERR_CLIENT_REVOKED
-    -1765328361: Login.PASSWORD_EXPIRED,  # KRB5KDC_ERR_KEY_EXP
-    -1765328360: Login.KEY_REFUSED,  # KRB5KDC_ERR_PREAUTH_FAILED
-    -1765328353: Login.KEY_REFUSED,  # KRB5KRB_AP_ERR_BAD_INTEGRITY: no preauthentication, the answer is not for our key
-    -1765328347: Login.SKEWED,  # KRB5KRB_AP_ERR_SKEW
-    -1765328236: Login.SKEWED,  # KRB5_KDCREP_SKEW
-    -1765328230: Login.UNREACHABLE,  # KRB5_REALM_UNKNOWN
-    -1765328228: Login.UNREACHABLE,  # KRB5_KDC_UNREACH
-    -1765328203: Login.NO_KEY,  # KRB5_KT_NOTFOUND
-    -1765328164: Login.UNREACHABLE,  # KRB5_REALM_CANT_RESOLVE
+    -1765328383: LoginResult.EXPIRED,  # KRB5KDC_ERR_NAME_EXP
+    -1765328378: LoginResult.UNKNOWN,  # KRB5KDC_ERR_C_PRINCIPAL_UNKNOWN
+    -1765328370: LoginResult.ENCTYPES_REFUSED,  # KRB5KDC_ERR_ETYPE_NOSUPP
+    -1765328366: LoginResult.LOCKED,  # KRB5KDC_ERR_CLIENT_REVOKED
+    -1765328361: LoginResult.PASSWORD_EXPIRED,  # KRB5KDC_ERR_KEY_EXP
+    -1765328360: LoginResult.KEY_REFUSED,  # KRB5KDC_ERR_PREAUTH_FAILED
+    -1765328353: LoginResult.KEY_REFUSED,  # KRB5KRB_AP_ERR_BAD_INTEGRITY: no preauthentication, not our key
+    -1765328347: LoginResult.SKEWED,  # KRB5KRB_AP_ERR_SKEW
+    -1765328236: LoginResult.SKEWED,  # KRB5_KDCREP_SKEW
+    -1765328230: LoginResult.UNREACHABLE,  # KRB5_REALM_UNKNOWN
+    -1765328228: LoginResult.UNREACHABLE,  # KRB5_KDC_UNREACH
+    -1765328203: LoginResult.NO_KEY,  # KRB5_KT_NOTFOUND
+    -1765328164: LoginResult.UNREACHABLE,  # KRB5_REALM_CANT_RESOLVE
 }
 _ETYPE_NOSUPP = -1765328370
 
 
-def read(path: str) -> Keytab:
+def read(path: str) -> KeytabFile:
     """Raise CredentialError for a file that can't be read or is no whole keytab."""
     tried = f"read keytab {path}"
     file = Path(path.removeprefix("FILE:"))
@@ -57,7 +57,7 @@ def read(path: str) -> Keytab:
         entries = read_entries(content)
     except CredentialError as error:
         raise CredentialError(error.message, tried=tried) from None
-    return Keytab(str(file), stat.S_IMODE(status.st_mode), _user(status.st_uid), entries)
+    return KeytabFile(str(file), stat.S_IMODE(status.st_mode), _user(status.st_uid), entries)
 
 
 def key_at_hand(path: str, principal: str) -> KeyVersion | None:
@@ -75,7 +75,7 @@ def _user(number: int) -> str:
         return str(number)
 
 
-def ask_kdc(keytab: Keytab, principal: str, helpers: Sequence[Path] = ()) -> KdcView:
+def ask_kdc(keytab: KeytabFile, principal: str, helpers: Sequence[Path] = ()) -> KdcStatus:
     """Log in with the keytab into a cache that is gone afterwards, and ask what else the KDC tells. Never raises.
 
     `helpers` are caches with tickets of the same realm, tried for the kvno where this keytab gets none.
@@ -84,20 +84,22 @@ def ask_kdc(keytab: Keytab, principal: str, helpers: Sequence[Path] = ()) -> Kdc
         own = private / "tickets"
         question = _Question(krb5.init_context(), principal)
         login, said = question.log_in(keytab.path, own)
-        if login is Login.UNREACHABLE:
+        if login is LoginResult.UNREACHABLE:
             # Each further question would wait for the same silence.
-            return KdcView(login, said)
+            return KdcStatus(login, said)
         # Only an answer that was decrypted tells the time.
         seconds, microseconds = krb5.get_time_offsets(question.context)
-        kvno, why_not = _current_kvno(principal, ([own] if login is Login.ACCEPTED else []) + list(helpers), private)
-        return KdcView(
+        kvno, why_not = _current_kvno(
+            principal, ([own] if login is LoginResult.ACCEPTED else []) + list(helpers), private
+        )
+        return KdcStatus(
             login=login,
             said=said,
             kvno=kvno,
             kvno_unknown=why_not,
             refused_enctypes=tuple(question.refused(sorted({entry.enctype for entry in keytab.newest(principal)}))),
             salt=question.salt(),
-            offset=timedelta(seconds=seconds, microseconds=microseconds) if login is Login.ACCEPTED else None,
+            offset=timedelta(seconds=seconds, microseconds=microseconds) if login is LoginResult.ACCEPTED else None,
         )
 
 
@@ -108,7 +110,7 @@ class _Question:
     context: krb5.Context
     principal: str
 
-    def log_in(self, keytab: str, cache: Path) -> tuple[Login, str]:
+    def log_in(self, keytab: str, cache: Path) -> tuple[LoginResult, str]:
         try:
             table = krb5.kt_resolve(self.context, f"FILE:{keytab}".encode())
             options = krb5.get_init_creds_opt_alloc(self.context)
@@ -117,8 +119,8 @@ class _Question:
             krb5.cc_initialize(self.context, store, self._name())
             krb5.cc_store_cred(self.context, store, got)
         except krb5.Krb5Error as error:
-            return _LOGINS.get(error.err_code, Login.REFUSED), _words(error)
-        return Login.ACCEPTED, ""
+            return _LOGINS.get(error.err_code, LoginResult.REFUSED), _words(error)
+        return LoginResult.ACCEPTED, ""
 
     def refused(self, enctypes: Sequence[int]) -> Iterator[int]:
         """Those that the KDC does not take: asked one by one, without any secret."""

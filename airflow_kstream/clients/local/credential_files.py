@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_kstream.model.credentials_file import Credentials
+from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.tokens import Token
@@ -21,7 +21,7 @@ class CredentialFile:
     """What a file holds, and in `warnings` why somebody else may know it too."""
 
     path: Path
-    credentials: Credentials
+    credentials: HadoopCredentials
     warnings: tuple[str, ...]
 
 
@@ -48,9 +48,9 @@ def url_string(path: Path, token: Token) -> SecretBytes:
     raise CredentialError(f"{path} was replaced meanwhile: the {token.kind} that was read from it is gone")
 
 
-def _credentials(path: Path, content: SecretBytes) -> Credentials:
+def _credentials(path: Path, content: SecretBytes) -> HadoopCredentials:
     try:
-        return Credentials.read(content)
+        return HadoopCredentials.read(content)
     except InvalidInput as error:
         raise InvalidInput(f"{path} can't be read as Hadoop credentials: {error.message}") from None
 

@@ -155,7 +155,7 @@ class Message:
         self._what = what
         self._fields = dict(raw.fields(what))
 
-    def need(self, *numbers: int) -> None:
+    def require(self, *numbers: int) -> None:
         for number in numbers:
             if number not in self._fields:
                 raise self._raw.wrong(f"{self._what} lacks its field {number}", self._start)

@@ -7,23 +7,23 @@ from datetime import timedelta
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.policy.leases.limits import Caution, Patience
+from airflow_kstream.policy.leases.limits import SafetyLimits, Timeouts
 
 _ASK_AGAIN = timedelta(seconds=2)
 
 
 @dataclass
-class Brake:
+class CircuitBreaker:
     """`stopped` says why, and is for good. It `holds` also for as long as the gate is not known."""
 
-    caution: Caution
-    patience: Patience
+    safety: SafetyLimits
+    timeouts: Timeouts
     stopped: str = ""
-    next_gate: timedelta = timedelta(0)
-    _first: Gate | None = None
-    _last: Gate | None = None
+    next_health: timedelta = timedelta(0)
+    _first: HdfsHealth | None = None
+    _last: HdfsHealth | None = None
     _known: bool = False
     _unknown_since: timedelta = timedelta(0)
     _closed: int = 0
@@ -37,13 +37,13 @@ class Brake:
     def version(self) -> str:
         return self._first.version if self._first else ""
 
-    def gate_due(self, now: timedelta) -> bool:
-        return not self.stopped and now >= self.next_gate
+    def health_due(self, now: timedelta) -> bool:
+        return not self.stopped and now >= self.next_health
 
     def stop(self, reason: str) -> None:
         self.stopped = self.stopped or reason
 
-    def gated(self, now: timedelta, said: Gate | KstreamError) -> bool:
+    def health_seen(self, now: timedelta, said: HdfsHealth | KstreamError) -> bool:
         """Whether another NameNode is active now than at the last answer."""
         if isinstance(said, KstreamError):
             self._unanswered(now, said)
@@ -51,7 +51,7 @@ class Brake:
         self._first, before = self._first or said, self._last or said
         self._last = said
         self._known, self._unknown_since = True, now
-        self.next_gate = now + self.patience.gate
+        self.next_health = now + self.timeouts.health
         self.stop(self._danger(said, self._first))
         return (before.active, before.active_since) != (said.active, said.active_since)
 
@@ -59,31 +59,34 @@ class Brake:
         """Count what was tried to its end; a file's own troubles say nothing of the cluster."""
         self._closed += outcome is Outcome.CLOSED
         self._given_up += outcome is Outcome.GAVE_UP
-        tried, allowed = self._closed + self._given_up, self.caution.failures
-        if allowed is not None and tried >= self.caution.of_at_least and self._given_up > allowed * tried:
+        tried, allowed = self._closed + self._given_up, self.safety.failures
+        if allowed is not None and tried >= self.safety.of_at_least and self._given_up > allowed * tried:
             self.stop(
                 f"{self._given_up} of {tried} files were not closed in time; allowed are {allowed:.0%} (failures)"
             )
 
     def _unanswered(self, now: timedelta, error: KstreamError) -> None:
         self._known = False
-        self.next_gate = now + _ASK_AGAIN
+        self.next_health = now + _ASK_AGAIN
         silent = now - self._unknown_since
-        if not error.retryable or silent >= self.patience.without_gate:
+        if not error.retryable or silent >= self.timeouts.without_health:
             self.stop(f"how the cluster is can't be told for {format_duration(silent)}: {error.message}")
 
-    def _danger(self, gate: Gate, first: Gate) -> str:
-        lost = gate.dead + gate.stale - first.dead - first.stale
+    def _danger(self, health: HdfsHealth, first: HdfsHealth) -> str:
+        lost = health.dead + health.stale - first.dead - first.stale
         dangers = (
-            (gate.safe_mode, "the NameNode is in safe mode"),
-            (_above(gate.dead, self.caution.dead), f"{gate.dead} DataNodes are dead; allowed are {self.caution.dead}"),
+            (health.safe_mode, "the NameNode is in safe mode"),
             (
-                _above(gate.stale, self.caution.stale),
-                f"{gate.stale} DataNodes are stale; allowed are {self.caution.stale}",
+                _above(health.dead, self.safety.dead),
+                f"{health.dead} DataNodes are dead; allowed are {self.safety.dead}",
             ),
             (
-                _above(lost, self.caution.newly_lost),
-                f"{lost} DataNodes were lost since the start; allowed are {self.caution.newly_lost} (newly_lost)",
+                _above(health.stale, self.safety.stale),
+                f"{health.stale} DataNodes are stale; allowed are {self.safety.stale}",
+            ),
+            (
+                _above(lost, self.safety.newly_lost),
+                f"{lost} DataNodes were lost since the start; allowed are {self.safety.newly_lost} (newly_lost)",
             ),
         )
         return next((words for holds, words in dangers if holds), "")

@@ -7,19 +7,19 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True)
-class AskGate:
+class CheckHealth:
     """Ask how the cluster is."""
 
 
 @dataclass(frozen=True)
-class Look:
+class ReadStates:
     """Read these files' states: some of them are about to be asked for."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Kick:
+class RequestRecovery:
     """Ask the NameNode to recover these leases, at once."""
 
     paths: tuple[str, ...]
@@ -40,10 +40,10 @@ class Review:
 
 
 @dataclass(frozen=True)
-class Wait:
+class WaitUntil:
     """Nothing is due before `until`, counted from the run's beginning."""
 
     until: timedelta
 
 
-Order = AskGate | Look | Kick | Poll | Review | Wait
+Command = CheckHealth | ReadStates | RequestRecovery | Poll | Review | WaitUntil

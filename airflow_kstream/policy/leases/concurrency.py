@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from airflow_kstream.model.open_file import FileState
-from airflow_kstream.policy.leases.limits import Pace
+from airflow_kstream.policy.leases.limits import ConcurrencySettings
 
 
 @dataclass(eq=False)
-class Window:
+class ConcurrencyLimit:
     """The recoveries that one DataNode, or all together, can bear. Without `size` there is no limit."""
 
     name: str
@@ -28,7 +28,7 @@ class Window:
     def room(self) -> float:
         return float("inf") if self.size is None else max(0, self.size - self.in_flight)
 
-    def closed_well(self, now: timedelta) -> None:
+    def on_success(self, now: timedelta) -> None:
         """One was closed in good time. It opens up only when there was no trouble for a while."""
         self._closed_well += 1
         full = self.size is not None and self._closed_well >= self.size
@@ -36,7 +36,7 @@ class Window:
             self.size = min(self.size * 2, self.most)
             self._closed_well = 0
 
-    def trouble(self, now: timedelta) -> None:
+    def on_failure(self, now: timedelta) -> None:
         """Halve it, once for all the trouble that comes together."""
         self._closed_well = 0
         if self.size is not None and self._is_over(self._halved, now):
@@ -49,62 +49,62 @@ class Window:
 
 
 @dataclass(eq=False)
-class Place:
+class Slot:
     """Where the recovery of one file counts: with its DataNode, and in `taken` of all the windows that it is in."""
 
-    host: Window
-    windows: tuple[Window, ...]
-    taken: tuple[Window, ...] = ()
+    host: ConcurrencyLimit
+    limits: tuple[ConcurrencyLimit, ...]
+    taken: tuple[ConcurrencyLimit, ...] = ()
 
     @property
     def has_room(self) -> bool:
-        return all(window.room >= 1 for window in self.windows)
+        return all(limit.room >= 1 for limit in self.limits)
 
     def take(self) -> None:
-        self.taken = self.windows
-        for window in self.taken:
-            window.in_flight += 1
+        self.taken = self.limits
+        for limit in self.taken:
+            limit.in_flight += 1
 
-    def leave(self, *windows: Window) -> None:
-        for window in windows:
-            window.in_flight -= 1
-        self.taken = tuple(window for window in self.taken if window not in windows)
+    def leave(self, *limits: ConcurrencyLimit) -> None:
+        for limit in limits:
+            limit.in_flight -= 1
+        self.taken = tuple(limit for limit in self.taken if limit not in limits)
 
 
-class Windows:
+class ConcurrencyLimits:
     """One for each DataNode, one for all `together`, and one for erasure-coded files."""
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
-        self._hosts: dict[str, Window] = {}
-        self._coded = Window("", pace.erasure_coded, pace.erasure_coded, pace.slow_close)
-        self.together = self._window("", pace.in_all)
+    def __init__(self, concurrency: ConcurrencySettings) -> None:
+        self._pace = concurrency
+        self._hosts: dict[str, ConcurrencyLimit] = {}
+        self._coded = ConcurrencyLimit("", concurrency.erasure_coded, concurrency.erasure_coded, concurrency.slow_close)
+        self.together = self._window("", concurrency.in_all)
 
-    def place(self, state: FileState) -> Place:
+    def slot(self, state: FileState) -> Slot:
         """By the DataNode that the NameNode names first, which most likely does the work."""
         name = state.block.hosts[0] if state.block and state.block.hosts else ""
         host = self._hosts.setdefault(name, self._window(name, self._pace.per_datanode))
-        return Place(host, (self.together, host, *([self._coded] if state.erasure_coded else [])))
+        return Slot(host, (self.together, host, *([self._coded] if state.erasure_coded else [])))
 
-    def closed(self, now: timedelta, place: Place | None) -> None:
-        if place:
-            place.host.last_close = now
-            place.host.given_up_in_a_row = 0
-            if self.together in place.taken:
-                for window in place.taken:
-                    window.closed_well(now)
+    def closed(self, now: timedelta, slot: Slot | None) -> None:
+        if slot:
+            slot.host.last_close = now
+            slot.host.given_up_in_a_row = 0
+            if self.together in slot.taken:
+                for limit in slot.taken:
+                    limit.on_success(now)
 
-    def is_slow(self, now: timedelta, place: Place | None) -> None:
+    def is_slow(self, now: timedelta, slot: Slot | None) -> None:
         """The NameNode has nothing to do with it any more; its DataNode still has."""
-        if place:
-            place.leave(self.together)
-            place.host.trouble(now)
+        if slot:
+            slot.leave(self.together)
+            slot.host.on_failure(now)
 
-    def give_back(self, place: Place | None) -> None:
-        if place:
-            place.leave(*place.taken)
+    def give_back(self, slot: Slot | None) -> None:
+        if slot:
+            slot.leave(*slot.taken)
 
-    def _window(self, name: str, most: int | None) -> Window:
+    def _window(self, name: str, most: int | None) -> ConcurrencyLimit:
         start = self._pace.start
         size = most if most is None or start is None else min(most, start)
-        return Window(name, size, most, self._pace.slow_close)
+        return ConcurrencyLimit(name, size, most, self._pace.slow_close)

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
 from airflow_kstream.model.open_file import FileState
-from airflow_kstream.policy.leases.concurrency import Place
+from airflow_kstream.policy.leases.concurrency import Slot
 
 _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (1, 1, 2, 4, 8))
 _MOVING = timedelta(seconds=0.5)
@@ -28,25 +28,26 @@ class Stage(Enum):
 
 
 @dataclass(eq=False)
-class Case:
+class FileRecovery:
     """What is known of one target.
 
-    `seen` is the look that allows to ask for it, `due` when the next may be. `began` is the first request, `landed`
-    when it was seen closed or given up. `begun` is whether the NameNode said that recovery runs; `words` what else.
+    `seen` is the read that permits a request, `due` when the next may follow. `requested_at` is the first request,
+    `finished_at` when it was seen closed or given up. `accepted` is whether the NameNode said that recovery
+    runs; `words` what else it said.
     """
 
     target: Target
     stage: Stage = Stage.QUEUED
     before: FileState | None = None
-    place: Place | None = None
+    slot: Slot | None = None
     slow: bool = False
     seen: timedelta | None = None
     first_failed: timedelta | None = None
-    began: timedelta | None = None
+    requested_at: timedelta | None = None
     last_asked: timedelta = timedelta(0)
-    landed: timedelta | None = None
+    finished_at: timedelta | None = None
     asked: int = 0
-    begun: bool = False
+    accepted: bool = False
     words: str = ""
     due: timedelta = timedelta(0)
     failures: int = 0
@@ -68,7 +69,7 @@ class Case:
 
     def polls_later(self, now: timedelta, most: timedelta) -> None:
         """Soon, as long as its DataNode closes others; they come one after the other there."""
-        last_close = self.place.host.last_close if self.place else None
+        last_close = self.slot.host.last_close if self.slot else None
         moving = last_close is not None and last_close >= self.polled
         self.polls = 0 if moving else self.polls + 1
         self.polled = now
@@ -101,16 +102,16 @@ class Case:
             length_after=after.length if after else None,
             stamp_before=expected.generation_stamp,
             stamp_after=after.block.generation_stamp if after and after.block else None,
-            started=epoch + self.began if self.began is not None else None,
+            started=epoch + self.requested_at if self.requested_at is not None else None,
             seconds=self._lasted,
             asked=self.asked,
         )
 
     @property
     def _lasted(self) -> float:
-        if self.began is None or self.landed is None:
+        if self.requested_at is None or self.finished_at is None:
             return 0.0
-        return round((self.landed - self.began).total_seconds(), 3)
+        return round((self.finished_at - self.requested_at).total_seconds(), 3)
 
     def why_not_closed(self, state: FileState | None, after: timedelta) -> str:
         """For a person who has to find out more."""
@@ -119,7 +120,7 @@ class Case:
         if block:
             report = f"{block.newest_report:%Y-%m-%d %H:%M:%S} UTC" if block.newest_report else "never"
             where = f"its block {block.id} is on {', '.join(block.hosts) or 'no DataNode'}, last heard of {report}"
-        said = self.words or ("recovery was begun" if self.begun else "nothing")
+        said = self.words or ("recovery was begun" if self.accepted else "nothing")
         return f"not closed within {format_duration(after)}; {where}; the NameNode's last word: {said}"
 
 

@@ -13,7 +13,7 @@ _LAST_THAT_RESTARTS = (2, 9, 0)
 
 
 @dataclass(frozen=True)
-class Pace:
+class ConcurrencySettings:
     """How many recoveries may run at once; None is no limit.
 
     Each DataNode begins with `start`, doubles whenever so many have closed well, up to `per_datanode`, and halves on
@@ -37,33 +37,33 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """How long things may take.
 
-    `deadline`: from the first request for a file until it is given up. `rekick`: when the NameNode is asked again,
-    30 heartbeats of a DataNode and some slack; `rekick_old` the same, times the attempt, for NameNodes up to 2.9.0.
-    `poll`: between two looks at a file that does not close, at most. `gate`: between two looks at the cluster;
-    `without_gate`: for how long the NameNode may say nothing of it.
+    `deadline`: from the first request for a file until it is given up. `retry_after`: when the NameNode is asked again,
+    30 heartbeats of a DataNode and some; `retry_after_old` the same, times the attempt, for NameNodes up to 2.9.0.
+    `poll`: between two looks at a file that does not close, at most. `health`: between two looks at the cluster;
+    `without_health`: for how long the NameNode may say nothing of it.
     """
 
     deadline: timedelta = timedelta(minutes=15)
-    rekick: timedelta = timedelta(seconds=95)
-    rekick_old: timedelta = timedelta(seconds=64)
+    retry_after: timedelta = timedelta(seconds=95)
+    retry_after_old: timedelta = timedelta(seconds=64)
     poll: timedelta = timedelta(seconds=15)
-    gate: timedelta = timedelta(seconds=10)
-    without_gate: timedelta = timedelta(minutes=2)
+    health: timedelta = timedelta(seconds=10)
+    without_health: timedelta = timedelta(minutes=2)
 
-    def before_rekick(self, version: str, attempt: int) -> timedelta:
+    def before_retry(self, version: str, attempt: int) -> timedelta:
         """How long to leave a recovery alone that was asked for `attempt` times. Unknown versions get the longer."""
-        old = self.rekick_old * attempt
+        old = self.retry_after_old * attempt
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
         if match is None:
-            return max(self.rekick, old)
-        return old if tuple(map(int, match.groups())) <= _LAST_THAT_RESTARTS else self.rekick
+            return max(self.retry_after, old)
+        return old if tuple(map(int, match.groups())) <= _LAST_THAT_RESTARTS else self.retry_after
 
 
 @dataclass(frozen=True)
-class Caution:
+class SafetyLimits:
     """What stops a run; None is nothing.
 
     More than `dead` or `stale` DataNodes, or more than `newly_lost` of both together beyond what the start saw: a
@@ -81,13 +81,13 @@ class Caution:
 
 
 @dataclass(frozen=True)
-class Limits:
-    pace: Pace = Pace()
-    patience: Patience = Patience()
-    caution: Caution = Caution()
+class RecoveryLimits:
+    concurrency: ConcurrencySettings = ConcurrencySettings()
+    timeouts: Timeouts = Timeouts()
+    safety: SafetyLimits = SafetyLimits()
 
     @classmethod
-    def none(cls) -> Limits:
+    def unlimited(cls) -> RecoveryLimits:
         """As many at once as there are, but for erasure-coded files; what stops a run still stops it."""
         limits = cls()
-        return replace(limits, pace=replace(limits.pace, start=None, per_datanode=None, in_all=None))
+        return replace(limits, concurrency=replace(limits.concurrency, start=None, per_datanode=None, in_all=None))

@@ -10,12 +10,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
-from airflow_kstream.policy.leases.commands import AskGate, Kick, Look, Order, Poll, Review, Wait
-from airflow_kstream.policy.leases.file_recovery import Case, Stage
-from airflow_kstream.policy.leases.limits import Limits
-from airflow_kstream.policy.leases.progress import RecoveryCases
-
-__all__ = ["Limits", "RecoveryPlan"]
+from airflow_kstream.policy.leases.commands import (
+    CheckHealth,
+    Command,
+    Poll,
+    ReadStates,
+    RequestRecovery,
+    Review,
+    WaitUntil,
+)
+from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
+from airflow_kstream.policy.leases.progress import RecoveryProgress
 
 # Between two walks over all that is in flight; nothing here has to be known earlier.
 _WALK_EVERY = timedelta(seconds=0.25)
@@ -24,46 +29,46 @@ _POLL_AT_ONCE = 500
 _POLL_AGAIN_AFTER = timedelta(seconds=0.5)
 
 
-class RecoveryPlan:
+class RecoveryScheduler:
     """Decides the order of things for the cases. It carries nothing out."""
 
-    def __init__(self, cases: RecoveryCases, *, kick_at_once: int, look_at_once: int) -> None:
+    def __init__(self, cases: RecoveryProgress, *, requests_at_once: int, reads_at_once: int) -> None:
         self._cases = cases
-        self._kick_at_once = kick_at_once
-        self._look_at_once = look_at_once
-        self._polls: deque[Case] = deque()
+        self._requests_at_once = requests_at_once
+        self._reads_at_once = reads_at_once
+        self._polls: deque[FileRecovery] = deque()
         self._polled_at, self._polled = -_POLL_AGAIN_AFTER, 0
         self._next_walk = timedelta(0)
         self._queue_given_up = False
 
-    def next(self, now: timedelta) -> Order:
+    def next(self, now: timedelta) -> Command:
         """What to do first. The same is not told twice unless it was answered with an error."""
         self._walk(now)
-        deciders: tuple[Callable[[timedelta], Order | None], ...] = (
-            self._gate,
+        deciders: tuple[Callable[[timedelta], Command | None], ...] = (
+            self._health,
             self._poll,
-            self._kick,
+            self._request,
             self._look,
             self._review,
         )
-        return next((order for decide in deciders if (order := decide(now))), None) or Wait(self._wake(now))
+        return next((command for decide in deciders if (command := decide(now))), None) or WaitUntil(self._wake(now))
 
     def _walk(self, now: timedelta) -> None:
-        if self._cases.brake.stopped and not self._queue_given_up:
+        if self._cases.breaker.stopped and not self._queue_given_up:
             self._queue_given_up = True
-            self._cases.give_up_queue(self._cases.brake.stopped)
+            self._cases.give_up_queue(self._cases.breaker.stopped)
         if now >= self._next_walk:
             self._next_walk = now + _WALK_EVERY
             self._cases.late(now)
             self._polls = deque(case for case in self._cases.asked.values() if case.next_poll <= now)
 
-    def _gate(self, now: timedelta) -> Order | None:
-        return AskGate() if self._cases.brake.gate_due(now) else None
+    def _health(self, now: timedelta) -> Command | None:
+        return CheckHealth() if self._cases.breaker.health_due(now) else None
 
-    def _poll(self, now: timedelta) -> Order | None:
+    def _poll(self, now: timedelta) -> Command | None:
         if now < self._polled_at + _POLL_AGAIN_AFTER and 2 * self._cases.found_closed < self._polled:
             return None
-        due: list[Case] = []
+        due: list[FileRecovery] = []
         while self._polls and len(due) < _POLL_AT_ONCE:
             case = self._polls.popleft()
             if case.stage is Stage.ASKED:
@@ -73,44 +78,44 @@ class RecoveryPlan:
         self._polled_at, self._polled, self._cases.found_closed = now, len(due), 0
         return Poll(_paths(due))
 
-    def _kick(self, now: timedelta) -> Order | None:
-        if self._cases.brake.holds:
+    def _request(self, now: timedelta) -> Command | None:
+        if self._cases.breaker.holds:
             return None
         picked = [case for case in self._cases.asked.values() if case.due <= now and case.fresh(now)][
-            : self._kick_at_once
+            : self._requests_at_once
         ]
         left = []
         for case in self._cases.ready:
-            if case.place and len(picked) < self._kick_at_once and case.fresh(now) and self._may_go(case):
-                case.place.take()
+            if case.slot and len(picked) < self._requests_at_once and case.fresh(now) and self._may_go(case):
+                case.slot.take()
                 picked.append(case)
             elif case.stage is Stage.QUEUED:
                 left.append(case)
         self._cases.ready = left
-        return Kick(_paths(picked)) if picked else None
+        return RequestRecovery(_paths(picked)) if picked else None
 
-    def _look(self, now: timedelta) -> Order | None:
-        if self._cases.brake.holds:
+    def _look(self, now: timedelta) -> Command | None:
+        if self._cases.breaker.holds:
             return None
         again = [case for case in self._cases.asked.values() if case.due <= now]
         again += [case for case in self._cases.ready if case.due <= now and self._may_go(case)]
-        again = [case for case in again if not case.fresh(now)][: self._look_at_once]
-        room = min(self._look_at_once - max(len(again), len(self._cases.ready)), self._cases.windows.together.room)
+        again = [case for case in again if not case.fresh(now)][: self._reads_at_once]
+        room = min(self._reads_at_once - max(len(again), len(self._cases.ready)), self._cases.windows.together.room)
         found = [*again, *self._from_queue(now, room)]
-        return Look(_paths(found)) if found else None
+        return ReadStates(_paths(found)) if found else None
 
-    def _from_queue(self, now: timedelta, room: float) -> Iterator[Case]:
+    def _from_queue(self, now: timedelta, room: float) -> Iterator[FileRecovery]:
         queue = self._cases.queue
         while queue and room >= 1 and queue[0].due <= now:
             room -= 1
             yield queue.popleft()
 
     @staticmethod
-    def _may_go(case: Case) -> bool:
-        return case.stage is Stage.QUEUED and case.place is not None and case.place.has_room
+    def _may_go(case: FileRecovery) -> bool:
+        return case.stage is Stage.QUEUED and case.slot is not None and case.slot.has_room
 
-    def _review(self, now: timedelta) -> Order | None:
-        due = [case for case in self._cases.reviews if case.due <= now][: self._look_at_once]
+    def _review(self, now: timedelta) -> Command | None:
+        due = [case for case in self._cases.reviews if case.due <= now][: self._reads_at_once]
         chosen = set(due)
         self._cases.reviews = deque(case for case in self._cases.reviews if case not in chosen)
         return Review(_paths(due)) if due else None
@@ -119,13 +124,13 @@ class RecoveryPlan:
         cases = self._cases
         times = [case.next_poll for case in cases.asked.values()]
         times += [case.due for case in cases.reviews]
-        if not cases.brake.holds:
+        if not cases.breaker.holds:
             waiting = [*cases.asked.values(), *cases.ready, *list(cases.queue)[:1]]
             times += [case.due for case in waiting if case.due > now]
-        if not cases.brake.stopped:
-            times.append(cases.brake.next_gate)
+        if not cases.breaker.stopped:
+            times.append(cases.breaker.next_health)
         return max(min(times, default=now), now + _WALK_EVERY)
 
 
-def _paths(cases: Iterable[Case]) -> tuple[str, ...]:
+def _paths(cases: Iterable[FileRecovery]) -> tuple[str, ...]:
     return tuple(case.path for case in cases)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from airflow_kstream.jobs.kstream_driver import stop_marker, stopped_marker
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.generation import Claim, Wish
+from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
@@ -21,17 +21,17 @@ from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.horizon import horizon
 
 
-class Urge(StrEnum):
+class Mode(StrEnum):
     """ENSURE starts a stream that ended by itself; WATCH reports such an end to whoever watches."""
 
     ENSURE = "ensure"
     WATCH = "watch"
 
 
-def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, urge: Urge) -> Step:
+def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, mode: Mode) -> Step:
     """What to do now. `first_look` is when this reconcile first looked: movement since then, while none of our
     applications lives, is somebody else's."""
-    if seen.desired.wish is Wish.HELD:
+    if seen.desired.state is DesiredState.HELD:
         return Settled(Phase.HELD, f"held by {_who(seen)}: {seen.desired.reason or 'no reason given'}")
     if seen.claim and seen.claim.generation < seen.generation:
         # Claimed and submitted between the two halves of this look; an old claim says nothing of the new application.
@@ -41,7 +41,7 @@ def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, urge: U
     current = seen.current
     if current and current.alive:
         return _living(spec, seen, current)
-    return _dead(spec, seen, first_look, urge)
+    return _dead(spec, seen, first_look, mode)
 
 
 def horizon_of(spec: StreamSpec, seen: Observation) -> Horizon | None:
@@ -66,7 +66,7 @@ def _living(spec: StreamSpec, seen: Observation, app: Application) -> Step:
         ends = horizon_of(spec, seen)
         begun = stop_marker(seen.generation) in seen.files
         forced = ends is not None and ends.forced(seen.now)
-        wanted_again = seen.desired.wish is Wish.RUNNING
+        wanted_again = seen.desired.state is DesiredState.RUNNING
         return Stop(seen.generation, app.id, why, preflight=wanted_again and not begun and not forced)
     if app.state is ApplicationState.RUNNING:
         return Settled(Phase.RUNNING, f"{app.id} is RUNNING")
@@ -78,9 +78,9 @@ def _reason_to_stop(spec: StreamSpec, seen: Observation) -> str | None:
     number, desired, claim = seen.generation, seen.desired, seen.claim
     ends = horizon_of(spec, seen)
     reasons = (
-        (desired.wish is Wish.STOPPED, f"{_who(seen)} wants it stopped"),
+        (desired.state is DesiredState.STOPPED, f"{_who(seen)} wants it stopped"),
         (stop_marker(number) in seen.files, "its stop was begun"),
-        (desired.restart_through >= number, f"{_who(seen)} asked for a restart"),
+        (desired.restart_up_to >= number, f"{_who(seen)} asked for a restart"),
         (ends is not None and ends.due(seen.now), _horizon_words(ends, seen.now)),
         (spec.on_change is OnChange.RESTART and _changed(spec, claim), "the declared spec changed"),
     )
@@ -100,16 +100,16 @@ def _changed(spec: StreamSpec, claim: Claim | None) -> bool:
     return claim is not None and claim.adopted is None and claim.spec_fingerprint != spec.fingerprint()
 
 
-def _dead(spec: StreamSpec, seen: Observation, first_look: datetime, urge: Urge) -> Step:
+def _dead(spec: StreamSpec, seen: Observation, first_look: datetime, mode: Mode) -> Step:
     app, number = seen.current, seen.generation
     if app is None and (pending := _arrival_pending(spec, seen)):
         return pending
-    if seen.desired.wish is Wish.STOPPED:
+    if seen.desired.state is DesiredState.STOPPED:
         return Settled(Phase.STOPPED, f"{_who(seen)} wants it stopped")
     if number == 0:
         return _submit_when_silent(spec, seen, first_look, "its first generation")
     why = _reason_to_follow(spec, seen, app)
-    if why is None and urge is Urge.WATCH and app is not None:
+    if why is None and mode is Mode.WATCH and app is not None:
         return Settled(Phase.ENDED, f"{app.id} ended by itself: {app.state}/{app.final_status}")
     return _submit_when_silent(spec, seen, first_look, why or f"generation {number} ended by itself")
 
@@ -133,7 +133,7 @@ def _reason_to_follow(spec: StreamSpec, seen: Observation, app: Application | No
     reasons = (
         (app is None, f"generation {number} left no application"),
         (stop_marker(number) in seen.files, f"generation {number} was stopped to be followed"),
-        (seen.desired.restart_through >= number, f"{_who(seen)} asked for a restart"),
+        (seen.desired.restart_up_to >= number, f"{_who(seen)} asked for a restart"),
         (app is not None and app.lost_its_token, f"generation {number} died of a dead token"),
         (ends is not None and ends.passed(seen.now), f"generation {number} ended past its horizon"),
     )
@@ -155,7 +155,7 @@ def _submit_when_silent(spec: StreamSpec, seen: Observation, first_look: datetim
     if seen.last_move and seen.last_move > alone_since and seen.now - alone_since > 2 * needed:
         return Refuse(
             f"the checkpoint moved at {quiet_from:%H:%M:%S} though no application of this stream lives: "
-            "somebody else writes it; stop that job, or take it over with `kstream stream adopt`"
+            "somebody else writes it; stop that job, or take it over with `kstream streams adopt`"
         )
     return Wait(quiet_from + needed, f"the checkpoint must be silent for {format_duration(needed)}")
 

@@ -11,7 +11,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import StreamId, fence_name
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.secrets import is_secret
-from airflow_kstream.model.stream import Keytab, ProxyUser, StreamSpec, Ticket
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.submission import Argument, Origin, SparkDefaults, Submission
 
 # What the protocol stands on. A spec that says otherwise is refused rather than half obeyed.
@@ -38,7 +38,7 @@ _FIRST_HADOOP_WITH_HDFS_9276 = (2, 8, 2)
 
 
 @dataclass(frozen=True)
-class Order:
+class SubmissionInputs:
     """Everything that decides a submission. `helper` is the local path of the driver's helper file."""
 
     spec: StreamSpec
@@ -56,25 +56,25 @@ class _Setting:
     origin: Origin
 
 
-def submission(order: Order) -> Submission:
+def submission(inputs: SubmissionInputs) -> Submission:
     """Raise InvalidInput when the spec sets a conf that the protocol owns."""
-    settings = _settings(order)
+    settings = _settings(inputs)
     shown = {key: setting for key, setting in settings.items() if not is_secret(key)}
     secret = {key: setting.value for key, setting in settings.items() if is_secret(key)}
     confs = (Argument(("--conf", f"{key}={setting.value}"), setting.origin) for key, setting in sorted(shown.items()))
-    application = Argument((order.spec.application, *order.spec.arguments), _spec("application and arguments"))
-    return Submission(order.spark.binary, (*_flags(order), *confs, application), secret)
+    application = Argument((inputs.spec.application, *inputs.spec.arguments), _spec("application and arguments"))
+    return Submission(inputs.spark.binary, (*_flags(inputs), *confs, application), secret)
 
 
 def identity_of(spec: StreamSpec, cluster: Cluster) -> Identity:
     """As whom the stream is submitted, stopped and its files are read."""
     match spec.credentials:
-        case Keytab(principal, keytab):
+        case KeytabCredentials(principal, keytab):
             return Identity(principal, keytab=keytab)
-        case ProxyUser(user):
+        case ProxyUserCredentials(user):
             watcher = cluster.watcher
             return Identity(watcher.principal, watcher.keytab, watcher.ticket_cache, do_as=user)
-        case Ticket(principal, keytab, cache):
+        case TicketCredentials(principal, keytab, cache):
             if principal is None or principal == cluster.watcher.principal:
                 return Identity(
                     principal or cluster.watcher.principal,
@@ -86,12 +86,12 @@ def identity_of(spec: StreamSpec, cluster: Cluster) -> Identity:
             return Identity(principal, keytab, cache)
 
 
-def _flags(order: Order) -> Iterator[Argument]:
-    spec, deploy = order.spec, order.spec.deploy
+def _flags(inputs: SubmissionInputs) -> Iterator[Argument]:
+    spec, deploy = inputs.spec, inputs.spec.deploy
     yield Argument(("--master", "yarn", "--deploy-mode", "cluster"), _kstream("the driver outlives the submitter"))
     yield Argument(("--name", spec.name), _spec("name"))
-    yield from _credential_flags(order)
-    queue, source = (deploy.queue, "spec") if deploy.queue else (order.spark.queue, order.spark.source)
+    yield from _credential_flags(inputs)
+    queue, source = (deploy.queue, "spec") if deploy.queue else (inputs.spark.queue, inputs.spark.source)
     if queue:
         yield Argument(("--queue", queue), Origin(source, "queue"))
     for flag, value in (
@@ -106,37 +106,37 @@ def _flags(order: Order) -> Iterator[Argument]:
     ):
         if value:
             yield Argument((flag, str(value)), _spec("deploy"))
-    yield from _file_flags(order)
+    yield from _file_flags(inputs)
 
 
-def _credential_flags(order: Order) -> Iterator[Argument]:
-    match order.spec.credentials:
-        case Keytab(principal, keytab):
+def _credential_flags(inputs: SubmissionInputs) -> Iterator[Argument]:
+    match inputs.spec.credentials:
+        case KeytabCredentials(principal, keytab):
             why = "the driver logs in from its own copy and makes new tokens before the old ones end"
             yield Argument(("--principal", principal, "--keytab", keytab), _spec(f"credentials: {why}"))
-        case ProxyUser(user):
+        case ProxyUserCredentials(user):
             yield Argument(("--proxy-user", user), _spec("credentials: the submitter gets this user's tokens, once"))
-        case Ticket():
+        case TicketCredentials():
             return
 
 
-def _file_flags(order: Order) -> Iterator[Argument]:
-    deploy = order.spec.deploy
-    fence = f"{order.cluster.default_fs}{order.stream.folder}/{fence_name(order.generation, order.nonce)}"
+def _file_flags(inputs: SubmissionInputs) -> Iterator[Argument]:
+    deploy = inputs.spec.deploy
+    fence = f"{inputs.cluster.default_fs}{inputs.stream.folder}/{fence_name(inputs.generation, inputs.nonce)}"
     why = "used in place; once it is deleted, a late ApplicationMaster of this generation can't be localised"
     yield Argument(("--files", ",".join((*deploy.files, fence))), _kstream(f"the generation's fence: {why}"))
-    helper = (order.helper,) if order.spec.application.endswith(".py") else ()
+    helper = (inputs.helper,) if inputs.spec.application.endswith(".py") else ()
     if deploy.py_files or helper:
         why = "kstream_driver lets the driver stop at a marker and checks that it is the newest generation"
         yield Argument(("--py-files", ",".join((*deploy.py_files, *helper))), _kstream(why))
 
 
-def _settings(order: Order) -> dict[str, _Setting]:
+def _settings(inputs: SubmissionInputs) -> dict[str, _Setting]:
     """Later sources win: defaults, the connection, the spec; then what the protocol owns."""
-    spec, cluster = order.spec, order.cluster
+    spec, cluster = inputs.spec, inputs.cluster
     _refuse_reserved(spec.conf, "conf")
     _refuse_reserved(cluster.spark_conf, f"spark_conf of connection {cluster.name}")
-    settings = dict(_defaults(order))
+    settings = dict(_defaults(inputs))
     connection = Origin(f"connection {cluster.name}")
     settings |= {key: _Setting(value, connection) for key, value in cluster.spark_conf.items()}
     settings |= {key: _Setting(value, Origin("spec")) for key, value in spec.conf.items()}
@@ -144,7 +144,7 @@ def _settings(order: Order) -> dict[str, _Setting]:
         for prefix in ("spark.yarn.appMasterEnv.", "spark.executorEnv."):
             settings[prefix + name] = _Setting(value, _spec("deploy.environment"))
     settings |= {key: _Setting(value, _kstream(why)) for key, (value, why) in _OURS.items()}
-    settings |= dict(_contract(order, settings.get("spark.yarn.tags")))
+    settings |= dict(_contract(inputs, settings.get("spark.yarn.tags")))
     return settings
 
 
@@ -158,34 +158,34 @@ def _refuse_reserved(conf: Mapping[str, str], where: str) -> None:
             raise InvalidInput(f"{where} sets {key}; spark.kstream.* belongs to the supervisor")
 
 
-def _defaults(order: Order) -> Iterator[tuple[str, _Setting]]:
-    filesystems = _filesystems(order)
+def _defaults(inputs: SubmissionInputs) -> Iterator[tuple[str, _Setting]]:
+    filesystems = _filesystems(inputs)
     if filesystems:
         why = "the checkpoints lie outside fs.defaultFS and need tokens of their own"
         yield "spark.kerberos.access.hadoopFileSystems", _Setting(",".join(filesystems), _kstream(why))
-    if order.spec.credentials.renews_itself:
+    if inputs.spec.credentials.renews_itself:
         why = "after a failed renewal Spark would wait an hour of a token's last hours (SPARK-37787)"
         yield "spark.security.credentials.retryWait", _Setting("10m", _kstream(why))
-    version = order.spark.hadoop_version
+    version = inputs.spark.hadoop_version
     if version is not None and version < _FIRST_HADOOP_WITH_HDFS_9276:
         why = f"Hadoop {'.'.join(map(str, version))} doesn't update the tokens of an HA nameservice (HDFS-9276)"
         yield "spark.hadoop.fs.hdfs.impl.disable.cache", _Setting("true", _kstream(why))
 
 
-def _filesystems(order: Order) -> list[str]:
-    roots = {"/".join(point.split("/", 3)[:3]) for point in order.spec.checkpoints if point.startswith("hdfs://")}
-    return sorted(roots - {order.cluster.default_fs.rstrip("/"), "hdfs:"})
+def _filesystems(inputs: SubmissionInputs) -> list[str]:
+    roots = {"/".join(point.split("/", 3)[:3]) for point in inputs.spec.checkpoints if point.startswith("hdfs://")}
+    return sorted(roots - {inputs.cluster.default_fs.rstrip("/"), "hdfs:"})
 
 
-def _contract(order: Order, user_tags: _Setting | None) -> Iterator[tuple[str, _Setting]]:
-    tags = [*order.stream.tags(order.generation), *([user_tags.value] if user_tags else [])]
+def _contract(inputs: SubmissionInputs, user_tags: _Setting | None) -> Iterator[tuple[str, _Setting]]:
+    tags = [*inputs.stream.tags(inputs.generation), *([user_tags.value] if user_tags else [])]
     yield (
         "spark.yarn.tags",
         _Setting(",".join(tags), _kstream("the application is found by its tag, not by a log line")),
     )
-    folder = f"{order.cluster.default_fs}{order.stream.folder}"
+    folder = f"{inputs.cluster.default_fs}{inputs.stream.folder}"
     why = _kstream("the contract with the driver's helper")
-    for key, value in contract_conf(str(order.stream), order.generation, folder).items():
+    for key, value in contract_conf(str(inputs.stream), inputs.generation, folder).items():
         yield key, _Setting(value, why)
 
 

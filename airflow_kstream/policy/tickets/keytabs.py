@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.keytab import (
     FindingKind,
-    KdcView,
-    Keytab,
+    KdcStatus,
+    KeytabFile,
     KeytabFinding,
     KeyVersion,
-    Login,
+    LoginResult,
     Severity,
     enctype_name,
 )
@@ -26,9 +26,9 @@ _EXPORT = "kadmin: ktadd -norandkey (without -norandkey it rotates the key once 
 
 @dataclass(frozen=True)
 class _Case:
-    keytab: Keytab
+    keytab: KeytabFile
     principal: str
-    kdc: KdcView
+    kdc: KdcStatus
     version: KeyVersion
     worked: datetime | None
 
@@ -39,8 +39,8 @@ class _Case:
         return f"{max(known):%Y-%m-%d %H:%M:%S %Z}" if known else "it was written"
 
 
-def judge(
-    keytab: Keytab, principal: str, kdc: KdcView | None, worked: datetime | None = None
+def keytab_findings(
+    keytab: KeytabFile, principal: str, kdc: KdcStatus | None, worked: datetime | None = None
 ) -> tuple[KeytabFinding, ...]:
     """All findings, errors first; of the file alone where the KDC was not asked. An empty answer means all is well.
 
@@ -60,7 +60,7 @@ def unreadable(words: str) -> KeytabFinding:
     return KeytabFinding(FindingKind.UNREADABLE, Severity.ERROR, words, "give this process a readable, whole keytab")
 
 
-def _mode(keytab: Keytab) -> Iterator[KeytabFinding]:
+def _mode(keytab: KeytabFile) -> Iterator[KeytabFinding]:
     if keytab.mode & (_GROUP | _OTHERS):
         whom = "everybody on this host" if keytab.mode & _OTHERS else "a group"
         severity = Severity.ERROR if keytab.mode & _OTHERS else Severity.WARNING
@@ -69,7 +69,7 @@ def _mode(keytab: Keytab) -> Iterator[KeytabFinding]:
         yield KeytabFinding(FindingKind.OPEN_TO_OTHERS, severity, words, remedy)
 
 
-def _no_entry(keytab: Keytab, principal: str) -> KeytabFinding:
+def _no_entry(keytab: KeytabFile, principal: str) -> KeytabFinding:
     there = ", ".join(keytab.principals) or "none at all"
     words = f"it has no key of {principal}; there are keys of {there}"
     return KeytabFinding(FindingKind.NO_ENTRY, Severity.ERROR, words, "name the right keytab, or the right principal")
@@ -87,9 +87,9 @@ def _behind(case: _Case) -> Iterator[KeytabFinding]:
     if known is None or known <= ours:
         return
     words = f"the KDC has kvno {known}, this keytab kvno {ours}: it was rotated after {case.stamped}"
-    if case.kdc.login is Login.ACCEPTED:
+    if case.kdc.login is LoginResult.ACCEPTED:
         words += "; the KDC still takes the old key, so nothing fails yet"
-    severity = Severity.WARNING if case.kdc.login is Login.ACCEPTED else Severity.ERROR
+    severity = Severity.WARNING if case.kdc.login is LoginResult.ACCEPTED else Severity.ERROR
     yield KeytabFinding(FindingKind.BEHIND, severity, words, f"get a new one; {_EXPORT}")
 
 
@@ -100,12 +100,12 @@ def _ahead(case: _Case) -> Iterator[KeytabFinding]:
             f"the KDC has kvno {known}, this keytab kvno {ours}: the KDC asked is a replica that lags behind, "
             "was restored from a backup, or is another realm's of the same name"
         )
-        severity = Severity.WARNING if case.kdc.login is Login.ACCEPTED else Severity.ERROR
+        severity = Severity.WARNING if case.kdc.login is LoginResult.ACCEPTED else Severity.ERROR
         yield KeytabFinding(FindingKind.AHEAD, severity, words, "ask the KDC's administrators; don't rotate again")
 
 
 def _key_refused(case: _Case) -> Iterator[KeytabFinding]:
-    if case.kdc.login is not Login.KEY_REFUSED or case.kdc.kvno not in {None, case.version.kvno}:
+    if case.kdc.login is not LoginResult.KEY_REFUSED or case.kdc.kvno not in {None, case.version.kvno}:
         return
     if case.kdc.kvno is None:
         words = f"the KDC refuses its key ({case.kdc.said}): most likely it was rotated after {case.stamped}"
@@ -121,7 +121,7 @@ def _key_refused(case: _Case) -> Iterator[KeytabFinding]:
 
 def _enctypes(case: _Case) -> Iterator[KeytabFinding]:
     gone = case.kdc.refused_enctypes
-    if gone and case.kdc.login is not Login.ENCTYPES_REFUSED:
+    if gone and case.kdc.login is not LoginResult.ENCTYPES_REFUSED:
         words = f"the KDC takes {', '.join(map(enctype_name, gone))} from this principal no more"
         yield KeytabFinding(
             FindingKind.ENCTYPES_REFUSED, Severity.WARNING, words, "get a new one before clients pick that key"
@@ -152,7 +152,12 @@ def _kvno_not_learned(case: _Case) -> Iterator[KeytabFinding]:
     kdc = case.kdc
     # With a clock that is wrong no service ticket is to be had, and the clock is told of already.
     told = kdc.offset is not None and abs(kdc.offset) > _REFUSED_SKEW
-    if kdc.kvno is None and kdc.kvno_unknown and kdc.login in {Login.ACCEPTED, Login.KEY_REFUSED} and not told:
+    if (
+        kdc.kvno is None
+        and kdc.kvno_unknown
+        and kdc.login in {LoginResult.ACCEPTED, LoginResult.KEY_REFUSED}
+        and not told
+    ):
         words = f"the KDC's kvno can't be learned: {kdc.kvno_unknown}"
         remedy = "nothing to do: whether the key works was seen by logging in"
         yield KeytabFinding(FindingKind.KVNO_NOT_LEARNED, Severity.NOTE, words, remedy)
@@ -177,49 +182,49 @@ _RULES: tuple[_Rule, ...] = (
     _kvno_not_learned,
 )
 _Answer = tuple[FindingKind, Severity, str, str]
-_ANSWERS: dict[Login, _Answer] = {
-    Login.UNKNOWN: (
+_ANSWERS: dict[LoginResult, _Answer] = {
+    LoginResult.UNKNOWN: (
         FindingKind.UNKNOWN,
         Severity.ERROR,
         "the KDC knows no {principal}: it was deleted or renamed",
         "ask the KDC's administrators for its name today",
     ),
-    Login.EXPIRED: (
+    LoginResult.EXPIRED: (
         FindingKind.EXPIRED,
         Severity.ERROR,
         "{principal} has expired",
         "kadmin: modprinc -expire never (Active Directory: accountExpires)",
     ),
-    Login.LOCKED: (
+    LoginResult.LOCKED: (
         FindingKind.LOCKED,
         Severity.ERROR,
         "{principal} is locked or disabled",
         "kadmin: modprinc +allow_tix, or -unlock after too many failed logins; find who failed",
     ),
-    Login.PASSWORD_EXPIRED: (
+    LoginResult.PASSWORD_EXPIRED: (
         FindingKind.PASSWORD_EXPIRED,
         Severity.ERROR,
         "the password of {principal} has expired, and a keytab can't change it",
         "kadmin: modprinc -pwexpire never, or rotate the key and get a new keytab",
     ),
-    Login.ENCTYPES_REFUSED: (
+    LoginResult.ENCTYPES_REFUSED: (
         FindingKind.ENCTYPES_REFUSED,
         Severity.ERROR,
         "the KDC takes none of the keytab's enctypes from {principal}",
         f"get a new one with an enctype that is allowed; {_EXPORT}",
     ),
-    Login.NO_KEY: (
+    LoginResult.NO_KEY: (
         FindingKind.ENCTYPES_REFUSED,
         Severity.ERROR,
         "it has no key of {principal} in an enctype that this host and the KDC allow",
         f"get a new one, or see permitted_enctypes in krb5.conf; {_EXPORT}",
     ),
-    Login.SKEWED: (FindingKind.CLOCK, Severity.ERROR, "the KDC refuses this host's clock", _SET_CLOCK),
-    Login.UNREACHABLE: (
+    LoginResult.SKEWED: (FindingKind.CLOCK, Severity.ERROR, "the KDC refuses this host's clock", _SET_CLOCK),
+    LoginResult.UNREACHABLE: (
         FindingKind.UNREACHABLE,
         Severity.WARNING,
         "no KDC answered; nothing is concluded about the key",
         "see the realm's kdc in krb5.conf, and try again",
     ),
-    Login.REFUSED: (FindingKind.REFUSED, Severity.ERROR, "the KDC refuses a login of {principal}", "ask its log"),
+    LoginResult.REFUSED: (FindingKind.REFUSED, Severity.ERROR, "the KDC refuses a login of {principal}", "ask its log"),
 }

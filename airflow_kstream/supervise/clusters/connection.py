@@ -18,8 +18,8 @@ from airflow_kstream.clients.kerberos.krb5_conf import know_realms_of
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.model.cluster import Cluster, Tls
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.field_errors import field_errors
 from airflow_kstream.model.identity import Identity, split_principal
-from airflow_kstream.model.wrong_fields import wrong_fields
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def connection_fields(name: str, given: Mapping[str, object]) -> ConnectionField
         return _FIELDS.validate_python({key: value for key, value in given.items() if value not in (None, "")})
     except ValidationError as error:
         allowed = ", ".join(ConnectionFields.__dataclass_fields__)
-        raise InvalidInput(f"connection {name}: {wrong_fields(error)}; its fields are {allowed}") from None
+        raise InvalidInput(f"connection {name}: {field_errors(error)}; its fields are {allowed}") from None
 
 
 @contextmanager

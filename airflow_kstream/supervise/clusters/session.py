@@ -13,8 +13,8 @@ from airflow_kstream.model.identity import Identity
 
 
 @dataclass(frozen=True)
-class Access:
-    """Open sessions; made by `open_access` and closed with it."""
+class ClusterSession:
+    """Open sessions; made by `open_session` and closed with it."""
 
     cluster: Cluster
     identity: Identity
@@ -23,12 +23,12 @@ class Access:
 
 
 @contextmanager
-def open_access(cluster: Cluster, identity: Identity) -> Iterator[Access]:
+def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSession]:
     """Nothing is asked of any server yet."""
     hdfs = Hdfs(cluster.namenodes, identity, cluster.tls)
     yarn = ResourceManager(cluster.resourcemanagers, identity, cluster.tls)
     try:
-        yield Access(cluster, identity, hdfs, yarn)
+        yield ClusterSession(cluster, identity, hdfs, yarn)
     finally:
         hdfs.close()
         yarn.close()

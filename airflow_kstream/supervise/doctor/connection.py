@@ -13,12 +13,12 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 
 
 @dataclass(frozen=True)
-class Step:
+class ProbeResult:
     """`said` is what was found, or why it failed."""
 
     name: str
@@ -26,18 +26,18 @@ class Step:
     said: str
 
 
-def check_connection(cluster: Cluster) -> Iterator[Step]:
+def check_connection(cluster: Cluster) -> Iterator[ProbeResult]:
     """All steps, in the order in which one needs the other; a failed one doesn't hide the rest."""
-    with open_access(cluster, cluster.watcher) as access:
+    with open_session(cluster, cluster.watcher) as session:
         for name, probe in _PROBES.items():
             try:
-                yield Step(name, True, probe(access))
+                yield ProbeResult(name, True, probe(session))
             except KstreamError as error:
-                yield Step(name, False, str(error))
+                yield ProbeResult(name, False, str(error))
 
 
-def _resolve(access: Access) -> str:
-    urls = (*access.cluster.resourcemanagers, *access.cluster.namenodes)
+def _resolve(session: ClusterSession) -> str:
+    urls = (*session.cluster.resourcemanagers, *session.cluster.namenodes)
     hosts = sorted({urlsplit(url).hostname or "" for url in urls})
     for host in hosts:
         try:
@@ -47,48 +47,48 @@ def _resolve(access: Access) -> str:
     return ", ".join(hosts)
 
 
-def _tls(access: Access) -> str:
-    plain = [url for url in (*access.cluster.resourcemanagers, *access.cluster.namenodes) if url.startswith("http:")]
+def _tls(session: ClusterSession) -> str:
+    plain = [url for url in (*session.cluster.resourcemanagers, *session.cluster.namenodes) if url.startswith("http:")]
     if plain:
         return f"not used by {', '.join(plain)}"
-    return f"verified against {access.cluster.tls.ca or 'the public authorities'}"
+    return f"verified against {session.cluster.tls.ca or 'the public authorities'}"
 
 
-def _ticket(access: Access) -> str:
+def _ticket(session: ClusterSession) -> str:
     with private_folder() as private:
-        left = tickets.acquire(access.identity, private / "tickets")
-    return f"{access.identity.principal}, good for {format_duration(left)}"
+        left = tickets.acquire(session.identity, private / "tickets")
+    return f"{session.identity.principal}, good for {format_duration(left)}"
 
 
-def _resourcemanager(access: Access) -> str:
-    address = access.yarn.active()
-    return f"{address} is active, Hadoop {access.yarn.info(address).version}"
+def _resourcemanager(session: ClusterSession) -> str:
+    address = session.yarn.active()
+    return f"{address} is active, Hadoop {session.yarn.info(address).version}"
 
 
-def _applications(access: Access) -> str:
-    return f"{len(access.yarn.applications('kstream'))} applications tagged kstream are visible"
+def _applications(session: ClusterSession) -> str:
+    return f"{len(session.yarn.applications('kstream'))} applications tagged kstream are visible"
 
 
-def _namenode(access: Access) -> str:
-    access.hdfs.status("/")
-    return f"one of {', '.join(access.cluster.namenodes)} is active"
+def _namenode(session: ClusterSession) -> str:
+    session.hdfs.status("/")
+    return f"one of {', '.join(session.cluster.namenodes)} is active"
 
 
-def _lifetimes(access: Access) -> str:
-    found = learn_lifetimes(access.hdfs, access.identity)
+def _lifetimes(session: ClusterSession) -> str:
+    found = learn_lifetimes(session.hdfs, session.identity)
     return f"renewed every {format_duration(found.renew_interval)}, at most {format_duration(found.max_lifetime)}"
 
 
-def _state_dir(access: Access) -> str:
+def _state_dir(session: ClusterSession) -> str:
     # It must be there: made on the way, it would be the watcher's own and closed to other principals' streams.
-    access.hdfs.status(access.cluster.state_dir)
-    path = f"{access.cluster.state_dir}/.check-{uuid.uuid4().hex[:8]}"
-    access.hdfs.write(path, "", permission="600")
-    access.hdfs.delete(path)
-    return f"{access.cluster.state_dir} can be written"
+    session.hdfs.status(session.cluster.state_dir)
+    path = f"{session.cluster.state_dir}/.check-{uuid.uuid4().hex[:8]}"
+    session.hdfs.write(path, "", permission="600")
+    session.hdfs.delete(path)
+    return f"{session.cluster.state_dir} can be written"
 
 
-_PROBES: dict[str, Callable[[Access], str]] = {
+_PROBES: dict[str, Callable[[ClusterSession], str]] = {
     "resolve": _resolve,
     "TLS": _tls,
     "ticket": _ticket,

@@ -11,11 +11,11 @@ from typing import Any
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
-from airflow_kstream.model.keytab import FindingKind, KdcView, KeytabFinding, KeyVersion, Login, Severity
-from airflow_kstream.model.stream import Keytab
+from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult, Severity
+from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon import issued_at
 from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss, renewal_ratio
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import stream_names
 
@@ -33,7 +33,7 @@ class KeytabUser:
 
 
 @dataclass(frozen=True)
-class Endangered:
+class AffectedStream:
     """A running stream that gets no more tokens; `loss` is None where the cluster's lifetimes are not known."""
 
     stream: str
@@ -67,17 +67,17 @@ class Endangered:
         }
 
 
-def keytab_users(access: Access) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
+def keytab_users(session: ClusterSession) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
     """The running streams with a keytab, by the newest claims and one listing; and which claims can't be read.
 
     Raise NotFound when there is no state_dir, Denied and Unavailable as the servers answer.
     """
-    listed = access.yarn.applications(ALL_STREAMS_TAG)
+    listed = session.yarn.applications(ALL_STREAMS_TAG)
     users: list[KeytabUser] = []
     trouble: list[KeytabFinding] = []
-    for name in stream_names(access):
-        stream = StreamId(name, access.cluster.state_dir)
-        folder = StreamFolder(access.hdfs, stream)
+    for name in stream_names(session):
+        stream = StreamId(name, session.cluster.state_dir)
+        folder = StreamFolder(session.hdfs, stream)
         try:
             names = folder.names()
             claim = folder.claim(names)
@@ -85,17 +85,19 @@ def keytab_users(access: Access) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFi
             words = f"whether {name} uses it is not known: {error}"
             trouble.append(KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words))
             continue
-        app = _running(access, stream, claim, listed) if claim else None
-        if claim and app and isinstance(credentials := claim.spec.credentials, Keytab):
-            rounds = _rounds(access, claim, app, folder.driver_started(claim.generation, names))
+        app = _running(session, stream, claim, listed) if claim else None
+        if claim and app and isinstance(credentials := claim.spec.credentials, KeytabCredentials):
+            rounds = _rounds(session, claim, app, folder.driver_started(claim.generation, names))
             users.append(KeytabUser(name, claim, app, credentials.principal, credentials.keytab, rounds))
     return tuple(users), tuple(trouble)
 
 
-def endangered(users: Sequence[KeytabUser], at_hand: KeyVersion, kdc: KdcView, now: datetime) -> tuple[Endangered, ...]:
+def affected_streams(
+    users: Sequence[KeytabUser], at_hand: KeyVersion, kdc: KdcStatus, now: datetime
+) -> tuple[AffectedStream, ...]:
     """Those among the users of one keytab whose next login is refused, when it is this keytab that was asked with."""
     return tuple(
-        Endangered(
+        AffectedStream(
             user.stream,
             user.claim.generation,
             user.application.id,
@@ -107,40 +109,42 @@ def endangered(users: Sequence[KeytabUser], at_hand: KeyVersion, kdc: KdcView, n
     )
 
 
-def _is_refused(key: KeyVersion | None, at_hand: KeyVersion, kdc: KdcView) -> bool:
+def _is_refused(key: KeyVersion | None, at_hand: KeyVersion, kdc: KdcStatus) -> bool:
     """An adopted generation's key is not known: it is taken for the one at hand."""
     if key is None or not key.differs_from(at_hand):
         return kdc.login.lasting
-    if kdc.login is Login.KEY_REFUSED and kdc.kvno == key.kvno:
+    if kdc.login is LoginResult.KEY_REFUSED and kdc.kvno == key.kvno:
         # The file was replaced by a wrong one; the stream has the right key.
         return False
     return at_hand.succeeds(key) or kdc.login.lasting
 
 
-def _rotated(claim: Claim, at_hand: KeyVersion, kdc: KdcView, now: datetime) -> tuple[datetime, datetime]:
+def _rotated(claim: Claim, at_hand: KeyVersion, kdc: KdcStatus, now: datetime) -> tuple[datetime, datetime]:
     """Between which moments: a keytab that works was written at the rotation, one that doesn't before it."""
     written = at_hand.stamped or claim.claimed_at
     after = min(max(written, claim.claimed_at), now)
-    return (after, after) if kdc.login is Login.ACCEPTED else (after, now)
+    return (after, after) if kdc.login is LoginResult.ACCEPTED else (after, now)
 
 
-def _running(access: Access, stream: StreamId, claim: Claim, listed: Sequence[Application]) -> Application | None:
+def _running(
+    session: ClusterSession, stream: StreamId, claim: Claim, listed: Sequence[Application]
+) -> Application | None:
     tag = stream.generation_tag(claim.generation)
     found = [app for app in listed if tag in app.tags and app.alive]
     if not found and claim.adopted:
         with suppress(NotFound):
-            found = [app for app in [access.yarn.application(claim.adopted)] if app.alive]
+            found = [app for app in [session.yarn.application(claim.adopted)] if app.alive]
     return max(found, key=lambda app: app.id, default=None)
 
 
-def _rounds(access: Access, claim: Claim, app: Application, started: datetime | None) -> RenewalRounds | None:
+def _rounds(session: ClusterSession, claim: Claim, app: Application, started: datetime | None) -> RenewalRounds | None:
     """The first comes between the application's start and its driver's word; without that, within our own margin."""
     if claim.lifetimes is None:
         return None
     policy = claim.spec.restart
     first = max(issued_at(claim, policy), app.started or claim.claimed_at)
     slack = max(started - first, timedelta()) if started else policy.adopt_margin
-    ratio = renewal_ratio(access.cluster.spark_conf, claim.spec.conf)
+    ratio = renewal_ratio(session.cluster.spark_conf, claim.spec.conf)
     launch_tokens_end = issued_at(claim, policy) + claim.lifetimes.max_lifetime
     return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
 

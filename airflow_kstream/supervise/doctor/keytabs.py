@@ -13,11 +13,11 @@ from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, KstreamError
-from airflow_kstream.model.keytab import FindingKind, KdcView, KeytabFinding, KeyVersion, Severity
-from airflow_kstream.policy.tickets.keytabs import judge, unreadable
-from airflow_kstream.supervise.clusters.session import open_access
-from airflow_kstream.supervise.doctor.keytab_users import Endangered, KeytabUser, endangered, keytab_users
-from airflow_kstream.supervise.tickets.kdc_breaker import SilentRealms
+from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, Severity
+from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams, keytab_users
+from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.keytab_probe import KdcProbe, KeytabPlace
 
 
@@ -27,9 +27,9 @@ class KeytabCheck:
 
     place: KeytabPlace
     findings: tuple[KeytabFinding, ...]
-    streams: tuple[Endangered, ...] = ()
+    streams: tuple[AffectedStream, ...] = ()
     kvno: int | None = None
-    kdc: KdcView | None = None
+    kdc: KdcStatus | None = None
 
     @property
     def worst(self) -> Severity | None:
@@ -74,7 +74,7 @@ def check_keytabs(
     waited for once, not with each keytab.
     """
     # What is asked once more costs 25 s, and everybody here is asked about the same KDCs.
-    silent = SilentRealms(give_up_after=1)
+    silent = RealmCircuitBreaker(give_up_after=1)
     with _watching(cluster, silent) as helpers:
         users, trouble = _users(cluster, silent)
         for each in [place] if place else _places(cluster, users, also):
@@ -82,7 +82,7 @@ def check_keytabs(
 
 
 @contextmanager
-def _watching(cluster: Cluster, silent: SilentRealms) -> Iterator[tuple[Path, ...]]:
+def _watching(cluster: Cluster, silent: RealmCircuitBreaker) -> Iterator[tuple[Path, ...]]:
     """A ticket of the watcher's, with which to ask of others; none where it gets none, which its own check tells."""
     with private_folder() as private:
         cache = private / "watcher"
@@ -95,11 +95,11 @@ def _watching(cluster: Cluster, silent: SilentRealms) -> Iterator[tuple[Path, ..
         yield (cache,)
 
 
-def _users(cluster: Cluster, silent: SilentRealms) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
+def _users(cluster: Cluster, silent: RealmCircuitBreaker) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
     try:
         silent.require_speaking(cluster.watcher.principal, "look which streams use it")
-        with open_access(cluster, cluster.watcher) as access:
-            return keytab_users(access)
+        with open_session(cluster, cluster.watcher) as session:
+            return keytab_users(session)
     except KstreamError as error:
         words = f"which streams use it is not known: {error}"
         return (), (KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words, "see `kstream connection`"),)
@@ -122,13 +122,13 @@ def _checked(
         return KeytabCheck(place, (unreadable(error.message), *trouble))
     version = keytab.version(place.principal)
     if version is None:
-        return KeytabCheck(place, (*judge(keytab, place.principal, None), *trouble))
+        return KeytabCheck(place, (*keytab_findings(keytab, place.principal, None), *trouble))
     kdc = kdcs.ask(keytab, place.principal)
     now = datetime.now(UTC)
     mine = [user for user in users if user.principal == place.principal and _uses(user, place, version)]
-    streams = endangered(mine, version, kdc, now)
+    streams = affected_streams(mine, version, kdc, now)
     worked = [user.claim.claimed_at for user in mine if user.claim.key and not version.differs_from(user.claim.key)]
-    findings = _with_streams(judge(keytab, place.principal, kdc, max(worked, default=None)), streams)
+    findings = _with_streams(keytab_findings(keytab, place.principal, kdc, max(worked, default=None)), streams)
     return KeytabCheck(place, (*findings, *trouble), streams, version.kvno, kdc)
 
 
@@ -138,14 +138,14 @@ def _uses(user: KeytabUser, place: KeytabPlace, version: KeyVersion) -> bool:
     return user.keytab == place.path or (key is not None and key.fingerprint == version.fingerprint)
 
 
-def _with_streams(findings: tuple[KeytabFinding, ...], streams: Sequence[Endangered]) -> tuple[KeytabFinding, ...]:
+def _with_streams(findings: tuple[KeytabFinding, ...], streams: Sequence[AffectedStream]) -> tuple[KeytabFinding, ...]:
     """The streams that it costs are said in the finding that costs them: the first error, or one of its own."""
     if not streams:
         return findings
     words = "; ".join(stream.words for stream in streams)
     head = next((found for found in findings if found.kind in _COSTLY and found.severity is Severity.ERROR), None)
     if head is None:
-        remedy = "`kstream stream restart` each, or let their supervisor do it"
+        remedy = "`kstream streams restart` each, or let their supervisor do it"
         words = f"streams that run with an older key fail at their next renewal: {words}"
         return (KeytabFinding(FindingKind.OLD_KEY_RUNS, Severity.ERROR, words, remedy), *findings)
     told = replace(head, words=f"{head.words}; streams that started with it fail at their next renewal: {words}")

@@ -11,8 +11,8 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.lease import Attribution
-from airflow_kstream.model.open_file import OpenFile, Watched
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.model.open_file import FileHistory, OpenFile
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import stream_names
 
@@ -40,16 +40,16 @@ class Attributions:
     finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that unknown.
     """
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, session: ClusterSession) -> None:
+        self._access = session
         self._declared: Sequence[_Declared] | None = None
         self._applications: dict[str, Application | None] = {}
         self._generations: dict[str, tuple[Application, ...]] = {}
         self._away: KstreamError | None = None
 
-    def of(self, watched: Watched) -> Attribution:
+    def of(self, history: FileHistory) -> Attribution:
         """Never fails: whoever can't be asked leaves the writer unknown, and says so in `how`."""
-        file = watched.file
+        file = history.file
         try:
             if self._away is None:
                 return (

@@ -11,15 +11,24 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from airflow_kstream.clients.hdfs.lease_recovery_native import Kicker
+from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
 from airflow_kstream.model.open_file import FileState
-from airflow_kstream.policy.leases.commands import AskGate, Kick, Look, Order, Poll, Review, Wait
-from airflow_kstream.policy.leases.progress import RecoveryCases
-from airflow_kstream.policy.leases.scheduler import Limits, RecoveryPlan
-from airflow_kstream.supervise.leases.journal import Audit
+from airflow_kstream.policy.leases.commands import (
+    CheckHealth,
+    Command,
+    Poll,
+    ReadStates,
+    RequestRecovery,
+    Review,
+    WaitUntil,
+)
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.policy.leases.progress import RecoveryProgress
+from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
+from airflow_kstream.supervise.leases.journal import Journal
 
 Said = TypeVar("Said")
 # A killed run can leave at most so many intents without a result that were never asked for.
@@ -52,15 +61,15 @@ class Clock:
 class Tools:
     """What a recovery works with. `valid_length` is asked for each file that was closed: make it cheap.
 
-    `look_at_once`: of how many files `states` is asked at most, where each of them takes long.
+    `reads_at_once`: of how many files `states` is asked at most, where each of them takes long.
     """
 
     states: FileStates
-    kicker: Kicker
-    gate: Callable[[], Gate]
-    audit: Audit
+    recoverer: LeaseRecoverer
+    health: Callable[[], HdfsHealth]
+    journal: Journal
     valid_length: Callable[[str], int | None] = lambda path: None
-    look_at_once: int = 1000
+    reads_at_once: int = 1000
     clock: Clock = field(default_factory=Clock)
 
 
@@ -87,7 +96,9 @@ class RecoveryRun:
     interrupted: bool = False
 
 
-def recover(targets: Sequence[Target], tools: Tools, limits: Limits, watcher: Watcher) -> RecoveryRun:
+def execute_recoveries(
+    targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher
+) -> RecoveryRun:
     """Recover these leases, whoever holds them: that they may be recovered was decided before.
 
     Every file is looked at right before it is asked for, and left alone when it changed. KeyboardInterrupt and
@@ -98,12 +109,14 @@ def recover(targets: Sequence[Target], tools: Tools, limits: Limits, watcher: Wa
 
 
 class _Execution:
-    def __init__(self, targets: Sequence[Target], tools: Tools, limits: Limits, watcher: Watcher) -> None:
+    def __init__(self, targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher) -> None:
         self._tools = tools
         self._watcher = watcher
         self._began = tools.clock.passed()
-        self._cases = RecoveryCases(targets, limits, tools.clock.now())
-        self._plan = RecoveryPlan(self._cases, kick_at_once=tools.kicker.batch, look_at_once=tools.look_at_once)
+        self._cases = RecoveryProgress(targets, limits, tools.clock.now())
+        self._plan = RecoveryScheduler(
+            self._cases, requests_at_once=tools.recoverer.batch, reads_at_once=tools.reads_at_once
+        )
         self._unrecorded = _first_of_each_path(targets)
         self._paths = tuple(self._unrecorded)
         self._recoveries: dict[str, Recovery] = {}
@@ -123,30 +136,30 @@ class _Execution:
         if interrupted:
             self._break_off()
         self._record_rest()
-        if self._cases.brake.stopped:
-            self._watcher.tell(f"nothing more was asked for: {self._cases.brake.stopped}")
+        if self._cases.breaker.stopped:
+            self._watcher.tell(f"nothing more was asked for: {self._cases.breaker.stopped}")
         recoveries = tuple(self._recoveries[path] for path in self._paths)
-        return RecoveryRun(self._tools.audit.run_id, recoveries, self._cases.brake.stopped, interrupted)
+        return RecoveryRun(self._tools.journal.run_id, recoveries, self._cases.breaker.stopped, interrupted)
 
     def _now(self) -> timedelta:
         return self._tools.clock.passed() - self._began
 
-    def _carry_out(self, order: Order) -> None:
+    def _carry_out(self, settings: Command) -> None:
         tools, cases = self._tools, self._cases
-        match order:
-            case AskGate():
-                cases.gated(self._now(), _ask(tools.gate))
-            case Look(paths):
+        match settings:
+            case CheckHealth():
+                cases.health_seen(self._now(), _ask(tools.health))
+            case ReadStates(paths):
                 # Written before the look and not after it: a record can take as long as a failover does.
                 if self._recorded(paths):
                     self._hear(cases.looked, paths, _ask_each(tools.states.states, paths))
-            case Kick(paths):
-                self._kick(paths)
+            case RequestRecovery(paths):
+                self._request(paths)
             case Poll(paths):
                 self._hear(cases.polled, paths, _ask_each(tools.states.closed, paths))
             case Review(paths):
                 self._hear(cases.reviewed, paths, _ask_each(tools.states.states, paths))
-            case Wait(until):
+            case WaitUntil(until):
                 if not cases.done:
                     tools.clock.wait(self._watcher.stop, max(until - self._now(), timedelta(0)))
 
@@ -158,24 +171,24 @@ class _Execution:
         for path, said in zip(paths, answers, strict=True):
             hear(now, path, said)
 
-    def _kick(self, paths: Sequence[str]) -> None:
+    def _request(self, paths: Sequence[str]) -> None:
         if not self._recorded(paths):
             return
         self._cases.asking(self._now(), paths)
-        answers = _ask_each(self._tools.kicker.kick, paths)
-        self._cases.answered_in(self._now(), self._tools.kicker.latency)
-        self._hear(self._cases.kicked, paths, answers)
+        answers = _ask_each(self._tools.recoverer.kick, paths)
+        self._cases.answered_in(self._now(), self._tools.recoverer.latency)
+        self._hear(self._cases.requested, paths, answers)
 
     def _recorded(self, paths: Sequence[str]) -> bool:
         """Whether the record says of all of them that they are going to be asked for."""
         while any(path in self._unrecorded for path in paths):
             some = list(islice(self._unrecorded.values(), _INTENTS_AT_ONCE))
             try:
-                self._tools.audit.intend(some)
+                self._tools.journal.intend(some)
             except KstreamError as error:
                 if len(self._unrecorded) == len(self._paths):
                     raise
-                self._cases.brake.stop(f"the audit can't be written: {error.message}")
+                self._cases.breaker.stop(f"the audit can't be written: {error.message}")
                 return False
             for target in some:
                 del self._unrecorded[target.path]
@@ -199,7 +212,7 @@ class _Execution:
         self._untold.extend(self._cases.ended())
         while self._untold:
             whole = self._with_valid_length(self._untold[0])
-            self._tools.audit.ended(whole)
+            self._tools.journal.ended(whole)
             self._recoveries[whole.path] = whole
             self._untold.popleft()
             self._watcher.on(whole)
@@ -216,14 +229,14 @@ class _Execution:
         """Without patience: others wait to be looked after, and it is tried again."""
         self._next_flush = self._now() + _FLUSH_EVERY
         try:
-            self._tools.audit.flush(timedelta(0))
+            self._tools.journal.flush(timedelta(0))
         except KstreamError as error:
             if not error.retryable:
-                self._cases.brake.stop(f"the audit can't be written: {error.message}")
+                self._cases.breaker.stop(f"the audit can't be written: {error.message}")
 
     def _record_rest(self) -> None:
         try:
-            self._tools.audit.flush()
+            self._tools.journal.flush()
         except KstreamError as error:
             self._watcher.tell(f"what came of these files can't be recorded, and will read as unconfirmed: {error}")
 

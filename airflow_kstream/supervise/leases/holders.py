@@ -9,9 +9,9 @@ from datetime import timedelta
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
-from airflow_kstream.model.lease import HolderLife, LeaseRules
-from airflow_kstream.policy.leases.judgement import worth_asking
-from airflow_kstream.supervise.leases.journal import Audit
+from airflow_kstream.model.lease import HolderLiveness, LeaseRules
+from airflow_kstream.policy.leases.judgement import worth_probing
+from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
 # The NameNode takes a lease for abandoned that was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
@@ -19,31 +19,31 @@ SOFT_LIMIT = timedelta(seconds=60)
 
 
 @dataclass
-class Holders:
+class HolderProbe:
     """What is learned about holders in one run.
 
     To ask for a dead holder's file begins its recovery and renews the rest of his lease, after which his other files
     look held for 60 s. So of each holder one file is asked for, and what that says counts for all of them. A walk of
     the tree does not name holders; there every file is asked for, and a living answer names its holder: if we
     renewed somebody's lease ourselves, one file of each holder so named is asked for again when that has worn off.
-    `audit` is told of questions before they are asked, and of the answers. Once `stop` is set nobody is asked any more.
+    `journal` records probes before they are sent, and the answers. Once `stop` is set no probe is sent.
     """
 
     web: LeaseHdfs
     rules: LeaseRules
     tell: Callable[[str], None]
-    audit: Audit
+    journal: Journal
     stop: threading.Event
     soft_limit: timedelta = SOFT_LIMIT
-    _lives: dict[str, HolderLife] = field(default_factory=dict)
+    _lives: dict[str, HolderLiveness] = field(default_factory=dict)
     _answers: dict[str, HolderAnswer] = field(default_factory=dict)
     _silences: dict[str, str] = field(default_factory=dict)
 
     def ask(self, survey: Survey) -> tuple[Finding, ...]:
         """The survey's findings with the life of their holder, where it could be learned; nothing is judged anew."""
-        doubtful = doubtful_of(survey, self.rules)
+        doubtful = unprobed(survey, self.rules)
         self._ask_named(_by_holder(doubtful))
-        nameless = [finding for finding in doubtful if not finding.watched.file.holder]
+        nameless = [finding for finding in doubtful if not finding.history.file.holder]
         self._ask_nameless(nameless)
         return tuple(self._informed(finding) for finding in survey.findings)
 
@@ -52,8 +52,8 @@ class Holders:
         while files and not self.stop.is_set():
             asked = {paths.pop(): holder for holder, paths in files.items()}
             for holder, answer in zip(asked.values(), self._recorded_and_asked(asked), strict=True):
-                if answer and answer.life is not HolderLife.UNKNOWN:
-                    self._lives[holder] = answer.life
+                if answer and answer.liveness is not HolderLiveness.UNKNOWN:
+                    self._lives[holder] = answer.liveness
             files = {holder: paths for holder, paths in files.items() if paths and holder not in self._lives}
 
     def _ask_nameless(self, findings: list[Finding]) -> None:
@@ -63,7 +63,7 @@ class Holders:
         told = zip(paths, self._recorded_and_asked(dict.fromkeys(paths)), strict=True)
         answers = {path: answer for path, answer in told if answer}
         held = {answer.holder: path for path, answer in answers.items() if answer.holder}
-        renewed_by_us = any(answer.life is HolderLife.DEAD for answer in answers.values())
+        renewed_by_us = any(answer.liveness is HolderLiveness.DEAD for answer in answers.values())
         if renewed_by_us and held:
             seconds = self.soft_limit.total_seconds() + 2
             self.tell(f"waiting {seconds:.0f} s: asking for a dead holder's file renewed his lease on the others")
@@ -72,26 +72,26 @@ class Holders:
             answers |= {path: answer for path, answer in zip(held.values(), again, strict=True) if answer}
         for holder, path in held.items():
             if holder:
-                self._lives[holder] = answers[path].life
+                self._lives[holder] = answers[path].liveness
 
     def _recorded_and_asked(self, holders: Mapping[str, str | None]) -> list[HolderAnswer | None]:
-        self.audit.asked(holders, "whether its holder lives")
+        self.journal.asked(holders, "whether its holder lives")
         answers = [None if self.stop.is_set() else self._asked(path) for path in holders]
-        self.audit.answered({path: self._words(path, answer) for path, answer in zip(holders, answers, strict=True)})
+        self.journal.answered({path: self._words(path, answer) for path, answer in zip(holders, answers, strict=True)})
         return answers
 
     def _words(self, path: str, answer: HolderAnswer | None) -> str:
         if answer is None:
             return self._silences.get(path, "not asked any more")
-        if answer.life is not HolderLife.UNKNOWN:
-            return f"its holder is {answer.life}"
+        if answer.liveness is not HolderLiveness.UNKNOWN:
+            return f"its holder is {answer.liveness}"
         return answer.refusal or ("it is closed" if answer.closed else "its recovery runs" if answer.recovering else "")
 
     def _asked(self, path: str) -> HolderAnswer | None:
         try:
             answer = self.web.ask_holder(path)
         except (NotFound, Denied) as error:
-            answer = HolderAnswer(HolderLife.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
+            answer = HolderAnswer(HolderLiveness.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
         except KstreamError as error:
             self.tell(f"whether the holder of {path} lives is not known: {error}")
             self._silences[path] = error.message
@@ -101,27 +101,25 @@ class Holders:
 
     def _informed(self, finding: Finding) -> Finding:
         answer = self._answers.get(finding.path)
-        holder = finding.watched.file.holder or (answer.holder if answer else None)
-        life = self._lives.get(holder, HolderLife.UNKNOWN) if holder else HolderLife.UNKNOWN
+        holder = finding.history.file.holder or (answer.holder if answer else None)
+        liveness = self._lives.get(holder, HolderLiveness.UNKNOWN) if holder else HolderLiveness.UNKNOWN
         if answer is None:
             silence = self._silences.get(finding.path, "")
-            return replace(finding, life=life, refusal=silence, retriable=bool(silence))
-        if life is HolderLife.UNKNOWN:
-            life = answer.life
-        file = replace(finding.watched.file, holder=holder, host=answer.host or finding.watched.file.host)
-        watched = replace(finding.watched, file=file)
-        asked = replace(finding, life=life, refusal=answer.refusal, watched=watched)
-        return replace(asked, begun=answer.recovering, closed=answer.closed)
+            return replace(finding, liveness=liveness, refusal=silence, retryable=bool(silence))
+        if liveness is HolderLiveness.UNKNOWN:
+            liveness = answer.liveness
+        file = replace(finding.history.file, holder=holder, host=answer.host or finding.history.file.host)
+        history = replace(finding.history, file=file)
+        asked = replace(finding, liveness=liveness, refusal=answer.refusal, history=history)
+        return replace(asked, accepted=answer.recovering, closed=answer.closed)
 
 
-def doubtful_of(survey: Survey, rules: LeaseRules) -> list[Finding]:
+def unprobed(survey: Survey, rules: LeaseRules) -> list[Finding]:
     """Those of which only their holder's life is not known."""
-    return [
-        finding for finding in survey.findings if worth_asking(finding.watched, finding.circumstances(survey), rules)
-    ]
+    return [finding for finding in survey.findings if worth_probing(finding.history, finding.context(survey), rules)]
 
 
-def foreseen_refusals(pool: LeaseHdfsPool, doubtful: Sequence[Finding]) -> dict[str, Finding]:
+def expected_refusals(pool: LeaseHdfsPool, doubtful: Sequence[Finding]) -> dict[str, Finding]:
     """The files of which this principal will not be told whether their holder lives."""
     said = pool.right_to_write([finding.path for finding in doubtful])
     return {
@@ -131,18 +129,18 @@ def foreseen_refusals(pool: LeaseHdfsPool, doubtful: Sequence[Finding]) -> dict[
     }
 
 
-def kept_from_asking(survey: Survey, rules: LeaseRules, why: str) -> dict[str, Finding]:
+def withheld(survey: Survey, rules: LeaseRules, why: str) -> dict[str, Finding]:
     """The files whose holders would be asked for, if the cluster were fit for it."""
-    fit = replace(survey, gate=replace(survey.gate, safe_mode=False))
+    fit = replace(survey, health=replace(survey.health, safe_mode=False))
     return {
-        finding.path: replace(finding, refusal=f"nothing is asked for while {why}", retriable=True)
-        for finding in doubtful_of(fit, rules)
+        finding.path: replace(finding, refusal=f"nothing is asked for while {why}", retryable=True)
+        for finding in unprobed(fit, rules)
     }
 
 
 def _by_holder(findings: list[Finding]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for finding in findings:
-        if finding.watched.file.holder:
-            found.setdefault(finding.watched.file.holder, []).append(finding.path)
+        if finding.history.file.holder:
+            found.setdefault(finding.history.file.holder, []).append(finding.path)
     return found

@@ -27,7 +27,7 @@ _PATIENCE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class AuditRecord:
+class JournalRecord:
     """One recovery that was meant. `at` is when it was; `recovery` what came of it, as `Recovery.to_json` tells it.
 
     Without a result the outcome is UNCONFIRMED: the run ended before it could tell. A question after a holder has
@@ -51,7 +51,7 @@ class AuditRecord:
         return asdict(self) | {"at": self.at.isoformat(), "outcome": self.outcome.value if self.outcome else None}
 
 
-class Audit:
+class Journal:
     """The record of one run: few files of JSON lines in `folder`/audit, each complete or absent.
 
     What can't be written for half a minute raises; without its record nothing may be asked of the NameNode.
@@ -66,7 +66,7 @@ class Audit:
         self._number = 0
 
     @classmethod
-    def begin(cls, hdfs: Hdfs, folder: str, identity: Identity) -> Audit:
+    def begin(cls, hdfs: Hdfs, folder: str, identity: Identity) -> Journal:
         """Nothing is written before there is something to record."""
         return cls(hdfs, folder, f"{hdfs.now():%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}", identity)
 
@@ -88,11 +88,11 @@ class Audit:
         """Kept until the next `flush`."""
         self._results.append(_line(self._by | {"at": self._hdfs.now().isoformat()} | recovery.to_json()))
 
-    def flush(self, patience: timedelta = _PATIENCE) -> None:
+    def flush(self, timeouts: timedelta = _PATIENCE) -> None:
         """Write what has ended. What can't be written is kept for the next time, and raised."""
         results = len(self._results)
         if results:
-            self._write("results", self._results[:results], patience)
+            self._write("results", self._results[:results], timeouts)
             self._results = self._results[results:]
 
     def close(self) -> None:
@@ -103,13 +103,13 @@ class Audit:
     def _intent(self, action: str, what: dict[str, Any]) -> str:
         return _line(self._by | {"action": action, "at": self._hdfs.now().isoformat()} | what)
 
-    def _write(self, kind: str, lines: Sequence[str], patience: timedelta = _PATIENCE) -> None:
+    def _write(self, kind: str, lines: Sequence[str], timeouts: timedelta = _PATIENCE) -> None:
         path = f"{self._folder}/{self.run_id}-{self._number:06d}-{kind}.jsonl"
         retrying = Retrying(
             # Its own first attempt may hold the lease of a file that is written anew.
             retry=retry_if_exception_type((Unavailable, Conflict)),
             wait=wait_exponential_jitter(multiplier=0.2, max=5),
-            stop=stop_after_delay(patience.total_seconds()),
+            stop=stop_after_delay(timeouts.total_seconds()),
             reraise=True,
         )
         retrying(self._put, path, "".join(lines))
@@ -122,7 +122,7 @@ class Audit:
         self._hdfs.write(path, text, overwrite=True, permission=_FILE_MODE)
 
 
-def read_audit(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterator[AuditRecord]:
+def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterator[JournalRecord]:
     """The records of every run that wrote since then, oldest run first; one run is held in memory at a time."""
     place = f"{folder.rstrip('/')}/audit"
     runs: dict[str, list[tuple[str, str]]] = {}
@@ -136,7 +136,7 @@ def read_audit(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterat
         yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]))
 
 
-def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[AuditRecord]:
+def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRecord]:
     intents: list[dict[str, Any]] = []
     results: dict[str, dict[str, Any]] = {}
     answers: dict[str, dict[str, Any]] = {}
@@ -153,12 +153,12 @@ def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[AuditReco
     yield from (_record(result, result) for path, result in results.items() if path not in meant)
 
 
-def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> AuditRecord:
+def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
     action = intent.get("action", "recover")
     outcome: Outcome | None = None
     if action == "recover":
         outcome = Outcome(result["outcome"]) if result else Outcome.UNCONFIRMED
-    return AuditRecord(
+    return JournalRecord(
         run=intent["run"],
         action=action,
         path=intent["path"],

@@ -8,23 +8,23 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugKicker
-from airflow_kstream.clients.hdfs.lease_recovery_native import Kicker, NativeKicker
+from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
+from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import Consent, HolderLife, LeaseRules, Permission, Search
+from airflow_kstream.model.lease import Approval, Decision, HolderLiveness, LeaseRules, Search
 from airflow_kstream.model.lease_recovery import Recovery, Target
-from airflow_kstream.policy.leases.judgement import path_matches, permission
-from airflow_kstream.policy.leases.scheduler import Limits
+from airflow_kstream.policy.leases.judgement import decide, path_matches
+from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.attribution import Attributions
-from airflow_kstream.supervise.leases.executor import RecoveryRun, Tools, Watcher, recover
+from airflow_kstream.supervise.leases.executor import RecoveryRun, Tools, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.flink_valid_length import ValidLengths
-from airflow_kstream.supervise.leases.holders import Holders, doubtful_of, foreseen_refusals, kept_from_asking
-from airflow_kstream.supervise.leases.journal import Audit
+from airflow_kstream.supervise.leases.holders import HolderProbe, expected_refusals, unprobed, withheld
+from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.scan_history import lease_folder
-from airflow_kstream.supervise.leases.session import LeaseAccess
+from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Finding, Survey, Surveyor
 from airflow_kstream.supervise.leases.visible_length import MeasuredStates
 
@@ -34,11 +34,11 @@ _MEASURED_AT_ONCE = 100
 _CLOCK_GRAIN = 1.0
 
 
-class Means(StrEnum):
+class Backend(StrEnum):
     """How the NameNode is asked: in batches over one connection, or by Hadoop's own tool, a JVM for each file."""
 
     NATIVE = "native"
-    DEBUG = "hdfs"
+    DEBUG = "hdfs-debug"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class AllowedPath:
 
 
 @dataclass(frozen=True)
-class Consents:
+class ApprovalRules:
     """Who agreed to the recovery of files whose holder lives: by pattern beforehand, or a person for exact paths."""
 
     allowed: tuple[AllowedPath, ...] = ()
@@ -66,14 +66,14 @@ class Consents:
 
 
 @dataclass(frozen=True)
-class RescueOrder:
+class RecoverySettings:
     """What to recover and how. With `dry_run` nobody is asked for anything that has an effect."""
 
     search: Search
     rules: LeaseRules = field(default_factory=LeaseRules)
-    consents: Consents = Consents()
-    limits: Limits = field(default_factory=Limits)
-    means: Means = Means.NATIVE
+    approvals: ApprovalRules = ApprovalRules()
+    limits: RecoveryLimits = field(default_factory=RecoveryLimits)
+    backend: Backend = Backend.NATIVE
     dry_run: bool = False
 
 
@@ -82,18 +82,18 @@ class Intent:
     """What is to be done about a finding, and why."""
 
     finding: Finding
-    permission: Permission
+    decision: Decision
     would_ask: bool = False
 
     @property
     def words(self) -> str:
         if self.would_ask:
             return "ask whether its holder lives, and recover it if not"
-        return f"{'recover' if self.permission.granted else 'leave alone'}: {self.permission.why}"
+        return f"{'recover' if self.decision.granted else 'leave alone'}: {self.decision.why}"
 
 
 @dataclass(frozen=True)
-class Rescue:
+class RecoveryReport:
     """What was found, what was meant to be done, and what came of it. Without `recoveries` in a dry run."""
 
     survey: Survey
@@ -112,7 +112,7 @@ class Rescue:
     @property
     def unasked(self) -> tuple[Intent, ...]:
         """What may want it too: old enough and quiet, and nobody learned whether its holder lives."""
-        return tuple(intent for intent in self.intents if intent.finding.unasked and not intent.permission.granted)
+        return tuple(intent for intent in self.intents if intent.finding.unasked and not intent.decision.granted)
 
     @property
     def incomplete(self) -> bool:
@@ -140,50 +140,52 @@ class Rescue:
         }
 
 
-def rescue(access: LeaseAccess, order: RescueOrder, watcher: Watcher) -> Rescue:
+def recover_stuck_files(session: LeaseSession, settings: RecoverySettings, watcher: Watcher) -> RecoveryReport:
     """Do it, as far as the rules and the consents allow.
 
     A file that no earlier run saw is looked at twice, `rules.settle` apart. Raises what the look raises, and Denied
     or Unavailable when the audit can't be written: then nothing was asked of the NameNode.
     """
-    surveyor = Surveyor(access, order.search, order.rules, watcher.tell)
-    survey = _settled(surveyor, order.rules, watcher)
-    if order.dry_run:
-        foreseen = _informed(surveyor, survey, foreseen_refusals(access.pool, doubtful_of(survey, order.rules)))
-        return Rescue(foreseen, _intents(access, order, foreseen))
-    folder = lease_folder(access.cluster.state_dir, access.identity)
+    surveyor = Surveyor(session, settings.search, settings.rules, watcher.tell)
+    survey = _settled(surveyor, settings.rules, watcher)
+    if settings.dry_run:
+        foreseen = _informed(surveyor, survey, expected_refusals(session.pool, unprobed(survey, settings.rules)))
+        return RecoveryReport(foreseen, _intents(session, settings, foreseen))
+    folder = lease_folder(session.cluster.state_dir, session.identity)
     # The kicker first: who can't ask for a recovery must not begin any by asking for holders.
     with (
-        closing(_kicker(access, order.means)) as kicker,
-        closing(Audit.begin(access.base.hdfs, folder, access.identity)) as audit,
+        closing(_recoverer(session, settings.backend)) as recoverer,
+        closing(Journal.begin(session.base.hdfs, folder, session.identity)) as journal,
     ):
-        if why := _unfit(survey.gate, order.limits):
+        if why := _unfit(survey.health, settings.limits):
             watcher.tell(f"nothing is asked for: {why}")
-            held_back = _informed(surveyor, survey, kept_from_asking(survey, order.rules, why))
-            return Rescue(held_back, _intents(access, order, held_back), RecoveryRun(audit.run_id, (), stopped=why))
-        asked = Holders(access.web, order.rules, watcher.tell, audit, watcher.stop).ask(survey)
+            held_back = _informed(surveyor, survey, withheld(survey, settings.rules, why))
+            return RecoveryReport(
+                held_back, _intents(session, settings, held_back), RecoveryRun(journal.run_id, (), stopped=why)
+            )
+        asked = HolderProbe(session.web, settings.rules, watcher.tell, journal, watcher.stop).ask(survey)
         informed = _informed(surveyor, survey, {finding.path: finding for finding in asked})
-        intents = _intents(access, order, informed)
-        wanted = [intent for intent in intents if intent.permission.granted]
+        intents = _intents(session, settings, informed)
+        wanted = [intent for intent in intents if intent.decision.granted]
         tools = Tools(
-            states=MeasuredStates(access, _living(wanted)),
-            kicker=kicker,
-            gate=access.jmx.gate,
-            audit=audit,
-            valid_length=ValidLengths(access.base.hdfs).of,
-            look_at_once=_MEASURED_AT_ONCE,
+            states=MeasuredStates(session, _living(wanted)),
+            recoverer=recoverer,
+            health=session.jmx.health,
+            journal=journal,
+            valid_length=ValidLengths(session.base.hdfs).of,
+            reads_at_once=_MEASURED_AT_ONCE,
         )
         broken_off = watcher.stop.is_set()
-        run = recover([_target(intent) for intent in wanted], tools, order.limits, watcher)
-    return Rescue(informed, intents, replace(run, interrupted=run.interrupted or broken_off))
+        run = execute_recoveries([_target(intent) for intent in wanted], tools, settings.limits, watcher)
+    return RecoveryReport(informed, intents, replace(run, interrupted=run.interrupted or broken_off))
 
 
-def _unfit(gate: Gate, limits: Limits) -> str:
+def _unfit(health: HdfsHealth, limits: RecoveryLimits) -> str:
     """Why no recovery should be begun on this cluster now, be it by asking for a holder."""
-    caution = limits.caution
-    if gate.safe_mode:
+    safety = limits.safety
+    if health.safe_mode:
         return "the NameNode is in safe mode"
-    for name, count, most in (("dead", gate.dead, caution.dead), ("stale", gate.stale, caution.stale)):
+    for name, count, most in (("dead", health.dead, safety.dead), ("stale", health.stale, safety.stale)):
         if most is not None and count > most:
             return f"{count} DataNodes are {name}, and {most} are allowed"
     return ""
@@ -212,60 +214,60 @@ def _settled(surveyor: Surveyor, rules: LeaseRules, watcher: Watcher) -> Survey:
 
 
 def _needs_another_look(finding: Finding, survey: Survey, rules: LeaseRules) -> bool:
-    watched = finding.watched
-    old_enough = survey.at - watched.open_since >= rules.min_age
-    return old_enough and (watched.looks < rules.looks or watched.steady < rules.settle)
+    history = finding.history
+    old_enough = survey.at - history.open_since >= rules.min_age
+    return old_enough and (history.looks < rules.looks or history.unchanged_for < rules.settle)
 
 
-def _intents(access: LeaseAccess, order: RescueOrder, survey: Survey) -> tuple[Intent, ...]:
-    consenting = _Consenting(access, order.consents)
-    doubtful = {finding.path for finding in doubtful_of(survey, order.rules)} if order.dry_run else set()
+def _intents(session: LeaseSession, settings: RecoverySettings, survey: Survey) -> tuple[Intent, ...]:
+    consenting = _Consenting(session, settings.approvals)
+    doubtful = {finding.path for finding in unprobed(survey, settings.rules)} if settings.dry_run else set()
     return tuple(_intent(finding, doubtful, consenting) for finding in survey.findings)
 
 
 def _intent(finding: Finding, doubtful: Collection[str], consenting: _Consenting) -> Intent:
-    granted = _CLOSED_BY_ASKING if finding.closed else permission(finding.judgement, consenting.to(finding))
+    granted = _CLOSED_BY_ASKING if finding.closed else decide(finding.judgement, consenting.to(finding))
     return Intent(finding, granted, would_ask=finding.path in doubtful)
 
 
-_CLOSED_BY_ASKING = Permission(True, "it was closed when its holder was asked for")
+_CLOSED_BY_ASKING = Decision(True, "it was closed when its holder was asked for")
 
 
 class _Consenting:
     """Who consents to what; an application is asked after once."""
 
-    def __init__(self, access: LeaseAccess, consents: Consents) -> None:
-        self._applications = Attributions(access.base)
-        self._consents = consents
+    def __init__(self, session: LeaseSession, approvals: ApprovalRules) -> None:
+        self._applications = Attributions(session.base)
+        self._consents = approvals
 
-    def to(self, finding: Finding) -> Consent:
+    def to(self, finding: Finding) -> Approval:
         path = finding.path
         rule = next((rule for rule in self._consents.allowed if path_matches(path, rule.pattern)), None)
         finished = finding.attribution.finished
         if rule and rule.application:
             finished = self._applications.is_finished(rule.application)
         approved_by = self._consents.approved_by if path in self._consents.approved else None
-        return Consent(rule is not None, finished, approved_by)
+        return Approval(rule is not None, finished, approved_by)
 
 
 def _living(intents: Iterable[Intent]) -> frozenset[str]:
-    return frozenset(intent.finding.path for intent in intents if intent.finding.life is not HolderLife.DEAD)
+    return frozenset(intent.finding.path for intent in intents if intent.finding.liveness is not HolderLiveness.DEAD)
 
 
 def _target(intent: Intent) -> Target:
     finding = intent.finding
     return Target(
         path=finding.path,
-        expected=finding.watched.state.fingerprint,
-        holder=finding.watched.file.holder,
-        reason=intent.permission.why,
-        begun=finding.begun or finding.closed,
+        expected=finding.history.state.fingerprint,
+        holder=finding.history.file.holder,
+        reason=intent.decision.why,
+        accepted=finding.accepted or finding.closed,
     )
 
 
-def _kicker(access: LeaseAccess, means: Means) -> Kicker:
-    kickers: dict[Means, Callable[[Cluster, Identity], Kicker]] = {
-        Means.NATIVE: NativeKicker,
-        Means.DEBUG: DebugKicker,
+def _recoverer(session: LeaseSession, backend: Backend) -> LeaseRecoverer:
+    kickers: dict[Backend, Callable[[Cluster, Identity], LeaseRecoverer]] = {
+        Backend.NATIVE: NativeRecoverer,
+        Backend.DEBUG: DebugRecoverer,
     }
-    return kickers[means](access.cluster, access.identity)
+    return kickers[backend](session.cluster, session.identity)

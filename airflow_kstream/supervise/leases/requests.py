@@ -13,10 +13,10 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.field_errors import field_errors
 from airflow_kstream.model.lease import LeaseRules, Search
-from airflow_kstream.model.wrong_fields import wrong_fields
-from airflow_kstream.policy.leases.limits import Limits
-from airflow_kstream.supervise.leases.recover import AllowedPath, Consents, Means, RescueOrder
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.supervise.leases.recover import AllowedPath, ApprovalRules, Backend, RecoverySettings
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
 T = TypeVar("T")
@@ -27,14 +27,14 @@ class LimitsName(StrEnum):
     """How boldly: starting gently and adapting to the cluster, or all at once."""
 
     DEFAULT = "default"
-    NONE = "none"
+    UNLIMITED = "unlimited"
 
 
-_LIMITS = {LimitsName.DEFAULT: Limits, LimitsName.NONE: Limits.none}
+_LIMITS = {LimitsName.DEFAULT: RecoveryLimits, LimitsName.UNLIMITED: RecoveryLimits.unlimited}
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenFilesMeant:
+class OpenFileFilter:
     """Which open files are meant; `path` is a folder or one file. See `model.lease.Search`."""
 
     path: str
@@ -48,7 +48,7 @@ class OpenFilesMeant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecoveryMeant(OpenFilesMeant):
+class RecoveryRequest(OpenFileFilter):
     """What is to be recovered and how, as an operator, a declaration or a command says it.
 
     `allowed` is written PATTERN or PATTERN=APPLICATION, see `allowed_path`. `approve` are exact paths.
@@ -63,23 +63,23 @@ class RecoveryMeant(OpenFilesMeant):
     approve: Words = ()
     approved_by: str | None = None
     limits: LimitsName = LimitsName.DEFAULT
-    means: Means = Means.NATIVE
+    backend: Backend = Backend.NATIVE
     dry_run: bool = False
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> RecoveryMeant:
+    def from_mapping(cls, given: Mapping[str, object]) -> RecoveryRequest:
         """Raise InvalidInput that names each wrong field."""
-        return _checked(RecoveryMeant, given)
+        return _checked(RecoveryRequest, given)
 
-    def order(self) -> RescueOrder:
-        return RescueOrder(
+    def settings(self) -> RecoverySettings:
+        return RecoverySettings(
             search=self.search(),
             rules=LeaseRules(min_age=self.min_age, settle=self.settle, leak_after=self.leak_after),
-            consents=Consents(
+            approvals=ApprovalRules(
                 tuple(allowed_path(text) for text in self.allowed), frozenset(self.approve), self.approved_by or None
             ),
             limits=_LIMITS[self.limits](),
-            means=self.means,
+            backend=self.backend,
             dry_run=self.dry_run,
         )
 
@@ -92,7 +92,7 @@ class Until(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenFilesAwaited(OpenFilesMeant):
+class OpenFileCondition(OpenFileFilter):
     """What is waited for below a path: see HdfsOpenFileSensor."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -107,9 +107,9 @@ class OpenFilesAwaited(OpenFilesMeant):
             raise InvalidInput(f"at_least is {self.at_least}; allowed is 1 or more")
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> OpenFilesAwaited:
+    def from_mapping(cls, given: Mapping[str, object]) -> OpenFileCondition:
         """Raise InvalidInput that names each wrong field."""
-        return _checked(OpenFilesAwaited, given)
+        return _checked(OpenFileCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
@@ -118,7 +118,7 @@ class OpenFilesAwaited(OpenFilesMeant):
 
     def stuck(self, survey: Survey) -> tuple[Finding, ...]:
         """Measured unchanged for `quiet`, or past recovery. Whether their holders live was asked of nobody."""
-        return tuple(found for found in survey.findings if found.stuck or found.watched.steady >= self.quiet)
+        return tuple(found for found in survey.findings if found.stuck or found.history.unchanged_for >= self.quiet)
 
     def met(self, survey: Survey) -> bool:
         """An open file that the principal may not look into is open none the less."""
@@ -158,4 +158,4 @@ def _checked(kind: type[T], given: Mapping[str, object]) -> T:
         return TypeAdapter(kind).validate_python(dict(given))
     except ValidationError as error:
         allowed = ", ".join(TypeAdapter(kind).json_schema()["properties"])
-        raise InvalidInput(f"{wrong_fields(error)}; the fields are {allowed}") from None
+        raise InvalidInput(f"{field_errors(error)}; the fields are {allowed}") from None

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.identity import Identity, split_principal
-from airflow_kstream.model.open_file import Watched
+from airflow_kstream.model.open_file import FileHistory
 
-_WATCHED: TypeAdapter[list[Watched]] = TypeAdapter(list[Watched])
+_WATCHED: TypeAdapter[list[FileHistory]] = TypeAdapter(list[FileHistory])
 
 
 def lease_folder(state_dir: str, identity: Identity) -> str:
@@ -21,7 +21,7 @@ def lease_folder(state_dir: str, identity: Identity) -> str:
     return f"{state_dir.rstrip('/')}/leases-{who}"
 
 
-class Sightings:
+class ScanHistory:
     """The memory of one identity. The newest writer wins: what is lost by that is only looked at again."""
 
     def __init__(self, hdfs: Hdfs, folder: str) -> None:
@@ -29,15 +29,15 @@ class Sightings:
         self._folder = folder
         self._path = f"{folder}/sightings.json"
 
-    def load(self) -> dict[str, Watched]:
+    def load(self) -> dict[str, FileHistory]:
         """By path. Whatever can't be understood is forgotten: it costs two more looks and never a file."""
         try:
-            return {watched.file.path: watched for watched in _WATCHED.validate_json(self._hdfs.read(self._path))}
+            return {history.file.path: history for history in _WATCHED.validate_json(self._hdfs.read(self._path))}
         except (NotFound, ValidationError):
             return {}
 
-    def save(self, watched: Iterable[Watched]) -> None:
+    def save(self, history: Iterable[FileHistory]) -> None:
         draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._folder, "750")
-        self._hdfs.write(draft, _WATCHED.dump_json(list(watched)).decode(), permission="640")
+        self._hdfs.write(draft, _WATCHED.dump_json(list(history)).decode(), permission="640")
         self._hdfs.rename_over(draft, self._path)

@@ -11,14 +11,14 @@ from airflow_kstream.clients.hdfs.leases import LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.supervise.clusters.session import Access, open_access
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
 
 @dataclass(frozen=True)
-class LeaseAccess:
+class LeaseSession:
     """Open sessions. `rpc` is None where the connection names no Hadoop conf folder: then everything goes by HTTP."""
 
-    base: Access
+    base: ClusterSession
     web: LeaseHdfs
     pool: LeaseHdfsPool
     jmx: NameNodeJmx
@@ -39,12 +39,12 @@ class LeaseAccess:
 
 
 @contextmanager
-def open_lease_access(cluster: Cluster, identity: Identity) -> Iterator[LeaseAccess]:
+def open_lease_session(cluster: Cluster, identity: Identity) -> Iterator[LeaseSession]:
     """Nothing is asked of any server yet."""
     web = (cluster.namenodes, identity, cluster.tls)
     with ExitStack() as opened:
-        yield LeaseAccess(
-            base=opened.enter_context(open_access(cluster, identity)),
+        yield LeaseSession(
+            base=opened.enter_context(open_session(cluster, identity)),
             web=opened.enter_context(closing(LeaseHdfs(*web))),
             pool=opened.enter_context(closing(LeaseHdfsPool(*web))),
             jmx=opened.enter_context(closing(NameNodeJmx(*web))),

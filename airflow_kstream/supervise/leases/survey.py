@@ -9,13 +9,21 @@ from typing import Any
 
 from airflow_kstream.clients.hdfs.fsck import open_files_by_fsck
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.hdfs_health import Gate
-from airflow_kstream.model.lease import Attribution, Circumstances, HolderLife, Judgement, LeaseRules, Search, Standing
-from airflow_kstream.model.open_file import FileState, OpenFile, Watched
-from airflow_kstream.policy.leases.judgement import judge, matches
+from airflow_kstream.model.hdfs_health import HdfsHealth
+from airflow_kstream.model.lease import (
+    Attribution,
+    FileCondition,
+    HolderLiveness,
+    Judgement,
+    JudgementContext,
+    LeaseRules,
+    Search,
+)
+from airflow_kstream.model.open_file import FileHistory, FileState, OpenFile
+from airflow_kstream.policy.leases.judgement import judge_file, matches
 from airflow_kstream.supervise.leases.attribution import Attributions
-from airflow_kstream.supervise.leases.scan_history import Sightings, lease_folder
-from airflow_kstream.supervise.leases.session import LeaseAccess
+from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_folder
+from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.visible_length import VisibleLengths
 
 # Between asking for the states of this many rows and of the next, memory stays flat however many are open.
@@ -24,58 +32,58 @@ _BATCH = 1000
 
 @dataclass(frozen=True)
 class Finding:
-    """An open file, what is thought of it, and who writes it. `life` is UNKNOWN until its holder was asked for.
+    """An open file, what is thought of it, and who writes it. `liveness` is UNKNOWN until its holder was asked for.
 
-    `refusal` is why it stayed so, and `retriable` whether a later question may be answered although nobody changed
+    `refusal` is why it stayed so, and `retryable` whether a later question may be answered although nobody changed
     anything.
-    `begun` is whether that question began its recovery, `closed` whether the answer was that it is closed: then
+    `accepted` is whether that question began its recovery, `closed` whether the answer was that it is closed: then
     either the question closed it, whose last block was complete, or its writer did.
     """
 
-    watched: Watched
+    history: FileHistory
     judgement: Judgement
     attribution: Attribution
-    life: HolderLife = HolderLife.UNKNOWN
+    liveness: HolderLiveness = HolderLiveness.UNKNOWN
     refusal: str = ""
-    retriable: bool = False
-    begun: bool = False
+    retryable: bool = False
+    accepted: bool = False
     closed: bool = False
 
     @property
     def path(self) -> str:
-        return self.watched.file.path
+        return self.history.file.path
 
     @property
     def stuck(self) -> bool:
-        return self.judgement.standing.stuck
+        return self.judgement.condition.stuck
 
     @property
     def unasked(self) -> bool:
         """Whether it wants to be recovered as far as one can see, and nobody learned whether its holder lives."""
-        return bool(self.refusal) and self.life is HolderLife.UNKNOWN and not self.stuck
+        return bool(self.refusal) and self.liveness is HolderLiveness.UNKNOWN and not self.stuck
 
-    def circumstances(self, survey: Survey) -> Circumstances:
-        known = unasked_circumstances(survey.at, survey.gate)
-        return replace(known, holder=self.life, refusal=self.refusal, recovering=self.begun)
+    def context(self, survey: Survey) -> JudgementContext:
+        known = unasked_circumstances(survey.at, survey.health)
+        return replace(known, holder=self.liveness, refusal=self.refusal, recovering=self.accepted)
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """Plain data: times in ISO 8601 UTC, durations in seconds, lengths in bytes."""
-        watched, block = self.watched, self.watched.state.block
+        history, block = self.history, self.history.state.block
         return {
             "path": self.path,
-            "standing": self.judgement.standing.value,
+            "condition": self.judgement.condition.value,
             "why": self.judgement.why,
             "advice": self.judgement.advice,
-            "holder": watched.file.holder,
-            "host": watched.file.host,
-            "owner": watched.state.owner,
-            "file_id": watched.state.file_id,
-            "open_since": watched.open_since.isoformat(),
-            "open_seconds": (now - watched.open_since).total_seconds(),
-            "unchanged_seconds": watched.steady.total_seconds(),
-            "looks": watched.looks,
-            "length": watched.state.length,
-            "visible_length": watched.state.visible_length,
+            "holder": history.file.holder,
+            "host": history.file.host,
+            "owner": history.state.owner,
+            "file_id": history.state.file_id,
+            "open_since": history.open_since.isoformat(),
+            "open_seconds": (now - history.open_since).total_seconds(),
+            "unchanged_seconds": history.unchanged_for.total_seconds(),
+            "looks": history.looks,
+            "length": history.state.length,
+            "visible_length": history.state.visible_length,
             "block": block.id if block else None,
             "generation_stamp": block.generation_stamp if block else None,
             "datanodes": list(block.hosts) if block else [],
@@ -92,12 +100,12 @@ class Survey:
 
     at: datetime
     route: str
-    gate: Gate
+    health: HdfsHealth
     findings: tuple[Finding, ...]
     unreadable: Mapping[str, str]
 
-    def of(self, *standings: Standing) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.judgement.standing in standings)
+    def of(self, *standings: FileCondition) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.judgement.condition in standings)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -111,14 +119,14 @@ class Survey:
 class Surveyor:
     """Looks with one identity's rights, as often as is asked of it. `tell` gets a line for what went another way."""
 
-    def __init__(self, access: LeaseAccess, search: Search, rules: LeaseRules, tell: Callable[[str], None]) -> None:
-        self._access = access
+    def __init__(self, session: LeaseSession, search: Search, rules: LeaseRules, tell: Callable[[str], None]) -> None:
+        self._access = session
         self._search = search
         self._rules = rules
         self._tell = tell
         self._told: set[str] = set()
-        self._sightings = Sightings(access.base.hdfs, lease_folder(access.cluster.state_dir, access.identity))
-        self._attributions = Attributions(access.base)
+        self._sightings = ScanHistory(session.base.hdfs, lease_folder(session.cluster.state_dir, session.identity))
+        self._attributions = Attributions(session.base)
 
     def look(self) -> Survey:
         """List, measure, compare with earlier looks, remember, judge.
@@ -127,23 +135,23 @@ class Surveyor:
         where a principal without superuser's rights names none: the walk left to him would cross the whole namespace.
         """
         began = self._access.base.hdfs.now()
-        gate = self._access.jmx.gate()
+        health = self._access.jmx.health()
         route, rows = self._rows()
         states, unreadable = self._states(rows)
         now = self._access.base.hdfs.now()
         before = self._sightings.load()
-        watched = {row.path: _next(before.get(row.path), row, state, began, now) for row, state in states}
-        self._remember(watched)
-        findings = [self._finding(seen, gate, now) for seen in watched.values() if self._meant(seen, now)]
-        return Survey(now, route, gate, tuple(findings), unreadable)
+        history = {row.path: _next(before.get(row.path), row, state, began, now) for row, state in states}
+        self._remember(history)
+        findings = [self._finding(seen, health, now) for seen in history.values() if self._meant(seen, now)]
+        return Survey(now, route, health, tuple(findings), unreadable)
 
     def judged(self, finding: Finding, survey: Survey) -> Finding:
         """The same finding with its judgement anew, after its holder was asked for."""
-        return replace(finding, judgement=judge(finding.watched, finding.circumstances(survey), self._rules))
+        return replace(finding, judgement=judge_file(finding.history, finding.context(survey), self._rules))
 
-    def _finding(self, watched: Watched, gate: Gate, now: datetime) -> Finding:
-        said = judge(watched, unasked_circumstances(now, gate), self._rules)
-        return Finding(watched, said, self._attributions.of(watched))
+    def _finding(self, history: FileHistory, health: HdfsHealth, now: datetime) -> Finding:
+        said = judge_file(history, unasked_circumstances(now, health), self._rules)
+        return Finding(history, said, self._attributions.of(history))
 
     def _rows(self) -> tuple[str, Iterable[OpenFile]]:
         """By the cheapest means that this principal is allowed."""
@@ -204,26 +212,26 @@ class Surveyor:
             for state in states
         ]
 
-    def _meant(self, watched: Watched, now: datetime) -> bool:
+    def _meant(self, history: FileHistory, now: datetime) -> bool:
         owner, min_age = self._search.owner, self._search.min_age
-        return owner in (None, watched.state.owner) and now - watched.open_since >= min_age
+        return owner in (None, history.state.owner) and now - history.open_since >= min_age
 
-    def _remember(self, watched: Mapping[str, Watched]) -> None:
+    def _remember(self, history: Mapping[str, FileHistory]) -> None:
         """Beside what others have learned meanwhile, of files that this search does not mean."""
         others = [seen for seen in self._sightings.load().values() if not matches(seen.file, self._search)]
         try:
-            self._sightings.save([*others, *watched.values()])
+            self._sightings.save([*others, *history.values()])
         except Denied as error:
             self._tell(f"what was seen is not kept for the next run: {error}")
 
 
-def unasked_circumstances(now: datetime, gate: Gate) -> Circumstances:
+def unasked_circumstances(now: datetime, health: HdfsHealth) -> JudgementContext:
     """What is known before anybody was asked for a holder."""
-    return Circumstances(now, active_since=gate.active_since, safe_mode=gate.safe_mode)
+    return JudgementContext(now, active_since=health.active_since, safe_mode=health.safe_mode)
 
 
-def _next(before: Watched | None, row: OpenFile, state: FileState, began: datetime, ended: datetime) -> Watched:
-    return before.then(row, state, began, ended) if before else Watched.begin(row, state, ended)
+def _next(before: FileHistory | None, row: OpenFile, state: FileState, began: datetime, ended: datetime) -> FileHistory:
+    return before.extended(row, state, began, ended) if before else FileHistory.begin(row, state, ended)
 
 
 def _batches(rows: Iterable[OpenFile]) -> Iterator[list[OpenFile]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.open_file import FileState
-from airflow_kstream.supervise.leases.session import LeaseAccess
+from airflow_kstream.supervise.leases.session import LeaseSession
 
 _Hosts = tuple[str, ...]
 
@@ -50,10 +50,10 @@ class MeasuredStates:
     Where no DataNode tells, a living holder's file can't be recovered; a dead one's can, whose DataNodes may be why.
     """
 
-    def __init__(self, access: LeaseAccess, living: frozenset[str]) -> None:
-        self._access = access
+    def __init__(self, session: LeaseSession, living: frozenset[str]) -> None:
+        self._access = session
         self._living = living
-        self._visible = VisibleLengths(access.pool)
+        self._visible = VisibleLengths(session.pool)
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
         states = self._access.states.states(paths)

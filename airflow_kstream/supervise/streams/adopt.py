@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId, Wish
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState, StreamId
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.state_folder import Candidate, StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
 
 
-def adopt(access: Access, spec: StreamSpec, application_id: str) -> Claim:
+def adopt(session: ClusterSession, spec: StreamSpec, application_id: str) -> Claim:
     """Claim the next generation of the stream for a running application.
 
     Raise Conflict when the application has ended or is a stream's own, when the stream already runs one or may soon,
     or isn't wanted to run. Its age is taken from the
     ResourceManager's start time less a margin: its tokens are older than its start.
     """
-    stream = StreamId(spec.name, access.cluster.state_dir)
+    stream = StreamId(spec.name, session.cluster.state_dir)
     tried = f"adopt {application_id} as {spec.name}"
-    app = access.yarn.application(application_id)
-    seen = observe(access, stream, spec)
+    app = session.yarn.application(application_id)
+    seen = observe(session, stream, spec)
     if not app.alive:
         raise Conflict(f"it ended as {app.state}", tried=tried)
     if seen.current and seen.current.alive:
         raise Conflict(f"the stream already runs {seen.current.id}", tried=tried)
     if seen.current is None and seen.claim and seen.claim.fence in seen.files:
         raise Conflict(f"generation {seen.claim.generation} was claimed and may still arrive", tried=tried)
-    if seen.desired.wish is not Wish.RUNNING:
-        raise Conflict(f"somebody wants the stream {seen.desired.wish}; say `start` first", tried=tried)
+    if seen.desired.state is not DesiredState.RUNNING:
+        raise Conflict(f"somebody wants the stream {seen.desired.state}; say `start` first", tried=tried)
     if ALL_STREAMS_TAG in app.tags:
         raise Conflict("it is a generation of a stream already", tried=tried)
-    candidate = Candidate(
+    draft = ClaimDraft(
         generation=seen.generation + 1,
         nonce=new_nonce(),
         spec=spec,
-        lifetimes=learn_lifetimes(access.hdfs, access.identity),
+        lifetimes=learn_lifetimes(session.hdfs, session.identity),
         positions={point.path: point.position for point in seen.checkpoints},
         reason=f"adopted {application_id}",
         adopted=application_id,
         adopted_started=app.started,
     )
-    return StreamFolder(access.hdfs, stream).make_claim(candidate)
+    return StreamFolder(session.hdfs, stream).make_claim(draft)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 # Enough to see how the last restarts went.
 _CLAIMS_KEPT = 10
 
 
-def clean_up(access: Access, seen: Observation, spec: StreamSpec) -> tuple[str, ...]:
+def clean_up(session: ClusterSession, seen: Observation, spec: StreamSpec) -> tuple[str, ...]:
     """Delete what dead generations left, and return what was deleted.
 
     YARN's 250 ms between SIGTERM and SIGKILL are too short for Spark to do it when it is killed (SPARK-17340).
     """
     dead = [app for _, app in seen.applications if not app.alive]
-    deleted = [folder for app in dead if access.hdfs.delete(folder := _staging(access, spec, app), recursive=True)]
+    deleted = [folder for app in dead if session.hdfs.delete(folder := _staging(session, spec, app), recursive=True)]
     if seen.generation > _CLAIMS_KEPT:
-        StreamFolder(access.hdfs, seen.stream).forget_before(seen.generation - _CLAIMS_KEPT + 1, seen.files)
+        StreamFolder(session.hdfs, seen.stream).forget_before(seen.generation - _CLAIMS_KEPT + 1, seen.files)
     return tuple(deleted)
 
 
-def _staging(access: Access, spec: StreamSpec, app: Application) -> str:
-    conf = {**access.cluster.spark_conf, **spec.conf}
+def _staging(session: ClusterSession, spec: StreamSpec, app: Application) -> str:
+    conf = {**session.cluster.spark_conf, **spec.conf}
     root = conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
     return f"{root.rstrip('/')}/.sparkStaging/{app.id}"

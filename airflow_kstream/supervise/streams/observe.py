@@ -14,42 +14,44 @@ from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import Keytab, StreamSpec
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
 @dataclass(frozen=True)
-class Known:
+class Prefetched:
     """What the caller knows already: the newest claim it read (claims never change), and one listing of all streams."""
 
     claim: Claim | None = None
     listed: tuple[Application, ...] | None = None
 
 
-def observe(access: Access, stream: StreamId, spec: StreamSpec, known: Known | None = None) -> Observation:
+def observe(
+    session: ClusterSession, stream: StreamId, spec: StreamSpec, known: Prefetched | None = None
+) -> Observation:
     """Ask the ResourceManager and HDFS; any of them being away raises Unavailable and proves nothing.
 
     The folder is read before the applications: an application that we see has its claim among what we saw, or is of
     a claim that came after, and then its generation is the newest anyway.
     """
-    known = known or Known()
-    folder = StreamFolder(access.hdfs, stream)
+    known = known or Prefetched()
+    folder = StreamFolder(session.hdfs, stream)
     names = folder.names()
     claim = known.claim if known.claim and newest_claim(set(names)) == known.claim.generation else folder.claim(names)
-    applications = _applications(access.yarn, stream, claim, known.listed)
+    applications = _applications(session.yarn, stream, claim, known.listed)
     if claim and all(number != claim.generation for number, _ in applications):
-        _refuse_to_conclude_from_a_fresh_start(access, spec, claim)
+        _refuse_to_conclude_from_a_fresh_start(session, spec, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     return Observation(
         stream=stream,
-        now=access.hdfs.now(),
+        now=session.hdfs.now(),
         desired=folder.desired(names),
         claim=claim,
         files=names,
         applications=applications,
-        checkpoints=tuple(access.hdfs.checkpoint(path) for path in spec.checkpoints),
-        time_left=access.yarn.time_left(running[-1].id) if running else None,
+        checkpoints=tuple(session.hdfs.checkpoint(path) for path in spec.checkpoints),
+        time_left=session.yarn.time_left(running[-1].id) if running else None,
         key_at_hand=key_at_hand(spec, claim),
     )
 
@@ -57,24 +59,24 @@ def observe(access: Access, stream: StreamId, spec: StreamSpec, known: Known | N
 def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
     """Of the principal that the running generation logs in as: another principal is another spec, not a rotation."""
     declared = spec.credentials
-    if claim is None or claim.key is None or not isinstance(declared, Keytab):
+    if claim is None or claim.key is None or not isinstance(declared, KeytabCredentials):
         return None
     submitted = claim.spec.credentials
-    if not isinstance(submitted, Keytab) or submitted.principal != declared.principal:
+    if not isinstance(submitted, KeytabCredentials) or submitted.principal != declared.principal:
         return None
     return keytabs.key_at_hand(declared.keytab, declared.principal)
 
 
-def _refuse_to_conclude_from_a_fresh_start(access: Access, spec: StreamSpec, claim: Claim) -> None:
+def _refuse_to_conclude_from_a_fresh_start(session: ClusterSession, spec: StreamSpec, claim: Claim) -> None:
     """A ResourceManager that restarted answers before it has recovered its applications: then none proves nothing."""
-    info = access.yarn.info(access.yarn.active())
-    known_for = access.hdfs.now() - info.started
+    info = session.yarn.info(session.yarn.active())
+    known_for = session.hdfs.now() - info.started
     if info.started > claim.claimed_at and known_for < spec.restart.recovery_wait:
         raise Unavailable(
             f"it started {format_duration(known_for)} ago and may not have recovered its applications yet",
             tried=f"look for generation {claim.generation} of {spec.name}",
             server=info.address,
-            principal=str(access.identity),
+            principal=str(session.identity),
         )
 
 

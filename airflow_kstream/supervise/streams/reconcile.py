@@ -20,9 +20,9 @@ from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report
 from airflow_kstream.model.stream import StreamSpec, differences
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.heartbeat import heartbeat
-from airflow_kstream.policy.streams.reconcile import Urge, horizon_of, next_step
-from airflow_kstream.supervise.clusters.session import Access
-from airflow_kstream.supervise.streams.checkpoint_conflicts import refuse_a_shared_checkpoint
+from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -39,7 +39,7 @@ class Reconciler:
     `may_submit` is off where the spec came from a claim, whose secrets are masked.
     """
 
-    access: Access
+    session: ClusterSession
     spec: StreamSpec
     defaults: SparkDefaults
     tell: Callable[[str], None] = log.info
@@ -49,14 +49,14 @@ class Reconciler:
 
     @property
     def stream(self) -> StreamId:
-        return StreamId(self.spec.name, self.access.cluster.state_dir)
+        return StreamId(self.spec.name, self.session.cluster.state_dir)
 
-    def plan(self, urge: Urge = Urge.ENSURE) -> tuple[Observation, Step]:
+    def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
         """What would be done first, without doing it."""
-        seen = observe(self.access, self.stream, self.spec)
-        return seen, next_step(self.spec, seen, seen.now, urge)
+        seen = observe(self.session, self.stream, self.spec)
+        return seen, next_step(self.spec, seen, seen.now, mode)
 
-    def run(self, urge: Urge = Urge.ENSURE) -> Report:
+    def run(self, mode: Mode = Mode.ENSURE) -> Report:
         """Do what is to be done until the stream is settled.
 
         Raises Conflict when somebody else moves the checkpoint, RestartAborted when the successor couldn't start,
@@ -67,9 +67,9 @@ class Reconciler:
         patience = _Patience(self.spec.restart.start_timeout.total_seconds())
         while True:
             try:
-                seen = observe(self.access, self.stream, self.spec)
+                seen = observe(self.session, self.stream, self.spec)
                 first_look = first_look or seen.now
-                step = next_step(self.spec, seen, first_look, urge)
+                step = next_step(self.spec, seen, first_look, mode)
                 if isinstance(step, Settled):
                     return self._settle(seen, step)
                 self._tell_once(f"{type(step).__name__.lower()}: {step.why}")
@@ -87,12 +87,12 @@ class Reconciler:
             case Wait():
                 self._pause()
             case Kill(application, why):
-                self.access.yarn.kill(application, f"kstream: {why}", self.spec.restart.kill_wait)
+                self.session.yarn.kill(application, f"kstream: {why}", self.spec.restart.kill_wait)
                 self._record(f"killed {application}", why)
             case Stop():
                 self._stop(step)
             case GiveUp(generation, fence, why):
-                StreamFolder(self.access.hdfs, self.stream).take_fence(fence)
+                StreamFolder(self.session.hdfs, self.stream).take_fence(fence)
                 self._record(f"gave up generation {generation}", why)
             case Submit():
                 self._submit(seen, step)
@@ -102,43 +102,43 @@ class Reconciler:
     def _stop(self, step: Stop) -> None:
         if step.preflight:
             try:
-                preflight(self.access, self.stream, self.spec, self.defaults)
+                preflight(self.session, self.stream, self.spec, self.defaults)
             except KstreamError as error:
                 tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
                 raise RestartAborted(f"{error} The old one runs on", tried=tried) from error
-        app, means = stop(self.access, self.stream, self.spec, step)
+        app, means = stop(self.session, self.stream, self.spec, step)
         self._record(f"generation {step.generation} ({app.id}) is dead: {means}", step.why)
 
     def _submit(self, seen: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
         if not seen.current:
-            refuse_a_shared_checkpoint(self.access, self.spec, self.tell)
-            preflight(self.access, self.stream, self.spec, self.defaults)
+            require_exclusive_checkpoint(self.session, self.spec, self.tell)
+            preflight(self.session, self.stream, self.spec, self.defaults)
         try:
-            claim = claim_next(self.access, seen, self.spec, step.generation, step.why)
+            claim = claim_next(self.session, seen, self.spec, step.generation, step.why)
         except Conflict as lost:
             self.tell(f"{lost.message}: looking again")
             return
         self._record(f"claimed generation {step.generation}", step.why)
-        app = submit(self.access, self.stream, self.spec, self.defaults, claim)
+        app = submit(self.session, self.stream, self.spec, self.defaults, claim)
         self._record(f"submitted generation {step.generation} as {app.id}", step.why, submitted=step.generation)
 
     def _settle(self, seen: Observation, step: Settled) -> Report:
         for folder in self._cleaned(seen):
             self._record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
-        return report(self.spec, seen, step, self.access.yarn.active(), tuple(self.done))
+        return report(self.spec, seen, step, self.session.yarn.active(), tuple(self.done))
 
     def _cleaned(self, seen: Observation) -> tuple[str, ...]:
         try:
-            return clean_up(self.access, seen, self.spec)
+            return clean_up(self.session, seen, self.spec)
         except KstreamError as error:
             # The stream is as it should be; what is left lying is looked at again by the next reconcile.
             self.tell(f"not cleaned up: {error}")
             return ()
 
     def _record(self, what: str, why: str, submitted: int | None = None) -> None:
-        self.done.append(Done(self.access.hdfs.now(), what, why, submitted))
+        self.done.append(Done(self.session.hdfs.now(), what, why, submitted))
         self.tell(f"{what} ({why})")
 
     def _tell_once(self, line: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, started_marker, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import Claim, Desired, Position, StreamId, Wish, fence_name
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, Position, StreamId, fence_name
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
@@ -25,7 +25,7 @@ _FOLDER_MODE, _FILE_MODE = "755", "644"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ClaimDraft:
     """A claim before it is made; `nonce` tells our own file from a rival's."""
 
     generation: int
@@ -54,7 +54,7 @@ class StreamFolder:
         number = newest_claim(set(names))
         return self._read_claim(number) if number else None
 
-    def make_claim(self, candidate: Candidate) -> Claim:
+    def make_claim(self, candidate: ClaimDraft) -> Claim:
         """Get the exclusive right to submit this generation, or raise Conflict.
 
         The fence comes first, so that whoever sees the claim sees its fence too; then the content under a name of
@@ -94,15 +94,15 @@ class StreamFolder:
         try:
             said = json.loads(self._hdfs.read(path))
             at = self._hdfs.status(path).modified
-            return Desired(Wish(said["wish"]), said["restart_through"], said["by"], at, said["reason"])
+            return Desired(DesiredState(said["wish"]), said["restart_through"], said["by"], at, said["reason"])
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(f"{path} is not a desired state: {error!r}") from error
 
-    def want(self, wish: Wish, reason: str, restart_through: int | None = None) -> None:
+    def want(self, state: DesiredState, reason: str, restart_up_to: int | None = None) -> None:
         """Write down what a person wants; the newest word counts. A restart that was asked for stays asked for."""
-        if restart_through is None:
-            restart_through = self.desired(self.names()).restart_through
-        said = {"wish": wish, "restart_through": restart_through, "by": _whoami(), "reason": reason}
+        if restart_up_to is None:
+            restart_up_to = self.desired(self.names()).restart_up_to
+        said = {"wish": state, "restart_through": restart_up_to, "by": _whoami(), "reason": reason}
         self._put(_DESIRED, json.dumps(said))
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
@@ -134,13 +134,13 @@ class StreamFolder:
         except NotFound:
             return False
 
-    def _is_ours(self, candidate: Candidate) -> bool:
+    def _is_ours(self, candidate: ClaimDraft) -> bool:
         try:
             return self._read_claim(candidate.generation).nonce == candidate.nonce
         except NotFound:
             return False
 
-    def _lost(self, candidate: Candidate, error: KstreamError) -> KstreamError:
+    def _lost(self, candidate: ClaimDraft, error: KstreamError) -> KstreamError:
         if isinstance(error, Unavailable):
             return error
         tried = f"claim generation {candidate.generation} of {self._stream.name}"
@@ -165,7 +165,7 @@ def _whoami() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def _claim_json(candidate: Candidate) -> dict[str, Any]:
+def _claim_json(candidate: ClaimDraft) -> dict[str, Any]:
     return {
         "generation": candidate.generation,
         "nonce": candidate.nonce,

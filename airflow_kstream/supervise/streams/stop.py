@@ -12,37 +12,37 @@ from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
-def stop(access: Access, stream: StreamId, spec: StreamSpec, step: Stop) -> tuple[Application, str]:
+def stop(session: ClusterSession, stream: StreamId, spec: StreamSpec, step: Stop) -> tuple[Application, str]:
     """The ended application, and by which means it ended. Every means is idempotent.
 
     A driver with the helper stops itself at the marker. One without gets SIGTERM right after a commit, so that no
     batch is redone, and what outlives that is killed. Raise Unavailable when even the kill isn't confirmed.
     """
-    folder = StreamFolder(access.hdfs, stream)
+    folder = StreamFolder(session.hdfs, stream)
     folder.ask_to_stop(step.generation, step.why)
     policy = spec.restart
     if started_marker(step.generation) in folder.names():
-        ended = _await_end(access, step.application, spec, policy.marker_grace)
+        ended = _await_end(session, step.application, spec, policy.marker_grace)
         if ended:
             return ended, "its driver stopped at the marker"
-    _await(lambda: _quiescent(access, spec), policy.look_every, policy.quiescent_wait)
-    if _signalled(access, step.application):
-        ended = _await_end(access, step.application, spec, policy.signal_grace)
+    _await(lambda: _quiescent(session, spec), policy.look_every, policy.quiescent_wait)
+    if _signalled(session, step.application):
+        ended = _await_end(session, step.application, spec, policy.signal_grace)
         if ended:
             return ended, "SIGTERM ended its driver"
     diagnostics = f"kstream: {step.why}"
-    return access.yarn.kill(step.application, diagnostics, policy.kill_wait), "it was killed"
+    return session.yarn.kill(step.application, diagnostics, policy.kill_wait), "it was killed"
 
 
-def _await_end(access: Access, application: str, spec: StreamSpec, wait: timedelta) -> Application | None:
+def _await_end(session: ClusterSession, application: str, spec: StreamSpec, wait: timedelta) -> Application | None:
     ended: list[Application] = []
 
     def look() -> bool:
-        app = access.yarn.application(application)
+        app = session.yarn.application(application)
         if not app.alive:
             ended.append(app)
         return not app.alive
@@ -50,14 +50,14 @@ def _await_end(access: Access, application: str, spec: StreamSpec, wait: timedel
     return ended[0] if _await(look, spec.restart.look_every, wait) else None
 
 
-def _quiescent(access: Access, spec: StreamSpec) -> bool:
-    return all(access.hdfs.checkpoint(path).quiescent for path in spec.checkpoints)
+def _quiescent(session: ClusterSession, spec: StreamSpec) -> bool:
+    return all(session.hdfs.checkpoint(path).quiescent for path in spec.checkpoints)
 
 
-def _signalled(access: Access, application: str) -> bool:
+def _signalled(session: ClusterSession, application: str) -> bool:
     """A cluster that lets nobody signal containers is no obstacle: the kill follows."""
     try:
-        return access.yarn.signal_driver(application)
+        return session.yarn.signal_driver(application)
     except (Denied, NotFound):
         return False
 

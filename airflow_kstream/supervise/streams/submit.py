@@ -16,28 +16,28 @@ from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import Keytab, StreamSpec
+from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission
-from airflow_kstream.policy.streams.spark_submission import Order, submission
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.policy.streams.spark_submission import SubmissionInputs, submission
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.streams.state_folder import Candidate, StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
 
 
-def preflight(access: Access, stream: StreamId, spec: StreamSpec, defaults: SparkDefaults) -> None:
+def preflight(session: ClusterSession, stream: StreamId, spec: StreamSpec, defaults: SparkDefaults) -> None:
     """Raise what would keep the next generation from starting. Changes nothing.
 
     The ticket can be had, the local files are there, the command line builds, both servers answer as this identity.
     """
-    planned(access.cluster, stream, spec, defaults, generation=0, nonce="preflight")
-    spark.check_conf_folder(access.cluster)
+    planned(session.cluster, stream, spec, defaults, generation=0, nonce="preflight")
+    spark.check_conf_folder(session.cluster)
     for path in _local_files(spec):
         if not Path(path).exists():
             raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
-    _log_in(access.identity)
-    access.yarn.active()
-    access.hdfs.status("/")
+    _log_in(session.identity)
+    session.yarn.active()
+    session.hdfs.status("/")
 
 
 def _log_in(identity: Identity) -> None:
@@ -55,53 +55,57 @@ def planned(
 ) -> Submission:
     """The words of the submission, without touching the cluster."""
     helper = str(Path(kstream_driver.__file__))
-    return submission(Order(spec, cluster, stream, generation, nonce, defaults, helper))
+    return submission(SubmissionInputs(spec, cluster, stream, generation, nonce, defaults, helper))
 
 
-def claim_next(access: Access, seen: Observation, spec: StreamSpec, generation: int, why: str) -> Claim:
+def claim_next(session: ClusterSession, seen: Observation, spec: StreamSpec, generation: int, why: str) -> Claim:
     """Raise Conflict when another supervisor was quicker."""
-    candidate = Candidate(
+    draft = ClaimDraft(
         generation=generation,
         nonce=new_nonce(),
         spec=spec,
-        lifetimes=learn_lifetimes(access.hdfs, access.identity),
+        lifetimes=learn_lifetimes(session.hdfs, session.identity),
         positions={point.path: point.position for point in seen.checkpoints},
         reason=why,
         key=_key_of(spec),
     )
-    return StreamFolder(access.hdfs, seen.stream).make_claim(candidate)
+    return StreamFolder(session.hdfs, seen.stream).make_claim(draft)
 
 
-def submit(access: Access, stream: StreamId, spec: StreamSpec, defaults: SparkDefaults, claim: Claim) -> Application:
+def submit(
+    session: ClusterSession, stream: StreamId, spec: StreamSpec, defaults: SparkDefaults, claim: Claim
+) -> Application:
     """Run spark-submit for a claim that we hold, and return the application that carries its tag.
 
     When spark-submit fails and there is none, the claim's fence is taken and SubmissionFailed raised: whatever may
     still arrive under this claim can't start.
     """
-    plan = planned(access.cluster, stream, spec, defaults, generation=claim.generation, nonce=claim.nonce)
+    plan = planned(session.cluster, stream, spec, defaults, generation=claim.generation, nonce=claim.nonce)
     with private_folder() as private:
         cache = private / "tickets"
-        if not isinstance(spec.credentials, Keytab):
-            tickets.acquire(access.identity, cache)
-        outcome = spark.submit(plan, spark.environment(access.cluster, cache), private, spec.restart.submit_timeout)
-    found = _find(access, stream, claim, spec, patient=outcome.exit_code == 0)
+        if not isinstance(spec.credentials, KeytabCredentials):
+            tickets.acquire(session.identity, cache)
+        outcome = spark.submit(plan, spark.environment(session.cluster, cache), private, spec.restart.submit_timeout)
+    found = _find(session, stream, claim, spec, patient=outcome.exit_code == 0)
     if found is None:
-        StreamFolder(access.hdfs, stream).take_fence(claim.fence)
+        StreamFolder(session.hdfs, stream).take_fence(claim.fence)
         raise SubmissionFailed(
             f"it ended with {outcome.exit_code} and left no application tagged "
             f"{stream.generation_tag(claim.generation)}; the end of what it said:\n{outcome.tail}",
             tried=f"run {plan.binary} for generation {claim.generation} of {stream.name}",
-            principal=str(access.identity),
+            principal=str(session.identity),
         )
     return found
 
 
-def _find(access: Access, stream: StreamId, claim: Claim, spec: StreamSpec, *, patient: bool) -> Application | None:
+def _find(
+    session: ClusterSession, stream: StreamId, claim: Claim, spec: StreamSpec, *, patient: bool
+) -> Application | None:
     """The application by tag. After a spark-submit that said yes it may take the ResourceManager a moment."""
     deadline = time.monotonic() + (spec.restart.submit_ttl.total_seconds() if patient else 0)
     while True:
         try:
-            found = access.yarn.applications(stream.generation_tag(claim.generation))
+            found = session.yarn.applications(stream.generation_tag(claim.generation))
         except Unavailable:
             if time.monotonic() > deadline:
                 raise
@@ -113,7 +117,7 @@ def _find(access: Access, stream: StreamId, claim: Claim, spec: StreamSpec, *, p
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:
     """Read before spark-submit copies the file: of a rotation in between, the claim tells the older key."""
-    if not isinstance(spec.credentials, Keytab):
+    if not isinstance(spec.credentials, KeytabCredentials):
         return None
     return keytabs.key_at_hand(spec.credentials.keytab, spec.credentials.principal)
 

@@ -16,9 +16,9 @@ from airflow_kstream.model.heartbeat import Heartbeat
 from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stream import OnChange
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
-from airflow_kstream.policy.streams.reconcile import Urge, horizon_of, next_step
-from airflow_kstream.supervise.clusters.session import Access
-from airflow_kstream.supervise.streams.observe import Known, observe
+from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
@@ -70,10 +70,10 @@ _WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
 
 
 class Watch:
-    """Watches with the rights of `access`'s identity, which needs no more than to view. Not for several threads."""
+    """Watches with the rights of `session`'s identity, which needs no more than to view. Not for several threads."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, session: ClusterSession) -> None:
+        self._access = session
         self._claims: dict[str, Claim] = {}
         self._since: dict[str, datetime] = {}
         self._refused: dict[str, float] = {}
@@ -108,8 +108,8 @@ class Watch:
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
         # The claim's spec has its secrets masked: it can't be compared with itself.
         spec = replace(claim.spec, on_change=OnChange.REPORT)
-        seen = observe(self._access, stream, spec, Known(claim, listed))
-        step = next_step(spec, seen, self._since.setdefault(stream.name, seen.now), Urge.WATCH)
+        seen = observe(self._access, stream, spec, Prefetched(claim, listed))
+        step = next_step(spec, seen, self._since.setdefault(stream.name, seen.now), Mode.WATCH)
         ends = horizon_of(spec, seen)
         return Verdict(
             step=step,
@@ -132,10 +132,10 @@ class Watch:
         return known
 
 
-def stream_names(access: Access) -> tuple[str, ...]:
+def stream_names(session: ClusterSession) -> tuple[str, ...]:
     """The streams that have a folder in this state_dir; NotFound when there is no such state_dir."""
-    state_dir = access.cluster.state_dir
-    access.hdfs.status(state_dir)
-    folders = [folder.name for folder in access.hdfs.list(state_dir) if folder.is_folder]
+    state_dir = session.cluster.state_dir
+    session.hdfs.status(state_dir)
+    folders = [folder.name for folder in session.hdfs.list(state_dir) if folder.is_folder]
     named = [(folder.rpartition("-")[0], folder) for folder in folders]
     return tuple(sorted(name for name, folder in named if name and str(StreamId(name, state_dir)) == folder))

@@ -18,15 +18,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.field_errors import field_errors
 from airflow_kstream.model.identity import Identity, split_principal
 from airflow_kstream.model.ticket import CacheKind, cache_file_name, split_cache_name
-from airflow_kstream.model.wrong_fields import wrong_fields
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.renewal import KeptTicket
+from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrincipalOrder:
+class PrincipalDeclaration:
     """A principal with the keytab or the ticket cache that it logs in with; `cache` is where its ticket is kept.
 
     The connection's own principal may be named without either, for its `cache` alone. Raises InvalidInput.
@@ -68,7 +68,7 @@ class PrincipalOrder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TicketOrder:
+class TicketDeclaration:
     """What `$KSTREAM_TICKETS/<connection id>.yaml` says. Raises InvalidInput.
 
     The connection's own principal is always kept, named or not. `folder` is where caches lie that have no `cache` of
@@ -77,7 +77,7 @@ class TicketOrder:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    principals: tuple[PrincipalOrder, ...] = ()
+    principals: tuple[PrincipalDeclaration, ...] = ()
     folder: str | None = None
     renew_at: float = RenewalPolicy.renew_at
     alert_before: Duration = RenewalPolicy.alert_before
@@ -94,18 +94,20 @@ class TicketOrder:
         _ = self.policy
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> TicketOrder:
+    def from_mapping(cls, given: Mapping[str, object]) -> TicketDeclaration:
         """Raise InvalidInput that names each wrong field."""
         try:
-            return TypeAdapter(TicketOrder).validate_python(dict(given))
+            return TypeAdapter(TicketDeclaration).validate_python(dict(given))
         except ValidationError as error:
-            fields, of_each = (", ".join(kind.__dataclass_fields__) for kind in (TicketOrder, PrincipalOrder))
+            fields, of_each = (
+                ", ".join(kind.__dataclass_fields__) for kind in (TicketDeclaration, PrincipalDeclaration)
+            )
             raise InvalidInput(
-                f"{wrong_fields(error)}; the fields are {fields}; of each of the principals {of_each}"
+                f"{field_errors(error)}; the fields are {fields}; of each of the principals {of_each}"
             ) from None
 
     @classmethod
-    def from_yaml(cls, text: str) -> TicketOrder:
+    def from_yaml(cls, text: str) -> TicketDeclaration:
         try:
             given = yaml.safe_load(text)
         except yaml.YAMLError as error:
@@ -129,10 +131,10 @@ class TicketOrder:
         return RenewalPolicy(self.renew_at, self.alert_before)
 
 
-def order_of(cluster: str) -> TicketOrder:
+def declaration_of(cluster: str) -> TicketDeclaration:
     """The order for a connection or a cluster's file; an empty one where none is written down. Raise InvalidInput."""
     path = order_path(cluster)
-    return read_order(path) if path else TicketOrder()
+    return read_order(path) if path else TicketDeclaration()
 
 
 def order_path(cluster: str) -> Path | None:
@@ -150,33 +152,33 @@ def orders_folder() -> Path | None:
     return Path(named) if named else None
 
 
-def read_order(path: Path) -> TicketOrder:
+def read_order(path: Path) -> TicketDeclaration:
     """Raise InvalidInput that names the file and each wrong field."""
     try:
-        return TicketOrder.from_yaml(path.read_text())
+        return TicketDeclaration.from_yaml(path.read_text())
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} can't be read: {error}") from error
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error.message}") from error
 
 
-def kept_tickets(cluster: Cluster, order: TicketOrder) -> tuple[KeptTicket, ...]:
+def kept_tickets(cluster: Cluster, declaration: TicketDeclaration) -> tuple[ManagedTicket, ...]:
     """Whose tickets are kept and where, the connection's own principal first. Raise InvalidInput."""
-    named = {each.principal: each for each in order.principals}
-    own = named.pop(cluster.watcher.principal, PrincipalOrder(principal=cluster.watcher.principal))
-    folder = (Path(order.folder) if order.folder else _state_home()) / _folder_name(cluster.name)
+    named = {each.principal: each for each in declaration.principals}
+    own = named.pop(cluster.watcher.principal, PrincipalDeclaration(principal=cluster.watcher.principal))
+    folder = (Path(declaration.folder) if declaration.folder else _state_home()) / _folder_name(cluster.name)
     kept = tuple(_kept(each, cluster, folder) for each in (own, *named.values()))
     _distinct("several principals have the cache", (str(each.cache) for each in kept))
     return kept
 
 
-def _kept(each: PrincipalOrder, cluster: Cluster, folder: Path) -> KeptTicket:
+def _kept(each: PrincipalDeclaration, cluster: Cluster, folder: Path) -> ManagedTicket:
     named = each.cache_path()
     cache = named or folder / cache_file_name(each.principal)
-    return KeptTicket(cluster.name, _identity(each, cluster), cache, in_our_folder=named is None)
+    return ManagedTicket(cluster.name, _identity(each, cluster), cache, in_our_folder=named is None)
 
 
-def _identity(each: PrincipalOrder, cluster: Cluster) -> Identity:
+def _identity(each: PrincipalDeclaration, cluster: Cluster) -> Identity:
     if each.identity:
         return each.identity
     if each.principal == cluster.watcher.principal:
@@ -218,5 +220,5 @@ def _distinct(what: str, names: Iterable[str]) -> None:
         raise InvalidInput(f"{what} {', '.join(twice)} more than once")
 
 
-def _given(each: PrincipalOrder) -> Iterator[tuple[str, str]]:
+def _given(each: PrincipalDeclaration) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in vars(each).items() if value is not None)

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from airflow_kstream.clients.kerberos.tickets import inspect
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.field_errors import field_errors
 from airflow_kstream.model.ticket import Ticket, split_cache_name
-from airflow_kstream.model.wrong_fields import wrong_fields
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
 
 _STRICT = ConfigDict(extra="forbid")
@@ -35,7 +35,7 @@ class WatchedCache:
 
 
 @dataclass(frozen=True)
-class TicketsAwaited:
+class TicketExpiryCondition:
     """The caches to be watched, and how long before its expiry somebody wants to know of a ticket."""
 
     __pydantic_config__ = _STRICT
@@ -44,12 +44,12 @@ class TicketsAwaited:
     within: Duration = timedelta(hours=1)
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> TicketsAwaited:
+    def from_mapping(cls, given: Mapping[str, object]) -> TicketExpiryCondition:
         """Raise InvalidInput that names each wrong field."""
         try:
             return _AWAITED.validate_python(dict(given))
         except ValidationError as error:
-            raise InvalidInput(wrong_fields(error)) from None
+            raise InvalidInput(field_errors(error)) from None
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
@@ -57,7 +57,7 @@ class TicketsAwaited:
         return {"caches": caches, "within": f"{self.within.total_seconds():.3f}s"}
 
 
-_AWAITED = TypeAdapter(TicketsAwaited)
+_AWAITED = TypeAdapter(TicketExpiryCondition)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class TicketSeen:
 class TicketLook:
     """One look by this host's clock."""
 
-    awaited: TicketsAwaited
+    awaited: TicketExpiryCondition
     now: datetime
     seen: tuple[TicketSeen, ...]
 
@@ -107,7 +107,7 @@ class TicketLook:
         return seen.ticket.remaining(self.now) if seen.ticket else timedelta.min
 
 
-def look(awaited: TicketsAwaited) -> TicketLook:
+def look(awaited: TicketExpiryCondition) -> TicketLook:
     """Read each cache as it is now. Nothing is asked of any server, and nothing is renewed."""
     return TicketLook(awaited, datetime.now(UTC), tuple(_seen(watched) for watched in awaited.caches))
 

@@ -14,7 +14,7 @@ from airflow_kstream.model.identity import split_principal
 _GIVE_UP_AFTER = 3
 
 
-class SilentRealms:
+class RealmCircuitBreaker:
     """Of one round: after no KDC of a realm answered for three principals, the others of it fail at once.
 
     The next answer from the realm to anyone who still waits makes it speak again. Safe to share between threads:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
-from airflow_kstream.model.keytab import KdcView, Keytab, KeytabFinding, Login, Severity
-from airflow_kstream.policy.tickets.keytabs import judge, unreadable
-from airflow_kstream.supervise.tickets.kdc_breaker import SilentRealms
+from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeytabFinding, LoginResult, Severity
+from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
+from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 
 
 @dataclass(frozen=True, order=True)
@@ -23,16 +23,16 @@ class KeytabPlace:
 class KdcProbe:
     """Who is asked about keys. `helpers` are caches with tickets to ask with."""
 
-    silent: SilentRealms = field(default_factory=SilentRealms)
+    silent: RealmCircuitBreaker = field(default_factory=RealmCircuitBreaker)
     helpers: Sequence[Path] = ()
 
-    def ask(self, keytab: Keytab, principal: str) -> KdcView:
+    def ask(self, keytab: KeytabFile, principal: str) -> KdcStatus:
         try:
             self.silent.require_speaking(principal, "log in")
         except Unavailable as error:
-            return KdcView(Login.UNREACHABLE, error.message)
+            return KdcStatus(LoginResult.UNREACHABLE, error.message)
         view = keytabs.ask_kdc(keytab, principal, self.helpers)
-        if view.login is Login.UNREACHABLE:
+        if view.login is LoginResult.UNREACHABLE:
             self.silent.note_silence(principal)
         return view
 
@@ -49,7 +49,7 @@ def _findings(place: KeytabPlace) -> tuple[KeytabFinding, ...]:
     except CredentialError as error:
         return (unreadable(error.message),)
     holds_a_key = keytab.version(place.principal) is not None
-    return judge(keytab, place.principal, KdcProbe().ask(keytab, place.principal) if holds_a_key else None)
+    return keytab_findings(keytab, place.principal, KdcProbe().ask(keytab, place.principal) if holds_a_key else None)
 
 
 def only_principal(path: str) -> str:

@@ -19,7 +19,7 @@ from airflow_kstream.model.errors import CredentialError, KstreamError
 from airflow_kstream.model.identity import Identity, split_principal
 from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
-from airflow_kstream.supervise.tickets.kdc_breaker import SilentRealms
+from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 
 # Of a realm. They wait for its KDC, not for each other, and nobody waits for another realm's.
 _AT_ONCE = 4
@@ -28,7 +28,7 @@ _BEGINNINGS = {b"\x05\x03", b"\x05\x04", b""}
 
 
 @dataclass(frozen=True)
-class KeptTicket:
+class ManagedTicket:
     """A principal's ticket that is to be kept fresh, and the file of its own where it lies.
 
     `in_our_folder`: nobody has named the file, it lies where nothing but kept tickets belongs.
@@ -54,10 +54,10 @@ class RenewalOutcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class TicketStanding:
+class TicketStatus:
     """What lies in the cache now. `error` says why it can't be told; `failures` are of the renewals before."""
 
-    kept: KeptTicket
+    kept: ManagedTicket
     state: TicketState
     ticket: Ticket | None = None
     failures: Failures = NONE
@@ -101,7 +101,7 @@ class RenewalReport:
         return {**said, "alert": self.alert}
 
 
-def renew_all(kept: Sequence[KeptTicket], policy: RenewalPolicy, *, force: bool = False) -> Iterator[RenewalReport]:
+def renew_all(kept: Sequence[ManagedTicket], policy: RenewalPolicy, *, force: bool = False) -> Iterator[RenewalReport]:
     """Renew what is due, or everything by `force`, several at a time; a report for each, in their order.
 
     Nothing is raised for a ticket that could not be renewed: its report says so, and the others go on. A cache that
@@ -109,7 +109,7 @@ def renew_all(kept: Sequence[KeptTicket], policy: RenewalPolicy, *, force: bool 
     keep silent is given up for this round, so that hundreds of principals do not wait for it one after the other, and
     those of other realms are renewed meanwhile.
     """
-    renew = partial(_renew_one, policy=policy, silent=SilentRealms(), force=force)
+    renew = partial(_renew_one, policy=policy, silent=RealmCircuitBreaker(), force=force)
     with _pools(kept) as pools:
         coming: list[Future[RenewalReport]] = [pools[_realm(each)].submit(renew, each) for each in kept]
         try:
@@ -122,7 +122,7 @@ def renew_all(kept: Sequence[KeptTicket], policy: RenewalPolicy, *, force: bool 
 
 
 @contextmanager
-def _pools(kept: Sequence[KeptTicket]) -> Iterator[Mapping[str, Executor]]:
+def _pools(kept: Sequence[ManagedTicket]) -> Iterator[Mapping[str, Executor]]:
     """One for each realm."""
     with ExitStack() as stack:
         yield {
@@ -131,11 +131,11 @@ def _pools(kept: Sequence[KeptTicket]) -> Iterator[Mapping[str, Executor]]:
         }
 
 
-def _realm(kept: KeptTicket) -> str:
+def _realm(kept: ManagedTicket) -> str:
     return split_principal(kept.principal)[2]
 
 
-def look(kept: KeptTicket) -> TicketCache | None:
+def look(kept: ManagedTicket) -> TicketCache | None:
     """What lies in the kept cache; None when there is none yet.
 
     Raise CredentialError when it is damaged, no cache, or another principal's.
@@ -158,19 +158,21 @@ def look(kept: KeptTicket) -> TicketCache | None:
     return found
 
 
-def standing(kept: KeptTicket, policy: RenewalPolicy) -> TicketStanding:
+def ticket_status(kept: ManagedTicket, policy: RenewalPolicy) -> TicketStatus:
     """How the kept ticket stands; nobody is asked, and a cache that can't be read is MISSING with its error."""
     failures = recall(kept.cache)
     try:
         _require_java(kept.identity)
         ticket = _granting(look(kept))
     except KstreamError as error:
-        return TicketStanding(kept, TicketState.MISSING, failures=failures, error=error)
-    return TicketStanding(kept, ticket_state(ticket, policy, datetime.now(UTC)), ticket, failures)
+        return TicketStatus(kept, TicketState.MISSING, failures=failures, error=error)
+    return TicketStatus(kept, ticket_state(ticket, policy, datetime.now(UTC)), ticket, failures)
 
 
-def _renew_one(kept: KeptTicket, policy: RenewalPolicy, silent: SilentRealms, *, force: bool) -> RenewalReport:
-    before = standing(kept, policy)
+def _renew_one(
+    kept: ManagedTicket, policy: RenewalPolicy, silent: RealmCircuitBreaker, *, force: bool
+) -> RenewalReport:
+    before = ticket_status(kept, policy)
     outcome, ticket = RenewalOutcome.KEPT, before.ticket
     try:
         if before.error and not _is_replaced(kept):
@@ -179,15 +181,15 @@ def _renew_one(kept: KeptTicket, policy: RenewalPolicy, silent: SilentRealms, *,
             with silent.asking(kept.principal, f"renew the ticket in {kept.cache}"):
                 outcome, ticket = _replenish(kept, before.ticket)
     except KstreamError as error:
-        return _failed(standing(kept, policy), error)
+        return _failed(ticket_status(kept, policy), error)
     if before.failures.count:
         forget(kept.cache)
-    report = _report(TicketStanding(kept, ticket_state(ticket, policy, datetime.now(UTC)), ticket), outcome)
+    report = _report(TicketStatus(kept, ticket_state(ticket, policy, datetime.now(UTC)), ticket), outcome)
     copied = outcome is RenewalOutcome.ACQUIRED and not kept.identity.keytab
     return replace(report, copied_from=kept.identity.ticket_cache or "") if copied else report
 
 
-def _is_replaced(kept: KeptTicket) -> bool:
+def _is_replaced(kept: ManagedTicket) -> bool:
     """Whether its file is damaged and may be replaced: a torn cache, or whatever else lies in our own folder.
 
     Never another principal's cache, nor a file of another kind that somebody has named, by mistake it seems.
@@ -205,7 +207,7 @@ def _begins_like_a_cache(file: Path) -> bool:
         return opened.read(2) in _BEGINNINGS
 
 
-def _with_remedy(error: CredentialError, kept: KeptTicket) -> CredentialError:
+def _with_remedy(error: CredentialError, kept: ManagedTicket) -> CredentialError:
     """Where it is a file that can be read: what it is."""
     if not os.access(kept.cache, os.R_OK) or not kept.cache.is_file():
         return error
@@ -215,13 +217,13 @@ def _with_remedy(error: CredentialError, kept: KeptTicket) -> CredentialError:
     return CredentialError(f"{error.message.rstrip('.')}; {what}", tried=error.tried, principal=kept.principal)
 
 
-def _replenish(kept: KeptTicket, held: Ticket | None) -> tuple[RenewalOutcome, Ticket]:
+def _replenish(kept: ManagedTicket, held: Ticket | None) -> tuple[RenewalOutcome, Ticket]:
     if kept.identity.keytab or _source_serves_longer(kept, held):
         return RenewalOutcome.ACQUIRED, tickets.log_in(kept.identity, kept.cache)
     return RenewalOutcome.RENEWED, tickets.renew(kept.principal, kept.cache)
 
 
-def _source_serves_longer(kept: KeptTicket, held: Ticket | None) -> bool:
+def _source_serves_longer(kept: ManagedTicket, held: Ticket | None) -> bool:
     """Whether somebody has logged in again where ours was copied from."""
     if held is None:
         return True
@@ -246,14 +248,14 @@ def _require_java(identity: Identity) -> None:
         tickets.inspect(identity.ticket_cache)
 
 
-def _failed(now: TicketStanding, error: KstreamError) -> RenewalReport:
+def _failed(now: TicketStatus, error: KstreamError) -> RenewalReport:
     failures = now.failures.another(datetime.now(UTC), str(error))
     counted = remember(now.kept.cache, failures)
     report = _report(replace(now, failures=failures), RenewalOutcome.FAILED)
     return replace(report, counted=counted, error=str(error), retryable=error.retryable)
 
 
-def _report(now: TicketStanding, outcome: RenewalOutcome) -> RenewalReport:
+def _report(now: TicketStatus, outcome: RenewalOutcome) -> RenewalReport:
     return RenewalReport(
         cluster=now.kept.cluster,
         principal=now.kept.principal,

@@ -8,12 +8,12 @@ from pathlib import Path
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity, split_principal
-from airflow_kstream.supervise.tickets.declaration import TicketOrder, kept_tickets
-from airflow_kstream.supervise.tickets.renewal import KeptTicket
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets
+from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
 
 @dataclass(frozen=True)
-class TicketWish:
+class TicketSelection:
     """One principal with, where the order doesn't know them or says otherwise, its keytab and cache.
 
     Without a principal, a keytab or cache are those of the connection's own; with nothing at all everybody is meant.
@@ -33,17 +33,17 @@ class TicketWish:
                 raise InvalidInput(f"{name} is {path!r}; allowed is an absolute path")
 
 
-def wished(cluster: Cluster, order: TicketOrder, wish: TicketWish) -> tuple[KeptTicket, ...]:
+def selected(cluster: Cluster, declaration: TicketDeclaration, wish: TicketSelection) -> tuple[ManagedTicket, ...]:
     """All of the order, or the one that is meant. Raise InvalidInput for a stranger without a keytab or cache."""
-    if wish == TicketWish():
-        return kept_tickets(cluster, order)
-    return (wished_one(cluster, order, wish),)
+    if wish == TicketSelection():
+        return kept_tickets(cluster, declaration)
+    return (select_one(cluster, declaration, wish),)
 
 
-def wished_one(cluster: Cluster, order: TicketOrder, wish: TicketWish) -> KeptTicket:
-    """As `wished`, where nobody in particular means the connection's own principal."""
+def select_one(cluster: Cluster, declaration: TicketDeclaration, wish: TicketSelection) -> ManagedTicket:
+    """As `selected`, where nobody in particular means the connection's own principal."""
     principal = wish.principal or cluster.watcher.principal
-    found = _known(cluster, order).get(principal) or _stranger(cluster, order, principal, wish)
+    found = _known(cluster, declaration).get(principal) or _stranger(cluster, declaration, principal, wish)
     if wish.keytab:
         found = replace(found, identity=Identity(principal, keytab=wish.keytab.removeprefix("FILE:")))
     if wish.cache:
@@ -51,15 +51,15 @@ def wished_one(cluster: Cluster, order: TicketOrder, wish: TicketWish) -> KeptTi
     return found
 
 
-def _known(cluster: Cluster, order: TicketOrder) -> dict[str, KeptTicket]:
-    return {kept.identity.principal: kept for kept in kept_tickets(cluster, order)}
+def _known(cluster: Cluster, declaration: TicketDeclaration) -> dict[str, ManagedTicket]:
+    return {kept.identity.principal: kept for kept in kept_tickets(cluster, declaration)}
 
 
-def _stranger(cluster: Cluster, order: TicketOrder, principal: str, wish: TicketWish) -> KeptTicket:
+def _stranger(cluster: Cluster, declaration: TicketDeclaration, principal: str, wish: TicketSelection) -> ManagedTicket:
     proof = {"keytab": wish.keytab} if wish.keytab else {"ticket_cache": wish.cache}
     if not (wish.keytab or wish.cache):
-        known = ", ".join(_known(cluster, order))
+        known = ", ".join(_known(cluster, declaration))
         raise InvalidInput(f"{principal} is not among {known}, whom {cluster.name} knows; give its keytab or cache")
-    said = order.to_mapping()
+    said = declaration.to_mapping()
     more = {**said, "principals": [*said.get("principals", ()), {"principal": principal, **proof}]}
-    return _known(cluster, TicketOrder.from_mapping(more))[principal]
+    return _known(cluster, TicketDeclaration.from_mapping(more))[principal]

@@ -13,14 +13,14 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from airflow_kstream.clients.hdfs.credentials import CredentialHdfs
 from airflow_kstream.clients.local.credential_files import read_credentials
-from airflow_kstream.model.credentials_file import Credentials
+from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded
+from airflow_kstream.model.field_errors import field_errors
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.tokens import DelegationToken, Token
-from airflow_kstream.model.wrong_fields import wrong_fields
 from airflow_kstream.policy.streams.horizon import issued_at
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
@@ -28,7 +28,7 @@ _SOURCES = ("file", "stream", "application")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokensAwaited:
+class TokenExpiryCondition:
     """Whose tokens, and how long before their max date somebody wants to know.
 
     Exactly one of `file` (an absolute path of this host, or an hdfs:// URI), `stream` (a name) and `application`
@@ -50,12 +50,12 @@ class TokensAwaited:
             raise InvalidInput(f"file is {self.file!r}; allowed is an absolute path or an hdfs:// URI")
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> TokensAwaited:
+    def from_mapping(cls, given: Mapping[str, object]) -> TokenExpiryCondition:
         """Raise InvalidInput that names each wrong field."""
         try:
             return _AWAITED.validate_python(dict(given))
         except ValidationError as error:
-            raise InvalidInput(wrong_fields(error)) from None
+            raise InvalidInput(field_errors(error)) from None
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
@@ -68,7 +68,7 @@ class TokensAwaited:
         return f"{name} {getattr(self, name)}"
 
 
-_AWAITED = TypeAdapter(TokensAwaited)
+_AWAITED = TypeAdapter(TokenExpiryCondition)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class TokenEnd:
 class TokenLook:
     """One look at `now`, the clock of who issued the tokens where it was asked; the next end comes first."""
 
-    awaited: TokensAwaited
+    awaited: TokenExpiryCondition
     now: datetime
     ends: tuple[TokenEnd, ...]
 
@@ -112,60 +112,60 @@ class TokenWatch:
     learn how long the cluster lets tokens live.
     """
 
-    def __init__(self, awaited: TokensAwaited) -> None:
+    def __init__(self, awaited: TokenExpiryCondition) -> None:
         self._awaited = awaited
         self._file: tuple[tuple[datetime, int], tuple[TokenEnd, ...]] | None = None
         self._launch: TokenEnd | None = None
 
-    def look(self, access: Access) -> TokenLook:
+    def look(self, session: ClusterSession) -> TokenLook:
         """Raise NotFound while there is nothing to look at, and what no waiting can change as InvalidInput.
 
         StreamEnded when the application came to its end.
         """
         for name, look in _LOOKS.items():
             if meant := getattr(self._awaited, name):
-                now, ends = look(self, access, meant)
+                now, ends = look(self, session, meant)
                 return TokenLook(self._awaited, now, tuple(sorted(ends, key=lambda end: end.max_date)))
         raise AssertionError(self._awaited)
 
-    def _of_file(self, access: Access, path: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
+    def _of_file(self, session: ClusterSession, path: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
         if path.startswith("/"):
             return datetime.now(UTC), _ends(path, read_credentials(Path(path)).credentials)
-        status = access.hdfs.status(path)
+        status = session.hdfs.status(path)
         state = status.modified, status.length
         if self._file is None or self._file[0] != state:
-            cluster = access.cluster
-            with closing(CredentialHdfs(cluster.namenodes, access.identity, cluster.tls)) as hdfs:
+            cluster = session.cluster
+            with closing(CredentialHdfs(cluster.namenodes, session.identity, cluster.tls)) as hdfs:
                 self._file = state, _ends(path, hdfs.credentials(path))
-        return access.hdfs.now(), self._file[1]
+        return session.hdfs.now(), self._file[1]
 
-    def _of_stream(self, access: Access, name: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
-        stream = StreamId(name, access.cluster.state_dir)
-        folder = StreamFolder(access.hdfs, stream)
+    def _of_stream(self, session: ClusterSession, name: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
+        stream = StreamId(name, session.cluster.state_dir)
+        folder = StreamFolder(session.hdfs, stream)
         claim = folder.claim(folder.names())
         if claim is None:
             raise NotFound(f"no generation of {name} was ever claimed", tried=f"look at the tokens of stream {name}")
         _refuse_its_own(claim, f"stream {name}")
-        _require_running(access, stream, claim)
+        _require_running(session, stream, claim)
         if claim.lifetimes is None:
             raise InvalidInput(f"the claim of generation {claim.generation} of {name} tells no lifetimes of its tokens")
         end = issued_at(claim, claim.spec.restart) + claim.lifetimes.max_lifetime
-        return access.hdfs.now(), (TokenEnd(f"launch tokens of generation {claim.generation} of {name}", end),)
+        return session.hdfs.now(), (TokenEnd(f"launch tokens of generation {claim.generation} of {name}", end),)
 
-    def _of_application(self, access: Access, application_id: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
+    def _of_application(self, session: ClusterSession, application_id: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
         if self._launch is None:
-            launch = launch_tokens(access, application_id)
+            launch = launch_tokens(session, application_id)
             if launch.claim:
                 _refuse_its_own(launch.claim, application_id)
             self._launch = TokenEnd(f"launch tokens of {application_id}", launch.end)
-        app = access.yarn.application(application_id)
+        app = session.yarn.application(application_id)
         if not app.alive:
             tried = f"look at the tokens of {application_id}"
             raise StreamEnded(f"it is {app.state.value}: its tokens serve nobody any more", tried=tried)
-        return access.hdfs.now(), (self._launch,)
+        return session.hdfs.now(), (self._launch,)
 
 
-_Look = Callable[[TokenWatch, Access, str], tuple[datetime, tuple[TokenEnd, ...]]]
+_Look = Callable[[TokenWatch, ClusterSession, str], tuple[datetime, tuple[TokenEnd, ...]]]
 _LOOKS: Mapping[str, _Look] = {
     "file": TokenWatch._of_file,
     "stream": TokenWatch._of_stream,
@@ -173,7 +173,7 @@ _LOOKS: Mapping[str, _Look] = {
 }
 
 
-def _ends(path: str, credentials: Credentials) -> tuple[TokenEnd, ...]:
+def _ends(path: str, credentials: HadoopCredentials) -> tuple[TokenEnd, ...]:
     ends = tuple(TokenEnd(_name(token), token.max_date) for token in credentials.tokens if token.max_date)
     if not ends:
         raise InvalidInput(f"{path} holds no token that tells its max date, of {len(credentials.tokens)} in all")
@@ -192,11 +192,11 @@ def _refuse_its_own(claim: Claim, what: str) -> None:
         raise InvalidInput(f"{what} makes its own tokens from its keytab: those of its launch are not its end")
 
 
-def _require_running(access: Access, stream: StreamId, claim: Claim) -> None:
+def _require_running(session: ClusterSession, stream: StreamId, claim: Claim) -> None:
     found = (
-        (access.yarn.application(claim.adopted),)
+        (session.yarn.application(claim.adopted),)
         if claim.adopted
-        else access.yarn.applications(stream.generation_tag(claim.generation))
+        else session.yarn.applications(stream.generation_tag(claim.generation))
     )
     if not any(app.alive for app in found):
         # Another one may follow; a ResourceManager that has just come back may not know it yet.

@@ -15,33 +15,33 @@ from airflow_kstream.clients.local.credential_files import CredentialFile, read_
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError
 from airflow_kstream.model.tokens import DelegationToken, Opaque, Token
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.clusters.session import ClusterSession
 
 
 @dataclass(frozen=True)
-class Standing:
+class TokenValidity:
     """Whether the NameNode honours a token: yes, no, or None where it could not be asked; `said` tells why."""
 
     honoured: bool | None
     said: str
 
 
-def standings(cluster: Cluster, file: CredentialFile) -> Iterator[Standing]:
+def standings(cluster: Cluster, file: CredentialFile) -> Iterator[TokenValidity]:
     """One for each token of the file, in its order. Changes nothing, needs no ticket, and raises nothing."""
     return (_standing(cluster, file, token) for token in file.credentials.tokens)
 
 
-def _standing(cluster: Cluster, file: CredentialFile, token: Token) -> Standing:
+def _standing(cluster: Cluster, file: CredentialFile, token: Token) -> TokenValidity:
     if obstacle := _obstacle(cluster, token):
-        return Standing(None, f"not asked: {obstacle}")
+        return TokenValidity(None, f"not asked: {obstacle}")
     try:
         why = tokens.ask_why_refused(cluster.namenodes, url_string(file.path, token), cluster.tls.verify)
     except KstreamError as error:
-        return Standing(None, f"no answer: {error.message}")
+        return TokenValidity(None, f"no answer: {error.message}")
     if not why:
-        return Standing(True, "honours it")
+        return TokenValidity(True, "honours it")
     forgotten = "cancelled, or expired without a renewal: " if _NOT_KNOWN in why else ""
-    return Standing(False, f"refuses it: {forgotten}{why}")
+    return TokenValidity(False, f"refuses it: {forgotten}{why}")
 
 
 _NOT_KNOWN = "can't be found in cache"
@@ -79,29 +79,29 @@ def choose(cluster: Cluster, path: Path, alias: str | None) -> ChosenToken:
     return ChosenToken(path, token, token.identifier)
 
 
-def renew(access: Access, chosen: ChosenToken) -> datetime:
-    """Renew as `access`'s identity, which must be the token's renewer, and return until when it is good now.
+def renew(session: ClusterSession, chosen: ChosenToken) -> datetime:
+    """Renew as `session`'s identity, which must be the token's renewer, and return until when it is good now.
 
     Raise CredentialError when it is past its max date, Denied for the wrong renewer or an unknown token.
     """
     try:
-        return tokens.renew(access.hdfs, url_string(chosen.path, chosen.token))
+        return tokens.renew(session.hdfs, url_string(chosen.path, chosen.token))
     except Denied as error:
         raise _explained(error, chosen) from None
 
 
-def cancel(access: Access, chosen: ChosenToken) -> bool:
-    """Cancel as `access`'s identity, the token's owner or renewer; False when the NameNode knew it no more.
+def cancel(session: ClusterSession, chosen: ChosenToken) -> bool:
+    """Cancel as `session`'s identity, the token's owner or renewer; False when the NameNode knew it no more.
 
     Who holds the token is refused from then on. It goes over WebHDFS, or over RPC where the owner is a principal and
     the connection has a Hadoop conf folder: only there a principal is known by its whole name.
     """
-    token, conf = url_string(chosen.path, chosen.token), _rpc_conf(access.cluster)
+    token, conf = url_string(chosen.path, chosen.token), _rpc_conf(session.cluster)
     try:
         if conf and "@" in chosen.identifier.owner:
-            tokens.cancel_over_rpc(conf, access.identity, token)
+            tokens.cancel_over_rpc(conf, session.identity, token)
         else:
-            tokens.cancel(access.hdfs, token)
+            tokens.cancel(session.hdfs, token)
     except Denied as error:
         if error.message.startswith(_UNKNOWN_AT_CANCEL):
             return False

@@ -14,7 +14,7 @@ from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.stream import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon, issued_at
-from airflow_kstream.supervise.clusters.session import Access
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.observe import key_at_hand
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -43,30 +43,32 @@ class LaunchTokens:
         return self.issued + self.lifetimes.max_lifetime
 
 
-def launch_tokens(access: Access, application_id: str) -> LaunchTokens:
+def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
     """By the stream's claim where the application is one of a stream, else by its start and the cluster's lifetimes.
 
     The latter are learned with a token that is got and cancelled. Raise NotFound for an application that the
     ResourceManager does not list, and Denied where it does not tell us its start.
     """
-    app = access.yarn.application(application_id)
-    for name in stream_names(access):
-        claim = _claim_of(access, StreamId(name, access.cluster.state_dir), app)
+    app = session.yarn.application(application_id)
+    for name in stream_names(session):
+        claim = _claim_of(session, StreamId(name, session.cluster.state_dir), app)
         if claim and claim.lifetimes:
-            return _of_stream(access, app, name, claim, claim.lifetimes)
+            return _of_stream(session, app, name, claim, claim.lifetimes)
     if app.started is None:
         raise Denied(
             "it is of no stream, and this principal may not see when it started",
             tried=f"look at the tokens of {application_id}",
-            principal=str(access.identity),
+            principal=str(session.identity),
         )
-    lifetimes = learn_lifetimes(access.hdfs, access.identity)
-    return LaunchTokens(app, app.started - RestartPolicy().adopt_margin, lifetimes, access.hdfs.now())
+    lifetimes = learn_lifetimes(session.hdfs, session.identity)
+    return LaunchTokens(app, app.started - RestartPolicy().adopt_margin, lifetimes, session.hdfs.now())
 
 
-def _of_stream(access: Access, app: Application, name: str, claim: Claim, lifetimes: TokenLifetimes) -> LaunchTokens:
-    now = access.hdfs.now()
-    time_left = access.yarn.time_left(app.id) if app.state is ApplicationState.RUNNING else None
+def _of_stream(
+    session: ClusterSession, app: Application, name: str, claim: Claim, lifetimes: TokenLifetimes
+) -> LaunchTokens:
+    now = session.hdfs.now()
+    time_left = session.yarn.time_left(app.id) if app.state is ApplicationState.RUNNING else None
     return LaunchTokens(
         application=app,
         issued=issued_at(claim, claim.spec.restart),
@@ -78,9 +80,9 @@ def _of_stream(access: Access, app: Application, name: str, claim: Claim, lifeti
     )
 
 
-def _claim_of(access: Access, stream: StreamId, app: Application) -> Claim | None:
+def _claim_of(session: ClusterSession, stream: StreamId, app: Application) -> Claim | None:
     """The claim of the application's generation: by its tags, or, when it was adopted, by the newest claim's word."""
-    folder = StreamFolder(access.hdfs, stream)
+    folder = StreamFolder(session.hdfs, stream)
     number = stream.generation_of(app.tags)
     if number is not None:
         return folder.claim(folder.names() & {claim_file(number)})

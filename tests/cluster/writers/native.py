@@ -17,17 +17,17 @@ _AT_ONCE = 64
 async def main() -> None:
     task = json.loads(unquote_plus(sys.stdin.readline()))
     client = AsyncClient(task["url"])
-    gate = asyncio.Semaphore(_AT_ONCE)
+    health = asyncio.Semaphore(_AT_ONCE)
     # Kept: a writer that nobody refers to any more would let go of its connection.
-    writers = await asyncio.gather(*(_open(client, gate, path, task) for path in task["paths"]))
+    writers = await asyncio.gather(*(_open(client, health, path, task) for path in task["paths"]))
     print(f"done\t{len(writers)}", flush=True)
     sys.stdin.read()
     # An orderly exit would wait for background tasks of the library; nothing here is to be put in order.
     os._exit(0)
 
 
-async def _open(client: AsyncClient, gate: asyncio.Semaphore, path: str, task: dict[str, Any]) -> AsyncFileWriter:
-    async with gate:
+async def _open(client: AsyncClient, health: asyncio.Semaphore, path: str, task: dict[str, Any]) -> AsyncFileWriter:
+    async with health:
         writer = await client.create(path, WriteOptions(block_size=task["block_size"]))
         if task["size"]:
             period = bytes(range(251))

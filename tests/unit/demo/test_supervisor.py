@@ -1,4 +1,4 @@
-"""The keeper of processes, with real children."""
+"""The process supervisor, with real children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_kstream.demo.supervisor import Child, Happening, Keeper, KeeperEvent, RespawnLimits
+from airflow_kstream.demo.supervisor import Child, Happening, ProcessSupervisor, RespawnLimits, SupervisorEvent
 from airflow_kstream.model.errors import InvalidInput, MiniclusterError
 
 SLEEPER = (sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(600)")
@@ -58,9 +58,9 @@ class Diary:
     """Collects events, as a demo's narrator would."""
 
     def __init__(self) -> None:
-        self.events: list[KeeperEvent] = []
+        self.events: list[SupervisorEvent] = []
 
-    def __call__(self, event: KeeperEvent) -> None:
+    def __call__(self, event: SupervisorEvent) -> None:
         self.events.append(event)
 
     def of(self, name: str) -> list[Happening]:
@@ -73,9 +73,9 @@ def diary() -> Diary:
 
 
 @pytest.fixture
-def keeper(diary: Diary) -> Iterator[Keeper]:
-    with Keeper(diary, RespawnLimits(backoff=0.05, per_minute=3)) as keeper:
-        yield keeper
+def supervisor(diary: Diary) -> Iterator[ProcessSupervisor]:
+    with ProcessSupervisor(diary, RespawnLimits(backoff=0.05, per_minute=3)) as supervisor:
+        yield supervisor
 
 
 @pytest.fixture
@@ -90,112 +90,124 @@ def awake(child: Child) -> Callable[[], bool]:
     return lambda: child.log_file.exists() and "awake" in child.log_file.read_text()
 
 
-def test_a_child_runs_in_its_own_session_and_writes_a_private_log(keeper: Keeper, child: Callable[..., Child]) -> None:
+def test_a_child_runs_in_its_own_session_and_writes_a_private_log(
+    supervisor: ProcessSupervisor, child: Callable[..., Child]
+) -> None:
     sleeper = child("sleeper", SLEEPER)
 
-    keeper.start(sleeper)
+    supervisor.start(sleeper)
     eventually(awake(sleeper))
 
-    [process] = keeper.processes("sleeper")
+    [process] = supervisor.processes("sleeper")
     assert os.getsid(process.pid) == process.pid
     assert sleeper.log_file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_child_that_dies_is_respawned(keeper: Keeper, diary: Diary, child: Callable[..., Child]) -> None:
+def test_a_child_that_dies_is_respawned(
+    supervisor: ProcessSupervisor, diary: Diary, child: Callable[..., Child]
+) -> None:
     sleeper = child("sleeper", SLEEPER)
-    keeper.start(sleeper)
+    supervisor.start(sleeper)
     eventually(awake(sleeper))
-    [first] = keeper.processes("sleeper")
+    [first] = supervisor.processes("sleeper")
 
     first.terminate()
     eventually(lambda: Happening.RESPAWNED in diary.of("sleeper"))
 
-    eventually(lambda: keeper.processes("sleeper"))
-    assert keeper.processes("sleeper") != [first]
+    eventually(lambda: supervisor.processes("sleeper"))
+    assert supervisor.processes("sleeper") != [first]
     assert diary.of("sleeper") == [Happening.STARTED, Happening.DIED, Happening.RESPAWNED]
     assert diary.events[1].detail == "killed by signal 15"
 
 
 def test_a_crash_takes_the_whole_tree_and_the_child_comes_back(
-    keeper: Keeper, diary: Diary, child: Callable[..., Child]
+    supervisor: ProcessSupervisor, diary: Diary, child: Callable[..., Child]
 ) -> None:
-    keeper.start(child("family", FAMILY))
-    eventually(lambda: is_grown_up(keeper.processes("family")))
-    before = keeper.processes("family")
+    supervisor.start(child("family", FAMILY))
+    eventually(lambda: is_grown_up(supervisor.processes("family")))
+    before = supervisor.processes("family")
 
-    killed = keeper.kill("family")
+    killed = supervisor.kill("family")
 
     assert sorted(process.pid for process in before) == killed
     assert not any(process.is_running() for process in before)
-    eventually(lambda: is_grown_up(keeper.processes("family")))
+    eventually(lambda: is_grown_up(supervisor.processes("family")))
     assert diary.of("family") == [Happening.STARTED, Happening.DIED, Happening.RESPAWNED]
 
 
-def test_crashes_by_order_do_not_use_up_the_respawns(keeper: Keeper, diary: Diary, child: Callable[..., Child]) -> None:
-    keeper.start(child("sleeper", SLEEPER))
+def test_crashes_by_order_do_not_use_up_the_respawns(
+    supervisor: ProcessSupervisor, diary: Diary, child: Callable[..., Child]
+) -> None:
+    supervisor.start(child("sleeper", SLEEPER))
 
     for crashes in range(1, 6):
-        eventually(lambda: keeper.processes("sleeper"))
-        keeper.kill("sleeper")
+        eventually(lambda: supervisor.processes("sleeper"))
+        supervisor.kill("sleeper")
         eventually(partial(lambda count: diary.of("sleeper").count(Happening.RESPAWNED) == count, crashes))
 
-    assert keeper.given_up == {}
+    assert supervisor.given_up == {}
 
 
 def test_a_child_that_dies_too_often_is_given_up_with_the_end_of_its_log(
-    keeper: Keeper, diary: Diary, child: Callable[..., Child]
+    supervisor: ProcessSupervisor, diary: Diary, child: Callable[..., Child]
 ) -> None:
-    keeper.start(child("broken", ("bash", "-c", "echo the port is taken; exit 3")))
+    supervisor.start(child("broken", ("bash", "-c", "echo the port is taken; exit 3")))
 
-    eventually(lambda: keeper.given_up)
+    eventually(lambda: supervisor.given_up)
 
-    assert "the port is taken" in keeper.given_up["broken"]
+    assert "the port is taken" in supervisor.given_up["broken"]
     assert diary.of("broken").count(Happening.DIED) == 4
     assert diary.of("broken")[-1] == Happening.GAVE_UP
     assert diary.events[1].detail == "ended with exit code 3"
 
 
-def test_a_command_that_does_not_exist_says_so_in_its_log(keeper: Keeper, child: Callable[..., Child]) -> None:
-    keeper.start(child("missing", ("/nowhere/program",)))
+def test_a_command_that_does_not_exist_says_so_in_its_log(
+    supervisor: ProcessSupervisor, child: Callable[..., Child]
+) -> None:
+    supervisor.start(child("missing", ("/nowhere/program",)))
 
-    eventually(lambda: keeper.given_up)
+    eventually(lambda: supervisor.given_up)
 
-    assert "/nowhere/program can't be started" in keeper.given_up["missing"]
+    assert "/nowhere/program can't be started" in supervisor.given_up["missing"]
 
 
 def test_stop_leaves_no_process_behind(
-    keeper: Keeper, diary: Diary, child: Callable[..., Child], children_of_others: set[psutil.Process]
+    supervisor: ProcessSupervisor, diary: Diary, child: Callable[..., Child], children_of_others: set[psutil.Process]
 ) -> None:
-    keeper.start(child("family", FAMILY))
-    keeper.start(child("sleeper", SLEEPER))
-    eventually(lambda: is_grown_up(keeper.processes("family")) and keeper.processes("sleeper"))
-    everybody = [*keeper.processes("family"), *keeper.processes("sleeper")]
+    supervisor.start(child("family", FAMILY))
+    supervisor.start(child("sleeper", SLEEPER))
+    eventually(lambda: is_grown_up(supervisor.processes("family")) and supervisor.processes("sleeper"))
+    everybody = [*supervisor.processes("family"), *supervisor.processes("sleeper")]
 
-    keeper.stop()
+    supervisor.stop()
 
     assert [process for process in everybody if process.is_running()] == []
     assert set(psutil.Process().children()) <= children_of_others
     assert diary.of("family")[-1] == diary.of("sleeper")[-1] == Happening.STOPPED
 
 
-def test_a_child_that_was_started_a_moment_ago_hears_the_stop(keeper: Keeper, child: Callable[..., Child]) -> None:
+def test_a_child_that_was_started_a_moment_ago_hears_the_stop(
+    supervisor: ProcessSupervisor, child: Callable[..., Child]
+) -> None:
     for number in range(5):
-        keeper.start(child(f"sleeper-{number}", SLEEPER, grace=120))
+        supervisor.start(child(f"sleeper-{number}", SLEEPER, grace=120))
 
     began = time.monotonic()
-    keeper.stop()
+    supervisor.stop()
 
     assert time.monotonic() - began < 60
 
 
-def test_a_child_deaf_to_sigterm_is_killed_after_its_grace(keeper: Keeper, child: Callable[..., Child]) -> None:
+def test_a_child_deaf_to_sigterm_is_killed_after_its_grace(
+    supervisor: ProcessSupervisor, child: Callable[..., Child]
+) -> None:
     stubborn = child("stubborn", STUBBORN, grace=0.5)
-    keeper.start(stubborn)
+    supervisor.start(stubborn)
     eventually(awake(stubborn))
-    [process] = keeper.processes("stubborn")
+    [process] = supervisor.processes("stubborn")
 
     began = time.monotonic()
-    keeper.stop()
+    supervisor.stop()
 
     assert not process.is_running()
     assert 0.4 < time.monotonic() - began < 60
@@ -204,65 +216,67 @@ def test_a_child_deaf_to_sigterm_is_killed_after_its_grace(keeper: Keeper, child
 def test_stop_during_a_backoff_starts_nothing(
     diary: Diary, child: Callable[..., Child], children_of_others: set[psutil.Process]
 ) -> None:
-    keeper = Keeper(diary, RespawnLimits(backoff=60))
-    keeper.start(child("brief", ("true",)))
+    supervisor = ProcessSupervisor(diary, RespawnLimits(backoff=60))
+    supervisor.start(child("brief", ("true",)))
     eventually(lambda: Happening.DIED in diary.of("brief"))
 
-    keeper.stop()
+    supervisor.stop()
 
     assert diary.of("brief") == [Happening.STARTED, Happening.DIED]
     assert set(psutil.Process().children()) <= children_of_others
 
 
-def test_names_are_unique_and_unknown_ones_are_refused(keeper: Keeper, child: Callable[..., Child]) -> None:
-    keeper.start(child("sleeper", SLEEPER))
+def test_names_are_unique_and_unknown_ones_are_refused(
+    supervisor: ProcessSupervisor, child: Callable[..., Child]
+) -> None:
+    supervisor.start(child("sleeper", SLEEPER))
 
     with pytest.raises(InvalidInput, match="'sleeper' is kept already"):
-        keeper.start(child("sleeper", SLEEPER))
+        supervisor.start(child("sleeper", SLEEPER))
     with pytest.raises(InvalidInput, match="no child is named 'slepper'; there are sleeper"):
-        keeper.kill("slepper")
+        supervisor.kill("slepper")
 
 
-def test_a_stopped_keeper_starts_nothing(keeper: Keeper, child: Callable[..., Child]) -> None:
-    keeper.stop()
+def test_a_stopped_supervisor_starts_nothing(supervisor: ProcessSupervisor, child: Callable[..., Child]) -> None:
+    supervisor.stop()
 
-    with pytest.raises(MiniclusterError, match="the keeper was stopped"):
-        keeper.start(child("late", SLEEPER))
+    with pytest.raises(MiniclusterError, match="the supervisor was stopped"):
+        supervisor.start(child("late", SLEEPER))
 
 
 def test_a_listener_that_fails_disturbs_nobody(child: Callable[..., Child]) -> None:
-    def fails(event: KeeperEvent) -> None:
+    def fails(event: SupervisorEvent) -> None:
         raise RuntimeError(event.child)
 
-    with Keeper(fails, RespawnLimits(backoff=0.05)) as keeper:
-        keeper.start(child("sleeper", SLEEPER))
-        eventually(lambda: keeper.processes("sleeper"))
-        [first] = keeper.processes("sleeper")
-        keeper.kill("sleeper")
-        eventually(lambda: keeper.processes("sleeper") not in ([], [first]))
+    with ProcessSupervisor(fails, RespawnLimits(backoff=0.05)) as supervisor:
+        supervisor.start(child("sleeper", SLEEPER))
+        eventually(lambda: supervisor.processes("sleeper"))
+        [first] = supervisor.processes("sleeper")
+        supervisor.kill("sleeper")
+        eventually(lambda: supervisor.processes("sleeper") not in ([], [first]))
 
 
 def test_many_threads_may_crash_and_stop_at_once(
     child: Callable[..., Child], children_of_others: set[psutil.Process]
 ) -> None:
-    keeper = Keeper(limits=RespawnLimits(backoff=0))
-    keeper.start(child("family", FAMILY))
-    crashers = [threading.Thread(target=keeper.kill, args=("family",)) for _ in range(8)]
+    supervisor = ProcessSupervisor(limits=RespawnLimits(backoff=0))
+    supervisor.start(child("family", FAMILY))
+    crashers = [threading.Thread(target=supervisor.kill, args=("family",)) for _ in range(8)]
 
     for thread in crashers:
         thread.start()
-    keeper.stop()
+    supervisor.stop()
     for thread in crashers:
         thread.join()
 
     assert set(psutil.Process().children()) <= children_of_others
 
 
-KEEPER_PROGRAM = """
+SUPERVISOR_PROGRAM = """
 import os, sys, time
 from pathlib import Path
 import psutil
-from airflow_kstream.demo.supervisor import Child, Keeper
+from airflow_kstream.demo.supervisor import Child, ProcessSupervisor
 
 # By their names: four are there for a moment while one of them is only about to become another.
 def grown_up(family):
@@ -271,9 +285,9 @@ def grown_up(family):
     except psutil.NoSuchProcess:
         return False
 
-with Keeper() as keeper:
-    keeper.start(Child("family", tuple(sys.argv[2:]), Path(sys.argv[1]), dict(os.environ), grace=1))
-    while not grown_up(tree := keeper.processes("family")):
+with ProcessSupervisor() as supervisor:
+    supervisor.start(Child("family", tuple(sys.argv[2:]), Path(sys.argv[1]), dict(os.environ), grace=1))
+    while not grown_up(tree := supervisor.processes("family")):
         time.sleep(0.02)
     print(*[process.pid for process in tree], flush=True)
     time.sleep(600)
@@ -281,9 +295,9 @@ with Keeper() as keeper:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_trees_die_with_the_keeper(number: signal.Signals, tmp_path: Path) -> None:
+def test_the_trees_die_with_the_supervisor(number: signal.Signals, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", KEEPER_PROGRAM, str(tmp_path / "log"), *FAMILY],
+        [sys.executable, "-c", SUPERVISOR_PROGRAM, str(tmp_path / "log"), *FAMILY],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.keytab import KdcView, KeyVersion, Login
-from airflow_kstream.model.stream import Keytab
+from airflow_kstream.model.keytab import KdcStatus, KeyVersion, LoginResult
+from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.rotation import RenewalRounds
-from airflow_kstream.supervise.doctor.keytab_users import Endangered, KeytabUser, endangered
+from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams
 from tests.unit.simulated_yarn import START, TICKET_SPEC, application, claim_of
 
 PRINCIPAL, PATH = "streamer@KSTREAM.TEST", "/s.keytab"
@@ -21,45 +21,45 @@ OLD, NEW = KeyVersion(3, "old", START - HOUR), KeyVersion(4, "new", START + 19 *
 
 
 def user(key: KeyVersion | None) -> KeytabUser:
-    spec = replace(TICKET_SPEC, credentials=Keytab(PRINCIPAL, PATH))
+    spec = replace(TICKET_SPEC, credentials=KeytabCredentials(PRINCIPAL, PATH))
     claim = replace(claim_of(spec, 1, START), key=key)
     rounds = RenewalRounds(START, timedelta(days=1))
     return KeytabUser("orders", claim, application(1, ApplicationState.RUNNING), PRINCIPAL, PATH, rounds)
 
 
-def doomed(key: KeyVersion | None, at_hand: KeyVersion, kdc: KdcView) -> Endangered | None:
-    found = endangered([user(key)], at_hand, kdc, NOW)
+def doomed(key: KeyVersion | None, at_hand: KeyVersion, kdc: KdcStatus) -> AffectedStream | None:
+    found = affected_streams([user(key)], at_hand, kdc, NOW)
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("login", [login for login in Login if login.lasting])
-def test_a_login_that_is_refused_for_good_ends_every_stream_with_that_key(login: Login) -> None:
-    assert doomed(OLD, OLD, KdcView(login))
-    assert doomed(None, OLD, KdcView(login))
+@pytest.mark.parametrize("login", [login for login in LoginResult if login.lasting])
+def test_a_login_that_is_refused_for_good_ends_every_stream_with_that_key(login: LoginResult) -> None:
+    assert doomed(OLD, OLD, KdcStatus(login))
+    assert doomed(None, OLD, KdcStatus(login))
 
 
-@pytest.mark.parametrize("login", [Login.ACCEPTED, Login.UNREACHABLE, Login.SKEWED])
-def test_a_login_that_works_or_proves_nothing_ends_none(login: Login) -> None:
-    assert doomed(OLD, OLD, KdcView(login)) is None
+@pytest.mark.parametrize("login", [LoginResult.ACCEPTED, LoginResult.UNREACHABLE, LoginResult.SKEWED])
+def test_a_login_that_works_or_proves_nothing_ends_none(login: LoginResult) -> None:
+    assert doomed(OLD, OLD, KdcStatus(login)) is None
 
 
 def test_of_a_keytab_that_was_replaced_those_with_the_old_key_end_and_their_hour_is_known() -> None:
     """Rounds at 0 h and 18 h; a keytab of 19 h: the tokens of 18 h are the last ones, and end at 42 h."""
-    found = doomed(OLD, NEW, KdcView(Login.ACCEPTED, kvno=4))
+    found = doomed(OLD, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4))
     assert found is not None
     assert found.loss is not None
     assert found.loss.dies_from == found.loss.dies_by == START + 42 * HOUR
     assert "orders (application_1_0001) about 2026-01-02 12:00:00 UTC; its last tokens end" in found.words
-    assert doomed(NEW, NEW, KdcView(Login.ACCEPTED, kvno=4)) is None
+    assert doomed(NEW, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4)) is None
 
 
 def test_a_rotation_that_nobody_wrote_down_was_between_the_submission_and_now() -> None:
-    found = doomed(OLD, OLD, KdcView(Login.KEY_REFUSED, kvno=4))
+    found = doomed(OLD, OLD, KdcStatus(LoginResult.KEY_REFUSED, kvno=4))
     assert found is not None
     assert found.loss is not None
     assert (found.loss.dies_from, found.loss.dies_by) == (START + 24 * HOUR, START + 42 * HOUR)
 
 
 def test_a_wrong_keytab_put_in_place_of_the_right_one_ends_no_stream_that_has_the_right_one() -> None:
-    assert doomed(NEW, OLD, KdcView(Login.KEY_REFUSED, kvno=4)) is None
-    assert doomed(NEW, OLD, KdcView(Login.LOCKED)) is not None
+    assert doomed(NEW, OLD, KdcStatus(LoginResult.KEY_REFUSED, kvno=4)) is None
+    assert doomed(NEW, OLD, KdcStatus(LoginResult.LOCKED)) is not None

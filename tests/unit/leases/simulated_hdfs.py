@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.hdfs_health import Gate
+from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Recovery, Target
 from airflow_kstream.model.open_file import Block, FileState, Fingerprint
-from airflow_kstream.policy.leases.limits import Limits
-from airflow_kstream.supervise.leases.executor import Clock, RecoveryRun, Tools, Watcher, recover
-from airflow_kstream.supervise.leases.journal import Audit
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.supervise.leases.executor import Clock, RecoveryRun, Tools, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.journal import Journal
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -96,10 +96,12 @@ class World(Clock):
         self._expected = {target.path: target.expected for target in targets}
         return targets
 
-    def recover(self, limits: Limits | None = None, targets: Sequence[Target] | None = None) -> RecoveryRun:
-        tools = Tools(self, self, self.gate, cast(Audit, _Audit(self)), clock=self)
+    def recover(self, limits: RecoveryLimits | None = None, targets: Sequence[Target] | None = None) -> RecoveryRun:
+        tools = Tools(self, self, self.health, cast(Journal, _Audit(self)), clock=self)
         watcher = Watcher(on=self.told.append, stop=self.stop)
-        return recover(self.targets() if targets is None else targets, tools, limits or Limits(), watcher)
+        return execute_recoveries(
+            self.targets() if targets is None else targets, tools, limits or RecoveryLimits(), watcher
+        )
 
     def at(self, seconds: float, event: Callable[[World], None]) -> None:
         self.events.append((timedelta(seconds=seconds), event))
@@ -122,9 +124,9 @@ class World(Clock):
     def batch(self) -> int:
         return self.width
 
-    def gate(self) -> Gate:
+    def health(self) -> HdfsHealth:
         self._answer(0.01)
-        return Gate(self.active, self.safe_mode, self.dead, 0, self.version, MIDNIGHT + self.active_since)
+        return HdfsHealth(self.active, self.safe_mode, self.dead, 0, self.version, MIDNIGHT + self.active_since)
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
         self._answer(0.0003 * len(paths))
@@ -234,7 +236,7 @@ class _Audit:
     def ended(self, recovery: Recovery) -> None:
         self.world.written.append(recovery)
 
-    def flush(self, patience: timedelta = SECOND) -> None:
+    def flush(self, timeouts: timedelta = SECOND) -> None:
         if self.world.unwritable:
             raise Denied("Permission denied: /kstream")
 

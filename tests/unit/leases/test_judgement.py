@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.lease import Circumstances, Consent, HolderLife, LeaseRules, Standing
-from airflow_kstream.model.open_file import Block, FileState, OpenFile, Watched
-from airflow_kstream.policy.leases.judgement import judge, permission, worth_asking
+from airflow_kstream.model.lease import Approval, FileCondition, HolderLiveness, JudgementContext, LeaseRules
+from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
+from airflow_kstream.policy.leases.judgement import decide, judge_file, worth_probing
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPREDUCE_1_30", "worker7")
@@ -28,29 +28,31 @@ STATE = FileState(
     visible_length=5_000,
 )
 RULES = LeaseRules()
-EVERY_CONSENT = Consent(allowed=True, application_finished=True, approved_by="ada")
+EVERY_CONSENT = Approval(allowed=True, application_finished=True, approved_by="ada")
 
 
 def at(hours: float = 0, seconds: float = 0) -> datetime:
     return START + timedelta(hours=hours, seconds=seconds)
 
 
-def seen(*looks: tuple[datetime, FileState]) -> Watched:
+def seen(*looks: tuple[datetime, FileState]) -> FileHistory:
     (first, state), *later = looks
-    watched = Watched.begin(FILE, state, first)
+    history = FileHistory.begin(FILE, state, first)
     for now, state in later:
-        watched = watched.then(FILE, state, now, now)
-    return watched
+        history = history.extended(FILE, state, now, now)
+    return history
 
 
-def steady(hours: float = 0, seconds: float = 0) -> tuple[Watched, datetime]:
+def unchanged_for(hours: float = 0, seconds: float = 0) -> tuple[FileHistory, datetime]:
     """Looked at now and then, and never found changed."""
     now = at(hours, seconds)
     return seen((START, STATE), (now, STATE)), now
 
 
-def standing(watched: Watched, now: datetime, holder: HolderLife = HolderLife.UNKNOWN, **more: object) -> Standing:
-    return judge(watched, Circumstances(now, holder, **more), RULES).standing  # type: ignore[arg-type]
+def condition(
+    history: FileHistory, now: datetime, holder: HolderLiveness = HolderLiveness.UNKNOWN, **more: object
+) -> FileCondition:
+    return judge_file(history, JudgementContext(now, holder, **more), RULES).condition  # type: ignore[arg-type]
 
 
 # What a writer does between two looks, and whether the look learns what a reader gets.
@@ -95,22 +97,24 @@ def looks_at(growths: list[Growth]) -> list[tuple[datetime, FileState]]:
     return looks
 
 
-@given(st.lists(GROWTH, max_size=12), st.sampled_from(HolderLife))
-def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(growths: list[Growth], holder: HolderLife) -> None:
+@given(st.lists(GROWTH, max_size=12), st.sampled_from(HolderLiveness))
+def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(
+    growths: list[Growth], holder: HolderLiveness
+) -> None:
     """Whatever is said of its holder and whoever consents, and also where some looks could not learn its length."""
     looks = looks_at(growths)
     for number, (now, _) in enumerate(looks, start=1):
-        judged = judge(seen(*looks[:number]), Circumstances(now, holder), RULES)
-        assert not permission(judged, EVERY_CONSENT).granted, judged
+        judged = judge_file(seen(*looks[:number]), JudgementContext(now, holder), RULES)
+        assert not decide(judged, EVERY_CONSENT).granted, judged
 
 
 @given(
     st.lists(GROWTH.filter(lambda growth: growth.gap < RULES.leak_after), min_size=1, max_size=8),
     st.lists(st.timedeltas(timedelta(0), timedelta(hours=8)), max_size=20),
-    st.sampled_from([HolderLife.RENEWING, HolderLife.UNKNOWN]),
+    st.sampled_from([HolderLiveness.RENEWING, HolderLiveness.UNKNOWN]),
 )
 def test_a_slow_writer_that_lives_is_never_recovered_however_often_one_looks(
-    growths: list[Growth], moments: list[timedelta], holder: HolderLife
+    growths: list[Growth], moments: list[timedelta], holder: HolderLiveness
 ) -> None:
     """It writes at least once in `leak_after`; the looks fall anywhere between its writes."""
     written = looks_at([replace(growth, measured=True) for growth in growths])
@@ -120,56 +124,56 @@ def test_a_slow_writer_that_lives_is_never_recovered_however_often_one_looks(
         for moment in sorted({START} | {START + offset for offset in moments if START + offset < end})
     ]
     for number, (now, _) in enumerate(looks, start=1):
-        judged = judge(seen(*looks[:number]), Circumstances(now, holder), RULES)
-        assert not permission(judged, EVERY_CONSENT).granted, judged
+        judged = judge_file(seen(*looks[:number]), JudgementContext(now, holder), RULES)
+        assert not decide(judged, EVERY_CONSENT).granted, judged
 
 
-@given(st.lists(st.timedeltas(timedelta(0), timedelta(days=30)), max_size=12), st.sampled_from(HolderLife))
-def test_age_alone_never_yields_recover(gaps: list[timedelta], holder: HolderLife) -> None:
+@given(st.lists(st.timedeltas(timedelta(0), timedelta(days=30)), max_size=12), st.sampled_from(HolderLiveness))
+def test_age_alone_never_yields_recover(gaps: list[timedelta], holder: HolderLiveness) -> None:
     """A month of looks that never learn the file's length prove nothing."""
     unmeasured = replace(STATE, visible_length=None)
     moments = [START]
     for gap in gaps:
         moments.append(moments[-1] + gap)
-    watched = seen(*((moment, unmeasured) for moment in moments))
-    assert not permission(judge(watched, Circumstances(moments[-1], holder), RULES), EVERY_CONSENT).granted
+    history = seen(*((moment, unmeasured) for moment in moments))
+    assert not decide(judge_file(history, JudgementContext(moments[-1], holder), RULES), EVERY_CONSENT).granted
 
 
 def test_a_dead_holder_s_settled_file_is_recovered_without_asking_anybody() -> None:
-    watched, now = steady(seconds=11)
-    judged = judge(watched, Circumstances(now, HolderLife.DEAD), RULES)
-    assert judged.standing is Standing.HOLDER_DEAD
-    assert permission(judged, Consent()).granted
+    history, now = unchanged_for(seconds=11)
+    judged = judge_file(history, JudgementContext(now, HolderLiveness.DEAD), RULES)
+    assert judged.condition is FileCondition.HOLDER_DEAD
+    assert decide(judged, Approval()).granted
 
 
 def test_a_leaking_writer_s_file_needs_its_path_allowed_and_its_application_finished_or_a_person() -> None:
-    watched, now = steady(hours=2)
-    judged = judge(watched, Circumstances(now, HolderLife.RENEWING), RULES)
-    assert judged.standing is Standing.LEAKED
+    history, now = unchanged_for(hours=2)
+    judged = judge_file(history, JudgementContext(now, HolderLiveness.RENEWING), RULES)
+    assert judged.condition is FileCondition.LEAKED
     granted = {
-        consent: permission(judged, consent).granted
+        approval: decide(judged, approval).granted
         for allowed in (True, False)
         for finished in (True, False, None)
         for person in ("ada", None)
-        for consent in [Consent(allowed, finished, person)]
+        for approval in [Approval(allowed, finished, person)]
     }
-    assert {consent for consent, yes in granted.items() if yes} == {
-        consent for consent in granted if consent.approved_by or (consent.allowed and consent.application_finished)
+    assert {approval for approval, yes in granted.items() if yes} == {
+        approval for approval in granted if approval.approved_by or (approval.allowed and approval.application_finished)
     }
 
 
 def test_one_look_is_never_enough() -> None:
-    watched, now = seen((START, STATE)), at(hours=5)
-    assert standing(watched, now, HolderLife.DEAD) is Standing.UNWATCHED
+    history, now = seen((START, STATE)), at(hours=5)
+    assert condition(history, now, HolderLiveness.DEAD) is FileCondition.UNWATCHED
     with pytest.raises(InvalidInput, match="one look can't tell"):
         LeaseRules(looks=1)
 
 
 def test_a_file_that_stopped_growing_is_watched_anew_from_its_last_change() -> None:
     more = replace(STATE, visible_length=6_000)
-    watched = seen((START, STATE), (at(hours=1), more), (at(hours=1, seconds=30), more))
-    assert (watched.steady, watched.looks) == (timedelta(seconds=30), 2)
-    assert standing(watched, at(hours=1, seconds=30), HolderLife.RENEWING) is Standing.IDLE
+    history = seen((START, STATE), (at(hours=1), more), (at(hours=1, seconds=30), more))
+    assert (history.unchanged_for, history.looks) == (timedelta(seconds=30), 2)
+    assert condition(history, at(hours=1, seconds=30), HolderLiveness.RENEWING) is FileCondition.IDLE
 
 
 @pytest.mark.parametrize(
@@ -180,101 +184,108 @@ def test_a_file_that_stopped_growing_is_watched_anew_from_its_last_change() -> N
     ],
 )
 def test_another_file_at_the_same_path_begins_from_nothing(another: tuple[OpenFile, FileState]) -> None:
-    watched, now = steady(hours=3)
-    assert watched.then(*another, now, now) == Watched.begin(*another, now)
+    history, now = unchanged_for(hours=3)
+    assert history.extended(*another, now, now) == FileHistory.begin(*another, now)
 
 
 def test_the_time_that_a_look_itself_takes_is_no_time_without_growth() -> None:
-    first = Watched.begin(FILE, STATE, START)
-    long = first.then(FILE, STATE, began=at(seconds=4), ended=at(seconds=90))
-    assert long.steady == timedelta(seconds=4)
-    assert standing(long, at(seconds=90), HolderLife.DEAD) is not Standing.HOLDER_DEAD
+    first = FileHistory.begin(FILE, STATE, START)
+    long = first.extended(FILE, STATE, began=at(seconds=4), ended=at(seconds=90))
+    assert long.unchanged_for == timedelta(seconds=4)
+    assert condition(long, at(seconds=90), HolderLiveness.DEAD) is not FileCondition.HOLDER_DEAD
 
 
 def test_a_file_with_no_block_at_all_needs_no_datanode_to_be_judged() -> None:
     empty = replace(STATE, block=None, visible_length=None)
-    assert standing(seen((START, empty), (at(hours=1), empty)), at(hours=1), HolderLife.DEAD) is Standing.HOLDER_DEAD
+    assert (
+        condition(seen((START, empty), (at(hours=1), empty)), at(hours=1), HolderLiveness.DEAD)
+        is FileCondition.HOLDER_DEAD
+    )
 
 
 def test_after_a_failover_nobody_is_called_dead_or_alive() -> None:
-    watched, now = steady(hours=2)
-    told = judge(watched, Circumstances(now, HolderLife.RENEWING, active_since=now - timedelta(seconds=30)), RULES)
-    assert told.standing is Standing.UNKNOWN
+    history, now = unchanged_for(hours=2)
+    told = judge_file(
+        history, JudgementContext(now, HolderLiveness.RENEWING, active_since=now - timedelta(seconds=30)), RULES
+    )
+    assert told.condition is FileCondition.UNKNOWN
     assert "renewed every lease" in told.why
 
 
 def test_a_file_whose_datanodes_are_silent_can_not_be_recovered_and_says_what_to_do() -> None:
     lost = replace(STATE, block=Block(1_073_741_900, 1_076, 0, complete=False, hosts=("worker7",), newest_report=START))
-    watched = seen((START, lost), (at(hours=2), lost))
-    told = judge(watched, Circumstances(at(hours=2), HolderLife.DEAD), RULES)
-    assert told.standing is Standing.UNRECOVERABLE
+    history = seen((START, lost), (at(hours=2), lost))
+    told = judge_file(history, JudgementContext(at(hours=2), HolderLiveness.DEAD), RULES)
+    assert told.condition is FileCondition.UNRECOVERABLE
     assert "worker7" in told.why
     assert "Bring one of them back" in told.advice
 
 
 def test_a_file_whose_lease_the_namenode_lost_can_not_be_recovered_and_says_what_to_do() -> None:
-    watched, now = steady(hours=2)
+    history, now = unchanged_for(hours=2)
     refusal = "AlreadyBeingCreatedException: the file is under construction but no leases found."
-    told = judge(watched, Circumstances(now, refusal=refusal), RULES)
-    assert told.standing is Standing.UNRECOVERABLE
+    told = judge_file(history, JudgementContext(now, refusal=refusal), RULES)
+    assert told.condition is FileCondition.UNRECOVERABLE
     assert "HDFS-10763" in told.why
 
 
 def test_an_erasure_coded_file_is_unknown_and_never_asked_about() -> None:
     coded = replace(STATE, erasure_coded=True)
-    watched = seen((START, coded), (at(hours=2), coded))
-    assert standing(watched, at(hours=2)) is Standing.UNKNOWN
-    assert not worth_asking(watched, Circumstances(at(hours=2)), RULES)
+    history = seen((START, coded), (at(hours=2), coded))
+    assert condition(history, at(hours=2)) is FileCondition.UNKNOWN
+    assert not worth_probing(history, JudgementContext(at(hours=2)), RULES)
 
 
 def test_the_holder_is_asked_about_only_where_its_file_would_be_recovered_anyway() -> None:
     """To ask is to recover a dead holder's file: not before it is old enough, and seen unchanged."""
-    watched, now = steady(seconds=11)
-    assert worth_asking(watched, Circumstances(now), RULES)
-    assert not worth_asking(watched, Circumstances(now, active_since=now), RULES)
-    assert not worth_asking(seen((START, STATE)), Circumstances(START), RULES)
+    history, now = unchanged_for(seconds=11)
+    assert worth_probing(history, JudgementContext(now), RULES)
+    assert not worth_probing(history, JudgementContext(now, active_since=now), RULES)
+    assert not worth_probing(seen((START, STATE)), JudgementContext(START), RULES)
     young = replace(STATE, modified=START)
-    assert not worth_asking(seen((START, young), (now, young)), Circumstances(now), RULES)
+    assert not worth_probing(seen((START, young), (now, young)), JudgementContext(now), RULES)
 
 
 def test_in_safe_mode_nobody_is_called_dead_and_nobody_is_asked() -> None:
     """Nobody can renew a lease then: a minute of it makes every living holder look dead."""
-    watched, now = steady(hours=2)
-    about = Circumstances(now, HolderLife.DEAD, safe_mode=True)
-    assert judge(watched, about, RULES).standing is Standing.UNKNOWN
-    assert not worth_asking(watched, replace(about, holder=HolderLife.UNKNOWN), RULES)
+    history, now = unchanged_for(hours=2)
+    about = JudgementContext(now, HolderLiveness.DEAD, safe_mode=True)
+    assert judge_file(history, about, RULES).condition is FileCondition.UNKNOWN
+    assert not worth_probing(history, replace(about, holder=HolderLiveness.UNKNOWN), RULES)
 
 
 def test_a_young_file_and_one_that_was_seen_once_are_not_called_idle() -> None:
     """Either may be growing; and neither is thought to have a holder that lives."""
     young = replace(STATE, modified=START)
-    told = judge(seen((START, young)), Circumstances(at(seconds=54)), RULES)
-    assert (told.standing, told.sort) == (Standing.YOUNG, "younger than min_age, 10m")
+    told = judge_file(seen((START, young)), JudgementContext(at(seconds=54)), RULES)
+    assert (told.condition, told.sort) == (FileCondition.YOUNG, "younger than min_age, 10m")
     assert told.why == "it was opened 54s ago; what is younger than min_age, 10m, is left alone"
-    assert standing(seen((START, STATE)), at()) is Standing.UNWATCHED
+    assert condition(seen((START, STATE)), at()) is FileCondition.UNWATCHED
 
 
 def test_a_quiet_file_says_whether_its_holder_was_asked_for_and_what_came_of_it() -> None:
-    watched, now = steady(seconds=30)
-    about = Circumstances(now)
-    assert "was not asked" in judge(watched, about, RULES).why
-    renewing = judge(watched, replace(about, holder=HolderLife.RENEWING), RULES)
+    history, now = unchanged_for(seconds=30)
+    about = JudgementContext(now)
+    assert "was not asked" in judge_file(history, about, RULES).why
+    renewing = judge_file(history, replace(about, holder=HolderLiveness.RENEWING), RULES)
     assert "renewed the lease within the last minute" in renewing.why
     assert "when a minute has passed" in renewing.advice
-    assert "its recovery runs already" in judge(watched, replace(about, recovering=True), RULES).why
+    assert "its recovery runs already" in judge_file(history, replace(about, recovering=True), RULES).why
 
 
 def test_who_lacks_the_right_to_ask_is_told_which_right_it_is() -> None:
-    watched, now = steady(hours=2)
-    denied = Circumstances(now, refusal="AccessControlException: Permission denied: user=ada, access=WRITE")
-    assert "the right to write the file" in judge(watched, denied, RULES).advice
-    assert judge(watched, replace(denied, refusal="no NameNode answers"), RULES).advice == ""
+    history, now = unchanged_for(hours=2)
+    denied = JudgementContext(now, refusal="AccessControlException: Permission denied: user=ada, access=WRITE")
+    assert "the right to write the file" in judge_file(history, denied, RULES).advice
+    assert judge_file(history, replace(denied, refusal="no NameNode answers"), RULES).advice == ""
 
 
 def test_a_refusal_of_the_namenode_is_told_and_not_taken_for_silence() -> None:
-    watched, now = steady(hours=2)
-    told = judge(watched, Circumstances(now, refusal="AccessControlException: Permission denied: user=ada"), RULES)
-    assert told.standing is Standing.UNKNOWN
+    history, now = unchanged_for(hours=2)
+    told = judge_file(
+        history, JudgementContext(now, refusal="AccessControlException: Permission denied: user=ada"), RULES
+    )
+    assert told.condition is FileCondition.UNKNOWN
     assert "Permission denied: user=ada" in told.why
 
 

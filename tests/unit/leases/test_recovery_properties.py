@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.policy.leases.limits import Limits, Patience
+from airflow_kstream.policy.leases.limits import RecoveryLimits, Timeouts
 from tests.unit.leases.simulated_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SECOND, World, let_happen
 
 
@@ -32,10 +32,10 @@ def troubled_worlds(draw: st.DrawFn) -> World:
     return world
 
 
-@given(troubled_worlds(), st.sampled_from([Limits(), Limits.none()]))
+@given(troubled_worlds(), st.sampled_from([RecoveryLimits(), RecoveryLimits.unlimited()]))
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_a_changed_file_is_never_asked_for_and_every_file_gets_one_outcome(
-    world: World, limits: Limits
+    world: World, limits: RecoveryLimits
 ) -> None:
     """The world itself checks every request: see `World._check_kick`."""
     targets = world.targets()
@@ -47,24 +47,24 @@ def test_whatever_happens_a_changed_file_is_never_asked_for_and_every_file_gets_
         assert recovery.asked == asked[recovery.path]
         if recovery.outcome in (Outcome.CLOSED, Outcome.GAVE_UP, Outcome.UNCONFIRMED):
             assert recovery.asked
-    assert world.time < Patience().deadline * 45
+    assert world.time < Timeouts().deadline * 45
 
 
 @given(troubled_worlds())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_a_recovery_that_runs_is_not_asked_for_again_too_soon(world: World) -> None:
     world.version = "3.4.3"
-    begun: dict[str, timedelta] = {}
-    kicked = world._kicked
+    accepted: dict[str, timedelta] = {}
+    requested = world._kicked
 
-    def watched(path: str) -> object:
-        answer = kicked(path)
+    def history(path: str) -> object:
+        answer = requested(path)
         if answer is False:
-            last = begun.get(path, -2 * AGAIN_AFTER)
+            last = accepted.get(path, -2 * AGAIN_AFTER)
             # Around a failover nobody knows which NameNode it was that heard.
             assert world.time - last >= AGAIN_AFTER or last <= world.active_since + 5 * SECOND
-            begun[path] = world.time
+            accepted[path] = world.time
         return answer
 
-    world._kicked = watched  # type: ignore[method-assign, assignment]
+    world._kicked = history  # type: ignore[method-assign, assignment]
     world.recover()

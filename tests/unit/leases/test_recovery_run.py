@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.lease_recovery import Outcome, Recovery
-from airflow_kstream.policy.leases.limits import Limits
+from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from tests.unit.leases.simulated_hdfs import LOST_LEASE, SECOND, World, let_happen
 
@@ -79,7 +79,7 @@ def test_what_is_not_as_it_was_when_that_was_decided_is_left_alone(world: World,
 
 def test_what_the_question_after_its_holder_closed_is_our_doing(world: World) -> None:
     world.add("/data/part-0", length=42)
-    targets = [replace(target, begun=True) for target in world.targets()]
+    targets = [replace(target, accepted=True) for target in world.targets()]
     let_happen(world, "is closed", "/data/part-0", 0, 0)
     recovery = the_one(world.recover(targets=targets))
     assert (recovery.outcome, recovery.asked) == (Outcome.CLOSED, 0)
@@ -160,14 +160,14 @@ def test_a_thousand_files_of_one_datanode_are_closed_gently_within_30_seconds(wo
 
 def test_the_bold_ask_for_all_at_once(world: World) -> None:
     world.add(*names(5000))
-    run = world.recover(Limits.none())
+    run = world.recover(RecoveryLimits.unlimited())
     assert outcomes(run) == {Outcome.CLOSED: 5000}
     assert world.kicks[-1][0] < 5 * SECOND
     assert world.polls < 4 * 5000
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits.none()])
-def test_of_erasure_coded_files_two_are_recovered_at_once_however_bold(world: World, limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [RecoveryLimits(), RecoveryLimits.unlimited()])
+def test_of_erasure_coded_files_two_are_recovered_at_once_however_bold(world: World, limits: RecoveryLimits) -> None:
     world.add(*names(10), coded=True)
     world.add(*names(30, "/plain"))
     assert outcomes(world.recover(limits)) == {Outcome.CLOSED: 40}
@@ -232,7 +232,9 @@ def test_datanodes_that_die_meanwhile_stop_the_run(world: World) -> None:
 def test_too_many_files_that_do_not_close_stop_the_run(world: World) -> None:
     for number in range(40):
         world.add(*names(20, f"/dn{number}"), host=f"dn{number}", closes=number % 2 == 0)
-    run = world.recover(replace(Limits(), pace=replace(Limits().pace, start=8, per_datanode=8)))
+    run = world.recover(
+        replace(RecoveryLimits(), concurrency=replace(RecoveryLimits().concurrency, start=8, per_datanode=8))
+    )
     assert "files were not closed in time; allowed are 5%" in run.stopped
     assert Outcome.NOT_TRIED in outcomes(run)
 

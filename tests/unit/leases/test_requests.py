@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
-from airflow_kstream.model.hdfs_health import Gate
-from airflow_kstream.model.lease import Attribution, Judgement, Permission, Standing
+from airflow_kstream.model.hdfs_health import HdfsHealth
+from airflow_kstream.model.lease import Attribution, Decision, FileCondition, Judgement
 from airflow_kstream.model.lease_recovery import Outcome, Recovery
-from airflow_kstream.model.open_file import Block, FileState, OpenFile, Watched
+from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.model.printable import printable
-from airflow_kstream.policy.leases.limits import Limits
+from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
-from airflow_kstream.supervise.leases.recover import AllowedPath, Intent, Means, Rescue
-from airflow_kstream.supervise.leases.requests import OpenFilesAwaited, RecoveryMeant, allowed_path
+from airflow_kstream.supervise.leases.recover import AllowedPath, Backend, Intent, RecoveryReport
+from airflow_kstream.supervise.leases.requests import OpenFileCondition, RecoveryRequest, allowed_path
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 from airflow_kstream.views.leases import (
     bounded,
@@ -29,13 +29,15 @@ from airflow_kstream.views.leases import (
 )
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-GATE = Gate("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
+GATE = HdfsHealth("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
 
 
-def finding(path: str, standing: Standing = Standing.IDLE, steady: timedelta = timedelta(0)) -> Finding:
+def finding(
+    path: str, condition: FileCondition = FileCondition.IDLE, unchanged_for: timedelta = timedelta(0)
+) -> Finding:
     state = FileState(path, 1, "alice", NOW - timedelta(hours=1), True, 5, Block(1, 1, 5, False))
-    watched = Watched(OpenFile(path), state, NOW, NOW - steady, NOW, looks=2)
-    return Finding(watched, Judgement(standing, "of a reason", "Do something."), Attribution())
+    history = FileHistory(OpenFile(path), state, NOW, NOW - unchanged_for, NOW, looks=2)
+    return Finding(history, Judgement(condition, "of a reason", "Do something."), Attribution())
 
 
 def survey(*findings: Finding, **unreadable: str) -> Survey:
@@ -46,11 +48,11 @@ def recovery(path: str, outcome: Outcome) -> Recovery:
     return Recovery(path, outcome, "of a reason", "its holder is dead", None, 5, 9, 5, 1, 2, NOW, 3.0, 1)
 
 
-def rescued(*recoveries: Recovery) -> Rescue:
-    found = [finding(each.path, Standing.HOLDER_DEAD) for each in recoveries]
-    intents = tuple(Intent(each, Permission(True, "its holder is dead")) for each in found)
+def rescued(*recoveries: Recovery) -> RecoveryReport:
+    found = [finding(each.path, FileCondition.HOLDER_DEAD) for each in recoveries]
+    intents = tuple(Intent(each, Decision(True, "its holder is dead")) for each in found)
     run = RecoveryRun(run_id="run", recoveries=recoveries)
-    return Rescue(survey(*found), intents, run)
+    return RecoveryReport(survey(*found), intents, run)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +82,20 @@ def test_what_allows_nothing_is_refused(text: str) -> None:
 
 
 def test_durations_and_names_are_read_as_people_write_them() -> None:
-    order = RecoveryMeant.from_mapping(
-        {"path": "/data", "patterns": "*.tmp", "min_age": "1h30m", "limits": "none", "means": "hdfs", "dry_run": "true"}
-    ).order()
+    settings = RecoveryRequest.from_mapping(
+        {
+            "path": "/data",
+            "patterns": "*.tmp",
+            "min_age": "1h30m",
+            "limits": "unlimited",
+            "backend": "hdfs-debug",
+            "dry_run": "true",
+        }
+    ).settings()
 
-    assert order.rules.min_age == timedelta(minutes=90)
-    assert order.search.patterns == ("*.tmp",)
-    assert (order.limits, order.means, order.dry_run) == (Limits.none(), Means.DEBUG, True)
+    assert settings.rules.min_age == timedelta(minutes=90)
+    assert settings.search.patterns == ("*.tmp",)
+    assert (settings.limits, settings.backend, settings.dry_run) == (RecoveryLimits.unlimited(), Backend.DEBUG, True)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +103,7 @@ def test_durations_and_names_are_read_as_people_write_them() -> None:
     [
         ({"min_age": "soon"}, "min_age"),
         ({"limits": "wild"}, "limits"),
-        ({"means": "magic"}, "means"),
+        ({"backend": "magic"}, "backend"),
         ({"pattern": "*.tmp"}, "pattern"),
         ({"path": "data"}, "path"),
         ({"settle": "-1s"}, "settle"),
@@ -103,22 +112,22 @@ def test_durations_and_names_are_read_as_people_write_them() -> None:
 )
 def test_what_is_wrong_is_refused_by_name(wrong: dict[str, object], named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
-        RecoveryMeant.from_mapping({"path": "/data", **wrong}).order()
+        RecoveryRequest.from_mapping({"path": "/data", **wrong}).settings()
 
 
 def test_what_is_awaited_goes_through_the_database_unchanged() -> None:
-    awaited = OpenFilesAwaited(
+    awaited = OpenFileCondition(
         path="/data", patterns=("*.tmp",), owner="alice", quiet=timedelta(seconds=90), min_age=timedelta(minutes=1)
     )
 
-    assert OpenFilesAwaited.from_mapping(awaited.to_mapping()) == awaited
+    assert OpenFileCondition.from_mapping(awaited.to_mapping()) == awaited
 
 
 def test_only_files_that_were_measured_unchanged_for_long_enough_are_stuck() -> None:
-    awaited = OpenFilesAwaited(path="/data", quiet=timedelta(minutes=10), at_least=2)
-    quiet = finding("/data/a", steady=timedelta(minutes=10))
-    young = finding("/data/b", steady=timedelta(minutes=9))
-    lost = finding("/data/c", Standing.UNRECOVERABLE)
+    awaited = OpenFileCondition(path="/data", quiet=timedelta(minutes=10), at_least=2)
+    quiet = finding("/data/a", unchanged_for=timedelta(minutes=10))
+    young = finding("/data/b", unchanged_for=timedelta(minutes=9))
+    lost = finding("/data/c", FileCondition.UNRECOVERABLE)
 
     assert awaited.stuck(survey(quiet, young, lost)) == (quiet, lost)
     assert awaited.met(survey(quiet, young, lost))
@@ -126,7 +135,7 @@ def test_only_files_that_were_measured_unchanged_for_long_enough_are_stuck() -> 
 
 
 def test_nothing_is_open_only_when_nothing_unreadable_is_open_either() -> None:
-    awaited = OpenFilesAwaited.from_mapping({"path": "/data", "until": "none"})
+    awaited = OpenFileCondition.from_mapping({"path": "/data", "until": "none"})
 
     assert awaited.met(survey())
     assert not awaited.met(survey(finding("/data/a")))
@@ -134,7 +143,7 @@ def test_nothing_is_open_only_when_nothing_unreadable_is_open_either() -> None:
 
 
 def test_what_is_reported_of_many_stuck_files_is_bounded() -> None:
-    awaited = OpenFilesAwaited(path="/data", quiet=timedelta(0))
+    awaited = OpenFileCondition(path="/data", quiet=timedelta(0))
     report = awaited.report(survey(*(finding(f"/data/{number}") for number in range(100))))
 
     assert (report["open"], report["stuck"], len(report["stuck_paths"])) == (100, 100, 20)
@@ -178,7 +187,7 @@ def test_a_table_of_many_says_how_many_it_leaves_off() -> None:
 
 
 def test_the_summary_says_what_is_left() -> None:
-    leaked = Intent(finding("/data/l", Standing.LEAKED), Permission(False, "nobody approved it"))
+    leaked = Intent(finding("/data/l", FileCondition.LEAKED), Decision(False, "nobody approved it"))
     done = rescued(recovery("/data/a", Outcome.CLOSED), recovery("/data/b", Outcome.DENIED))
     done = replace(done, intents=(*done.intents, leaked))
 
@@ -190,19 +199,19 @@ def test_the_summary_says_what_is_left() -> None:
 DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
 
 
-def unasked(path: str, refusal: str, *, retriable: bool = False) -> Intent:
-    why = Judgement(Standing.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be asked for")
-    silent = replace(finding(path), judgement=why, refusal=refusal, retriable=retriable)
-    return Intent(silent, Permission(False, "it is unknown"))
+def unasked(path: str, refusal: str, *, retryable: bool = False) -> Intent:
+    why = Judgement(FileCondition.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be asked for")
+    silent = replace(finding(path), judgement=why, refusal=refusal, retryable=retryable)
+    return Intent(silent, Decision(False, "it is unknown"))
 
 
-def not_recovered(*intents: Intent) -> Rescue:
-    return Rescue(survey(*(intent.finding for intent in intents)), intents, RecoveryRun("run", ()))
+def not_recovered(*intents: Intent) -> RecoveryReport:
+    return RecoveryReport(survey(*(intent.finding for intent in intents)), intents, RecoveryRun("run", ()))
 
 
-@pytest.mark.parametrize(("retriable", "raised"), [(False, Conflict), (True, Unavailable)])
-def test_a_file_whose_holder_could_not_be_asked_for_is_not_done(retriable: bool, raised: type[KstreamError]) -> None:
-    done = not_recovered(unasked("/data/a", DENIED, retriable=retriable))
+@pytest.mark.parametrize(("retryable", "raised"), [(False, Conflict), (True, Unavailable)])
+def test_a_file_whose_holder_could_not_be_asked_for_is_not_done(retryable: bool, raised: type[KstreamError]) -> None:
+    done = not_recovered(unasked("/data/a", DENIED, retryable=retryable))
     error = failure(done, "/data")
 
     assert done.incomplete
@@ -215,18 +224,18 @@ def test_a_file_whose_holder_could_not_be_asked_for_is_not_done(retriable: bool,
 def test_files_that_are_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
     sorts = ["growing", "younger than min_age, 10m", "growing"]
     found = [
-        replace(finding(f"/data/{number}"), judgement=Judgement(Standing.IDLE, "of a reason", brief=sort))
+        replace(finding(f"/data/{number}"), judgement=Judgement(FileCondition.IDLE, "of a reason", brief=sort))
         for number, sort in enumerate(sorts)
     ]
-    done = not_recovered(*(Intent(each, Permission(False, "of a reason")) for each in found))
+    done = not_recovered(*(Intent(each, Decision(False, "of a reason")) for each in found))
 
     assert not done.incomplete
     assert summary(done) == "3 open files; nothing to recover; 2 growing, 1 younger than min_age, 10m"
 
 
 def test_the_summary_of_a_dry_run_says_what_would_be_asked() -> None:
-    asked = Intent(finding("/data/a"), Permission(False, "it is idle"), would_ask=True)
-    planned = Rescue(survey(asked.finding), (asked,))
+    asked = Intent(finding("/data/a"), Decision(False, "it is idle"), would_ask=True)
+    planned = RecoveryReport(survey(asked.finding), (asked,))
 
     assert summary(planned) == "1 open files; 1 to be asked for, and recovered if their holders are dead"
 
@@ -236,7 +245,7 @@ def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
 
 
 def test_a_list_says_what_a_look_alone_can_not_tell() -> None:
-    quiet, once = finding("/data/a"), finding("/data/b", Standing.UNWATCHED)
+    quiet, once = finding("/data/a"), finding("/data/b", FileCondition.UNWATCHED)
     told = hints([quiet, once])
 
     assert len(told) == 2
@@ -246,7 +255,7 @@ def test_a_list_says_what_a_look_alone_can_not_tell() -> None:
 
 def test_a_host_in_the_list_is_called_a_host() -> None:
     row = finding("/data/a")
-    on_host = replace(row, watched=replace(row.watched, file=OpenFile("/data/a", host="worker7")))
+    on_host = replace(row, history=replace(row.history, file=OpenFile("/data/a", host="worker7")))
 
     assert any("a client on worker7" in line for line in lines(findings_table([on_host], NOW)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_kstream.model.stream import Keytab
+from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.supervise.streams.dry_run import explain
 from tests.unit.simulated_yarn import TICKET_SPEC
 from tests.unit.streams.test_spark_submission import CLUSTER, DEFAULTS
@@ -12,7 +12,9 @@ from tests.unit.streams.test_spark_submission import CLUSTER, DEFAULTS
 
 def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
     """The cluster's addresses lead nowhere: whatever asked a server would fail here."""
-    spec = replace(TICKET_SPEC, credentials=Keytab("s@EXAMPLE.COM", "/s.keytab"), conf={"spark.executor.memory": "4g"})
+    spec = replace(
+        TICKET_SPEC, credentials=KeytabCredentials("s@EXAMPLE.COM", "/s.keytab"), conf={"spark.executor.memory": "4g"}
+    )
     lines = explain(CLUSTER, spec, DEFAULTS).splitlines()
     assert lines[0].startswith("# as s@EXAMPLE.COM")
     assert any("--principal s@EXAMPLE.COM --keytab /s.keytab  # spec: credentials" in line for line in lines)

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.stream import Keytab, ProxyUser, RestartPolicy
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
 from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, claim_of
 
-KEYTAB_SPEC = replace(TICKET_SPEC, credentials=Keytab("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))
+KEYTAB_SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))
 CLAIM = claim_of(TICKET_SPEC, 1, START)
 
 
@@ -25,7 +25,7 @@ def test_a_job_with_a_keytab_has_no_end_of_its_own_but_an_unsafe_second_attempt(
 
 
 def test_a_job_without_a_keytab_ends_at_issue_plus_max_lifetime() -> None:
-    for credentials in (TICKET_SPEC.credentials, ProxyUser("alice")):
+    for credentials in (TICKET_SPEC.credentials, ProxyUserCredentials("alice")):
         spec = replace(TICKET_SPEC, credentials=credentials)
         found = horizon(spec, claim_of(spec, 1, START), START, None)
         assert (found.reason, found.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
 from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.generation import Desired, Wish
+from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import Step
-from airflow_kstream.policy.streams.reconcile import Urge, next_step
+from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from tests.unit.simulated_yarn import TICKET_SPEC, World
 
 
@@ -25,17 +25,17 @@ class TwoSupervisors(RuleBasedStateMachine):
         self.world = World()
         self.first_look: datetime = self.world.now
 
-    @rule(target=looks, urge=st.sampled_from(Urge))
-    def look(self, urge: Urge) -> Step:
-        return self._next(urge)
+    @rule(target=looks, mode=st.sampled_from(Mode))
+    def look(self, mode: Mode) -> Step:
+        return self._next(mode)
 
     @rule(step=looks)
     def act_on_what_was_seen(self, step: Step) -> None:
         self.world.carry_out(step)
 
-    @rule(urge=st.sampled_from(Urge))
-    def look_and_act_at_once(self, urge: Urge) -> None:
-        self.world.carry_out(self._next(urge))
+    @rule(mode=st.sampled_from(Mode))
+    def look_and_act_at_once(self, mode: Mode) -> None:
+        self.world.carry_out(self._next(mode))
 
     @precondition(lambda self: self.world.on_their_way)
     @rule()
@@ -56,17 +56,17 @@ class TwoSupervisors(RuleBasedStateMachine):
     def the_job_ends_by_itself(self, state: ApplicationState) -> None:
         self.world.end(self.world.running[0].id, state)
 
-    @rule(wish=st.sampled_from(Wish), again=st.booleans())
-    def a_person_wants(self, wish: Wish, again: bool) -> None:
+    @rule(state=st.sampled_from(DesiredState), again=st.booleans())
+    def a_person_wants(self, state: DesiredState, again: bool) -> None:
         through = max(self.world.claims, default=0) if again else 0
-        self.world.desired = Desired(wish, through, "somebody")
+        self.world.desired = Desired(state, through, "somebody")
 
     @invariant()
     def at_most_one_generation_runs(self) -> None:
         assert len(self.world.running) <= 1, [app.id for app in self.world.running]
 
-    def _next(self, urge: Urge) -> Step:
-        return next_step(TICKET_SPEC, self.world.look(), self.first_look, urge)
+    def _next(self, mode: Mode) -> Step:
+        return next_step(TICKET_SPEC, self.world.look(), self.first_look, mode)
 
 
 TwoSupervisors.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
@@ -77,12 +77,12 @@ def test_a_supervisor_left_alone_brings_the_stream_to_run() -> None:
     """Liveness: whatever came before, a working supervisor and working servers end with one running generation."""
     world = World()
     for _ in range(5):
-        world.carry_out(next_step(TICKET_SPEC, world.look(), world.now, Urge.ENSURE))
+        world.carry_out(next_step(TICKET_SPEC, world.look(), world.now, Mode.ENSURE))
     world.on_their_way.clear()  # the submission was lost with its submitter
     assert not world.running
     first_look = world.now
     for _ in range(400):
-        world.carry_out(next_step(TICKET_SPEC, world.look(), first_look, Urge.ENSURE))
+        world.carry_out(next_step(TICKET_SPEC, world.look(), first_look, Mode.ENSURE))
         if world.on_their_way:
             world.arrive()
         world.now += timedelta(seconds=2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
-from airflow_kstream.model.stream import Keytab
+from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.rotation import RATIO_CONF, RenewalRounds, key_loss, renewal_ratio
 from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
@@ -19,7 +19,7 @@ from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ROUNDS = RenewalRounds(START, DAY)
 OLD, NEW = KeyVersion(3, "old"), KeyVersion(4, "new", START + 20 * HOUR)
-SPEC = replace(TICKET_SPEC, credentials=Keytab("streamer@KSTREAM.TEST", "/s.keytab"))
+SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@KSTREAM.TEST", "/s.keytab"))
 
 
 def claim() -> Claim:

@@ -9,9 +9,9 @@ import pytest
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.stream import Deploy, Keytab, ProxyUser, StreamSpec, Ticket
+from airflow_kstream.model.stream import Deploy, KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.submission import SparkDefaults, Submission
-from airflow_kstream.policy.streams.spark_submission import Order, identity_of, submission
+from airflow_kstream.policy.streams.spark_submission import SubmissionInputs, identity_of, submission
 from tests.unit.simulated_yarn import STREAM, TICKET_SPEC
 
 CLUSTER = Cluster(
@@ -27,7 +27,7 @@ DEFAULTS = SparkDefaults("connection spark_prod", "/opt/spark/bin/spark-submit",
 
 
 def planned(spec: StreamSpec, *, cluster: Cluster = CLUSTER, spark: SparkDefaults = DEFAULTS) -> Submission:
-    return submission(Order(spec, cluster, STREAM, 3, "abc", spark, "/opt/kstream_driver.py"))
+    return submission(SubmissionInputs(spec, cluster, STREAM, 3, "abc", spark, "/opt/kstream_driver.py"))
 
 
 def confs(plan: Submission) -> dict[str, str]:
@@ -74,7 +74,7 @@ def test_the_spec_wins_over_the_connection_and_the_connection_over_the_default()
 
 
 def test_every_conf_that_nobody_asked_for_has_a_reason() -> None:
-    plan = planned(replace(TICKET_SPEC, credentials=Keytab("s@EXAMPLE.COM", "/s.keytab")))
+    plan = planned(replace(TICKET_SPEC, credentials=KeytabCredentials("s@EXAMPLE.COM", "/s.keytab")))
     ours = [argument for argument in plan.arguments if argument.origin.source == "kstream"]
     assert len(ours) > 5
     assert all(argument.origin.why for argument in ours)
@@ -83,13 +83,16 @@ def test_every_conf_that_nobody_asked_for_has_a_reason() -> None:
 @pytest.mark.parametrize(
     ("credentials", "expected"),
     [
-        (Keytab("s/edge@EXAMPLE.COM", "/s.keytab"), ("--principal", "s/edge@EXAMPLE.COM", "--keytab", "/s.keytab")),
-        (ProxyUser("alice"), ("--proxy-user", "alice")),
-        (Ticket(), ()),
+        (
+            KeytabCredentials("s/edge@EXAMPLE.COM", "/s.keytab"),
+            ("--principal", "s/edge@EXAMPLE.COM", "--keytab", "/s.keytab"),
+        ),
+        (ProxyUserCredentials("alice"), ("--proxy-user", "alice")),
+        (TicketCredentials(), ()),
     ],
 )
 def test_each_way_of_authenticating_has_its_flags_and_no_others(
-    credentials: Keytab | Ticket | ProxyUser, expected: tuple[str, ...]
+    credentials: KeytabCredentials | TicketCredentials | ProxyUserCredentials, expected: tuple[str, ...]
 ) -> None:
     words = planned(replace(TICKET_SPEC, credentials=credentials)).argv()
     assert tuple(word for word in words if word in expected) == expected
@@ -133,13 +136,13 @@ def test_checkpoints_on_another_filesystem_get_tokens_of_their_own() -> None:
 
 
 def test_a_stream_acts_as_itself() -> None:
-    own = replace(TICKET_SPEC, credentials=Keytab("s@EXAMPLE.COM", "/s.keytab"))
+    own = replace(TICKET_SPEC, credentials=KeytabCredentials("s@EXAMPLE.COM", "/s.keytab"))
     assert identity_of(own, CLUSTER) == Identity("s@EXAMPLE.COM", keytab="/s.keytab")
-    proxied = replace(TICKET_SPEC, credentials=ProxyUser("alice"))
+    proxied = replace(TICKET_SPEC, credentials=ProxyUserCredentials("alice"))
     assert identity_of(proxied, CLUSTER) == replace(CLUSTER.watcher, do_as="alice")
     assert identity_of(TICKET_SPEC, CLUSTER) == CLUSTER.watcher
 
 
 def test_a_ticket_for_another_principal_needs_its_own_keytab_or_cache() -> None:
     with pytest.raises(InvalidInput, match="needs a keytab or a cache"):
-        identity_of(replace(TICKET_SPEC, credentials=Ticket(principal="other@EXAMPLE.COM")), CLUSTER)
+        identity_of(replace(TICKET_SPEC, credentials=TicketCredentials(principal="other@EXAMPLE.COM")), CLUSTER)

@@ -12,7 +12,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.declaration import TicketOrder, kept_tickets, order_of
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of, kept_tickets
 
 WATCHER = Identity("watcher@R", keytab="/etc/watcher.keytab")
 WRITTEN = """
@@ -31,40 +31,42 @@ def cluster(name: str = "prod") -> Cluster:
 
 
 def test_an_order_names_who_is_kept_where_and_how() -> None:
-    order = TicketOrder.from_yaml(WRITTEN)
-    own, etl, hdfs = kept_tickets(cluster(), order)
+    declaration = TicketDeclaration.from_yaml(WRITTEN)
+    own, etl, hdfs = kept_tickets(cluster(), declaration)
     assert (own.identity, own.cache) == (WATCHER, Path("/run/tickets/prod/watcher@R.ccache"))
     assert (etl.identity, etl.cache) == (
         Identity("etl@R", keytab="/etc/etl.keytab"),
         Path("/run/tickets/prod/etl@R.ccache"),
     )
     assert (hdfs.identity, hdfs.cache) == (Identity("hdfs/nn@R", ticket_cache="FILE:/run/hdfs"), Path("/run/kept/hdfs"))
-    assert order.policy == RenewalPolicy(0.6, timedelta(hours=2))
-    assert order.every == timedelta(minutes=5)
+    assert declaration.policy == RenewalPolicy(0.6, timedelta(hours=2))
+    assert declaration.every == timedelta(minutes=5)
 
 
 def test_an_order_survives_the_way_through_plain_data() -> None:
-    order = TicketOrder.from_yaml(WRITTEN)
-    assert TicketOrder.from_mapping(order.to_mapping()) == order
-    assert TicketOrder.from_mapping(TicketOrder().to_mapping()) == TicketOrder()
+    declaration = TicketDeclaration.from_yaml(WRITTEN)
+    assert TicketDeclaration.from_mapping(declaration.to_mapping()) == declaration
+    assert TicketDeclaration.from_mapping(TicketDeclaration().to_mapping()) == TicketDeclaration()
 
 
 def test_without_an_order_the_connections_own_principal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KSTREAM_TICKETS", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    (own,) = kept_tickets(cluster(), order_of("prod"))
+    (own,) = kept_tickets(cluster(), declaration_of("prod"))
     assert own.cache == Path("/state/kstream/tickets/prod/watcher@R.ccache")
 
 
 def test_the_connections_own_principal_may_be_given_another_cache() -> None:
-    order = TicketOrder.from_mapping({"principals": [{"principal": "watcher@R", "cache": "FILE:/run/mine"}]})
-    (own,) = kept_tickets(cluster(), order)
+    declaration = TicketDeclaration.from_mapping(
+        {"principals": [{"principal": "watcher@R", "cache": "FILE:/run/mine"}]}
+    )
+    (own,) = kept_tickets(cluster(), declaration)
     assert (own.identity, own.cache) == (WATCHER, Path("/run/mine"))
 
 
 @pytest.mark.parametrize(("name", "folder"), [("prod", "prod"), ("a/b", "a%2Fb"), ("..", "%2E%2E")])
 def test_a_clusters_caches_lie_in_one_folder_whatever_its_name(name: str, folder: str) -> None:
-    (own,) = kept_tickets(cluster(name), TicketOrder(folder="/run"))
+    (own,) = kept_tickets(cluster(name), TicketDeclaration(folder="/run"))
     assert own.cache.parent == Path("/run") / folder
 
 
@@ -73,7 +75,9 @@ def test_files_of_one_name_are_several_clusters_and_one_file_is_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = ("prod/cluster.yaml", "test/cluster.yaml", "./prod/../prod/cluster.yaml")
-    prod, test, again = (kept_tickets(cluster(name), TicketOrder(folder="/run"))[0].cache.parent for name in names)
+    prod, test, again = (
+        kept_tickets(cluster(name), TicketDeclaration(folder="/run"))[0].cache.parent for name in names
+    )
     assert prod != test
     assert prod == again
     assert prod.name.startswith("cluster-")
@@ -82,17 +86,17 @@ def test_files_of_one_name_are_several_clusters_and_one_file_is_one(
 def test_a_folder_of_orders_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KSTREAM_TICKETS", "/nope")
     with pytest.raises(InvalidInput, match=r"\$KSTREAM_TICKETS is '/nope'; there is no such folder"):
-        order_of("prod")
+        declaration_of("prod")
 
 
 def test_the_order_is_found_by_the_clusters_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KSTREAM_TICKETS", str(tmp_path))
     (tmp_path / "prod.yaml").write_text("renew_at: 0.7")
-    assert order_of("prod").renew_at == order_of("/somewhere/prod.yaml").renew_at == 0.7
-    assert order_of("other") == TicketOrder()
+    assert declaration_of("prod").renew_at == declaration_of("/somewhere/prod.yaml").renew_at == 0.7
+    assert declaration_of("other") == TicketDeclaration()
     (tmp_path / "prod.yaml").write_text("renew_at: 7")
     with pytest.raises(InvalidInput, match=r"prod\.yaml: renew_at is 7"):
-        order_of("prod")
+        declaration_of("prod")
 
 
 ETL = {"principal": "etl@R"}
@@ -121,22 +125,22 @@ ETL = {"principal": "etl@R"}
 )
 def test_what_is_wrong_is_refused_by_its_name(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        TicketOrder.from_mapping(wrong)
+        TicketDeclaration.from_mapping(wrong)
 
 
 def test_a_principal_that_is_not_the_connections_needs_something_to_log_in_with() -> None:
     with pytest.raises(InvalidInput, match="etl@R needs one of keytab or ticket_cache"):
-        kept_tickets(cluster(), TicketOrder.from_mapping({"principals": [ETL]}))
+        kept_tickets(cluster(), TicketDeclaration.from_mapping({"principals": [ETL]}))
 
 
 def test_two_principals_do_not_share_a_cache() -> None:
     both = [{"principal": f"{name}@R", "keytab": "/k", "cache": "/run/one"} for name in ("a", "b")]
     with pytest.raises(InvalidInput, match="the cache /run/one more than once"):
-        kept_tickets(cluster(), TicketOrder.from_mapping({"principals": both}))
+        kept_tickets(cluster(), TicketDeclaration.from_mapping({"principals": both}))
 
 
 def test_what_is_no_mapping_is_no_order() -> None:
     for text in ("- a", "just words", "{"):
         with pytest.raises(InvalidInput):
-            TicketOrder.from_yaml(text)
-    assert TicketOrder.from_yaml("") == TicketOrder()
+            TicketDeclaration.from_yaml(text)
+    assert TicketDeclaration.from_yaml("") == TicketDeclaration()

@@ -9,23 +9,23 @@ from threading import Barrier, Event
 import pytest
 
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
-from airflow_kstream.supervise.tickets.kdc_breaker import SilentRealms
+from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 
 
-def ask(realms: SilentRealms, principal: str, answer: type[KstreamError] | None) -> None:
+def ask(realms: RealmCircuitBreaker, principal: str, answer: type[KstreamError] | None) -> None:
     with realms.asking(principal, "renew"):
         if answer:
             raise answer("asked")
 
 
-def silence(realms: SilentRealms, times: int) -> None:
+def silence(realms: RealmCircuitBreaker, times: int) -> None:
     for number in range(times):
         with pytest.raises(Unavailable, match="asked"):
             ask(realms, f"user{number}@R", Unavailable)
 
 
 def test_after_three_silences_nobody_else_of_the_realm_is_asked() -> None:
-    realms = SilentRealms()
+    realms = RealmCircuitBreaker()
     silence(realms, 3)
     with pytest.raises(Unavailable, match=r"not asked: no KDC of R answered when 3 others were tried") as given_up:
         ask(realms, "me@R", None)
@@ -33,14 +33,14 @@ def test_after_three_silences_nobody_else_of_the_realm_is_asked() -> None:
 
 
 def test_another_realm_is_asked_all_the_same() -> None:
-    realms = SilentRealms()
+    realms = RealmCircuitBreaker()
     silence(realms, 3)
     ask(realms, "me@OTHER", None)
 
 
 def test_after_a_silence_nobody_asks_until_those_who_ask_know_more() -> None:
     """Else whoever comes free first would ask, and wait, once more."""
-    realms, asking, end = SilentRealms(), Barrier(5), Event()
+    realms, asking, end = RealmCircuitBreaker(), Barrier(5), Event()
 
     def unanswered(number: int) -> None:
         with suppress(Unavailable), realms.asking(f"user{number}@R", "renew"):
@@ -60,7 +60,7 @@ def test_after_a_silence_nobody_asks_until_those_who_ask_know_more() -> None:
 
 
 def test_one_silence_is_enough_where_it_was_said_so() -> None:
-    realms = SilentRealms(give_up_after=1)
+    realms = RealmCircuitBreaker(give_up_after=1)
     realms.require_speaking("me@R", "look")
     realms.note_silence("user@R")
     with pytest.raises(Unavailable, match=r"look as me@R: not asked: no KDC of R answered before, in this round"):
@@ -70,7 +70,7 @@ def test_one_silence_is_enough_where_it_was_said_so() -> None:
 
 @pytest.mark.parametrize("answer", [None, CredentialError])
 def test_any_answer_shows_that_the_realm_speaks(answer: type[KstreamError] | None) -> None:
-    realms = SilentRealms()
+    realms = RealmCircuitBreaker()
     silence(realms, 2)
     try:
         ask(realms, "me@R", answer)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.keytab import read_entries
-from airflow_kstream.model.keytab import Keytab
+from airflow_kstream.model.keytab import KeytabFile
 
 AES256, AES128 = 18, 17
 
@@ -42,8 +42,8 @@ def keytab_bytes(*keys: Key, long_kvno: bool = True) -> bytes:
     return b"\x05\x02" + b"".join(struct.pack(">i", len(entry)) + entry for entry in entries)
 
 
-def keytab(*keys: Key) -> Keytab:
-    return Keytab("/s.keytab", 0o600, "streamer", read_entries(keytab_bytes(*keys)))
+def keytab(*keys: Key) -> KeytabFile:
+    return KeytabFile("/s.keytab", 0o600, "streamer", read_entries(keytab_bytes(*keys)))
 
 
 def test_an_entry_tells_all_but_its_key() -> None:

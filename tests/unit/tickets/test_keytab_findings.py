@@ -7,33 +7,43 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kstream.model.keytab import FindingKind, KdcView, Keytab, KeytabEntry, Login, Severity
-from airflow_kstream.policy.tickets.keytabs import judge
+from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabEntry, KeytabFile, LoginResult, Severity
+from airflow_kstream.policy.tickets.keytabs import keytab_findings
 
 PRINCIPAL = "streamer/edge@EXAMPLE.COM"
 WRITTEN = datetime(2026, 1, 1, 8, 30, tzinfo=UTC)
-KEYTAB = Keytab("/s.keytab", 0o600, "streamer", (KeytabEntry(PRINCIPAL, 3, 18, WRITTEN, "digest"),))
-FINE = KdcView(Login.ACCEPTED, kvno=3, salt=b"EXAMPLE.COMstreameredge", offset=timedelta(seconds=2))
+KEYTAB = KeytabFile("/s.keytab", 0o600, "streamer", (KeytabEntry(PRINCIPAL, 3, 18, WRITTEN, "digest"),))
+FINE = KdcStatus(LoginResult.ACCEPTED, kvno=3, salt=b"EXAMPLE.COMstreameredge", offset=timedelta(seconds=2))
 ERROR, WARNING, NOTE = Severity
 
 
 @pytest.mark.parametrize(
     ("said", "kind", "severity", "words"),
     [
-        ({"login": Login.KEY_REFUSED, "kvno": 5}, FindingKind.BEHIND, ERROR, "after 2026-01-01 08:30:00 UTC"),
+        ({"login": LoginResult.KEY_REFUSED, "kvno": 5}, FindingKind.BEHIND, ERROR, "after 2026-01-01 08:30:00 UTC"),
         ({"kvno": 5}, FindingKind.BEHIND, WARNING, "still takes the old key, so nothing fails yet"),
         ({"kvno": 2}, FindingKind.AHEAD, WARNING, "the KDC has kvno 2, this keytab kvno 3"),
-        ({"login": Login.KEY_REFUSED}, FindingKind.KEY_REFUSED, ERROR, "although both have kvno 3"),
-        ({"login": Login.KEY_REFUSED, "kvno": None}, FindingKind.KEY_REFUSED, ERROR, "most likely it was rotated"),
-        ({"login": Login.UNKNOWN}, FindingKind.UNKNOWN, ERROR, f"knows no {PRINCIPAL}"),
-        ({"login": Login.EXPIRED}, FindingKind.EXPIRED, ERROR, "has expired"),
-        ({"login": Login.LOCKED}, FindingKind.LOCKED, ERROR, "locked"),
-        ({"login": Login.PASSWORD_EXPIRED}, FindingKind.PASSWORD_EXPIRED, ERROR, "can't change it"),
-        ({"login": Login.ENCTYPES_REFUSED}, FindingKind.ENCTYPES_REFUSED, ERROR, "none of the keytab's enctypes"),
-        ({"login": Login.NO_KEY}, FindingKind.ENCTYPES_REFUSED, ERROR, "in an enctype that this host and the KDC"),
-        ({"login": Login.SKEWED}, FindingKind.CLOCK, ERROR, "refuses this host's clock"),
-        ({"login": Login.UNREACHABLE}, FindingKind.UNREACHABLE, WARNING, "nothing is concluded"),
-        ({"login": Login.REFUSED, "said": "policy"}, FindingKind.REFUSED, ERROR, "refuses a login of"),
+        ({"login": LoginResult.KEY_REFUSED}, FindingKind.KEY_REFUSED, ERROR, "although both have kvno 3"),
+        (
+            {"login": LoginResult.KEY_REFUSED, "kvno": None},
+            FindingKind.KEY_REFUSED,
+            ERROR,
+            "most likely it was rotated",
+        ),
+        ({"login": LoginResult.UNKNOWN}, FindingKind.UNKNOWN, ERROR, f"knows no {PRINCIPAL}"),
+        ({"login": LoginResult.EXPIRED}, FindingKind.EXPIRED, ERROR, "has expired"),
+        ({"login": LoginResult.LOCKED}, FindingKind.LOCKED, ERROR, "locked"),
+        ({"login": LoginResult.PASSWORD_EXPIRED}, FindingKind.PASSWORD_EXPIRED, ERROR, "can't change it"),
+        ({"login": LoginResult.ENCTYPES_REFUSED}, FindingKind.ENCTYPES_REFUSED, ERROR, "none of the keytab's enctypes"),
+        (
+            {"login": LoginResult.NO_KEY},
+            FindingKind.ENCTYPES_REFUSED,
+            ERROR,
+            "in an enctype that this host and the KDC",
+        ),
+        ({"login": LoginResult.SKEWED}, FindingKind.CLOCK, ERROR, "refuses this host's clock"),
+        ({"login": LoginResult.UNREACHABLE}, FindingKind.UNREACHABLE, WARNING, "nothing is concluded"),
+        ({"login": LoginResult.REFUSED, "said": "policy"}, FindingKind.REFUSED, ERROR, "refuses a login of"),
         ({"refused_enctypes": (23,)}, FindingKind.ENCTYPES_REFUSED, WARNING, "arcfour-hmac"),
         ({"salt": b"EXAMPLE.COMold"}, FindingKind.SALT, NOTE, "b'EXAMPLE.COMold'"),
         ({"offset": timedelta(minutes=-6)}, FindingKind.CLOCK, ERROR, "6m behind"),
@@ -44,39 +54,43 @@ ERROR, WARNING, NOTE = Severity
 def test_each_answer_of_the_kdc_is_one_finding(
     said: dict[str, object], kind: FindingKind, severity: Severity, words: str
 ) -> None:
-    (found,) = judge(KEYTAB, PRINCIPAL, replace(FINE, **said))  # type: ignore[arg-type]
+    (found,) = keytab_findings(KEYTAB, PRINCIPAL, replace(FINE, **said))  # type: ignore[arg-type]
     assert (found.kind, found.severity) == (kind, severity)
     assert words in found.words
     assert found.remedy
 
 
 def test_a_keytab_that_fits_has_no_finding() -> None:
-    assert judge(KEYTAB, PRINCIPAL, FINE) == ()
+    assert keytab_findings(KEYTAB, PRINCIPAL, FINE) == ()
 
 
 def test_a_key_that_worked_later_than_it_was_written_was_rotated_after_that() -> None:
-    said = replace(FINE, login=Login.KEY_REFUSED, kvno=5)
-    (found,) = judge(KEYTAB, PRINCIPAL, said, WRITTEN + timedelta(days=2))
+    said = replace(FINE, login=LoginResult.KEY_REFUSED, kvno=5)
+    (found,) = keytab_findings(KEYTAB, PRINCIPAL, said, WRITTEN + timedelta(days=2))
     assert "it was rotated after 2026-01-03 08:30:00 UTC" in found.words
 
 
 def test_errors_come_before_warnings_and_notes() -> None:
-    said = replace(FINE, login=Login.LOCKED, refused_enctypes=(18,), salt=b"other")
-    assert [found.severity for found in judge(KEYTAB, PRINCIPAL, said)] == [ERROR, WARNING, NOTE]
+    said = replace(FINE, login=LoginResult.LOCKED, refused_enctypes=(18,), salt=b"other")
+    assert [found.severity for found in keytab_findings(KEYTAB, PRINCIPAL, said)] == [ERROR, WARNING, NOTE]
 
 
 def test_a_keytab_without_the_principal_names_those_that_it_has() -> None:
-    (found,) = judge(KEYTAB, "nobody@EXAMPLE.COM", None)
+    (found,) = keytab_findings(KEYTAB, "nobody@EXAMPLE.COM", None)
     assert found.kind is FindingKind.NO_ENTRY
     assert PRINCIPAL in found.words
 
 
 @pytest.mark.parametrize(("mode", "severity"), [(0o604, ERROR), (0o640, WARNING), (0o400, None)])
 def test_a_keytab_is_its_owners_alone(mode: int, severity: Severity | None) -> None:
-    found = judge(replace(KEYTAB, mode=mode), PRINCIPAL, FINE)
+    found = keytab_findings(replace(KEYTAB, mode=mode), PRINCIPAL, FINE)
     assert [each.severity for each in found] == ([severity] if severity else [])
     assert all(f"{mode:04o}" in each.words for each in found)
 
 
 def test_of_logins_that_fail_only_silence_and_clocks_pass_by_themselves() -> None:
-    assert {login for login in Login if not login.lasting} == {Login.ACCEPTED, Login.UNREACHABLE, Login.SKEWED}
+    assert {login for login in LoginResult if not login.lasting} == {
+        LoginResult.ACCEPTED,
+        LoginResult.UNREACHABLE,
+        LoginResult.SKEWED,
+    }

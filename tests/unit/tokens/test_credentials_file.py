@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.clients.local import credential_files
-from airflow_kstream.model.credentials_file import Credentials, SecretKey, TokenFormat
+from airflow_kstream.model.credentials_file import HadoopCredentials, SecretKey, TokenFormat
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.tokens import Identifier, Opaque, Token
@@ -47,7 +47,7 @@ def test_every_field_of_every_kind_comes_back_as_it_was_written(
     form: TokenFormat, given_tokens: list[tuple[Written, Identifier]], secrets: list[tuple[str, bytes]]
 ) -> None:
     content = SecretBytes(WRITERS[form]([token for token, _ in given_tokens], secrets))
-    found = Credentials.read(content)
+    found = HadoopCredentials.read(content)
     assert found.format is form
     assert found.secret_keys == tuple(SecretKey(alias, len(secret)) for alias, secret in secrets)
     assert len(found.tokens) == len(given_tokens)
@@ -62,7 +62,7 @@ def test_a_token_in_its_url_form_comes_back_too_padded_or_not(written: tuple[Wri
     token, identifier = written
     for padding in ("", "=" * (-len(url_string(token)) % 4), "\n"):
         content = SecretBytes((url_string(token) + padding).encode())
-        found = Credentials.read(content)
+        found = HadoopCredentials.read(content)
         assert (found.format, found.tokens[0].identifier) == (TokenFormat.URL_STRING, identifier)
         assert found.url_string(content, found.tokens[0]).reveal().decode() == url_string(token)
 

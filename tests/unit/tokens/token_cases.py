@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from airflow_kstream.model.credentials_file import Credentials, TokenFormat
+from airflow_kstream.model.credentials_file import HadoopCredentials, TokenFormat
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken
@@ -32,11 +32,11 @@ WRITERS = {TokenFormat.JAVA: java_file, TokenFormat.PROTOBUF: protobuf_file}
 FORMATS = pytest.mark.parametrize("form", WRITERS)
 
 
-def read(content: bytes) -> Credentials:
-    return Credentials.read(SecretBytes(content))
+def read(content: bytes) -> HadoopCredentials:
+    return HadoopCredentials.read(SecretBytes(content))
 
 
-def outcome(content: bytes) -> Credentials | InvalidInput:
+def outcome(content: bytes) -> HadoopCredentials | InvalidInput:
     """A value or a refusal; whatever else comes fails the test."""
     try:
         return read(content)

@@ -17,11 +17,11 @@ _IN_YAML = {
 }
 
 
-def wrong_fields(error: ValidationError) -> str:
+def field_errors(error: ValidationError) -> str:
     """Each wrong field by its dotted name, and why. Their values are left out, unless a check of ours names them."""
-    return "; ".join(f"{'.'.join(map(str, item['loc']))}: {why_wrong(item)}" for item in error.errors())
+    return "; ".join(f"{'.'.join(map(str, item['loc']))}: {explain_error(item)}" for item in error.errors())
 
 
-def why_wrong(wrong: Mapping[str, Any]) -> str:
+def explain_error(wrong: Mapping[str, Any]) -> str:
     """One of pydantic's errors."""
     return _IN_YAML.get(str(wrong["type"]), str(wrong["msg"]).removeprefix("Value error, "))
