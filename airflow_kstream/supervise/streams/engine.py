@@ -30,7 +30,8 @@ class Stopped:
 
 
 class Engine(Protocol):
-    """Seven methods. Only `preflight` and `submit` need the engine's client on this host.
+    """Seven methods. Only `submit` needs the engine's client on this host, and a submission with an obstacle never gets
+    that far.
 
     They can be called for the same stream by several supervisors at once, and by one that continues where another
     died: each must be harmless when it is repeated.
@@ -46,7 +47,7 @@ class Engine(Protocol):
         """
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
-        """Check this host: the client, its configuration, and the local files that the spec names.
+        """Check this host: the client's configuration, and the local files that the spec names.
 
         Raises InvalidInput: when the next generation could not be submitted from here.
         """

@@ -14,8 +14,9 @@ from datetime import datetime
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
-from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.stream import StreamSpec, differences
@@ -27,7 +28,7 @@ from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
-from airflow_kstream.supervise.streams.submit import claim_next, preflight, submit
+from airflow_kstream.supervise.streams.submit import claim_next, preflight, require_client, submit
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ class Reconciler:
                 self.session.yarn.kill(application, f"kstream: {why}", self.spec.restart.kill_wait)
                 self._record(f"killed {application}", why)
             case Stop():
-                self._stop(step)
+                self._stop(seen, step)
             case GiveUp(generation, fence, why):
                 self.subject.folder.take_fence(fence)
                 self._record(f"gave up generation {generation}", why)
@@ -110,20 +111,28 @@ class Reconciler:
             case Refuse(why):
                 raise Conflict(why, tried=f"start {self.spec.name}")
 
-    def _stop(self, step: Stop) -> None:
-        if step.preflight:
-            try:
-                preflight(self.subject)
-            except KstreamError as error:
-                tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
-                message = f"{error.without_advice}; the current generation keeps running"
-                raise RestartAborted(message, tried=tried) from error
+    def _stop(self, seen: Observation, step: Stop) -> None:
+        try:
+            self._check_successor(seen, step)
+        except KstreamError as error:
+            tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
+            message = f"{error.without_advice}; the current generation keeps running"
+            raise RestartAborted(message, tried=tried) from error
         ended = stop(self.subject, step)
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
+
+    def _check_successor(self, seen: Observation, step: Stop) -> None:
+        """A forced restart takes its chances with files and tickets, but not on a host that can't submit at all."""
+        if step.preflight:
+            preflight(self.subject)
+        elif seen.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in seen.files:
+            require_client(self.subject)
 
     def _submit(self, seen: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
+        # Before the claim: one that brings no application keeps everybody waiting.
+        require_client(self.subject)
         if not seen.current:
             require_exclusive_checkpoint(self.subject, self.tell)
             preflight(self.subject)

@@ -40,8 +40,6 @@ class SparkEngine:
         return replace(stream_submission(order, client, DRIVER_HELPER), obstacle=obstacle)
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
-        plan = self.submission(SubmissionOrder(cluster, spec, generation=0, nonce="preflight"))
-        _require_client(plan, spec.name)
         spark.check_conf_folder(cluster)
         for path in _local_files(spec):
             if not Path(path).exists():
@@ -50,7 +48,6 @@ class SparkEngine:
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
-        _require_client(submission, "the stream")
         return spark.submit(submission, spark.environment(cluster, ticket_cache), folder, timeout)
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
@@ -93,11 +90,6 @@ class SparkEngine:
         except InvalidInput as error:
             return given, f"this host has no Spark client: {error.message}"
         return replace(given, binary=binary, hadoop_version=spark.hadoop_version(binary)), ""
-
-
-def _require_client(plan: Submission, name: str) -> None:
-    if plan.obstacle:
-        raise InvalidInput(plan.obstacle, tried=f"submit {name}")
 
 
 def _ended(session: ClusterSession, application: str, every: timedelta, within: timedelta) -> Application | None:

@@ -8,7 +8,7 @@ from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.errors import CredentialError, SubmissionFailed
+from airflow_kstream.model.errors import CredentialError, InvalidInput, SubmissionFailed
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import KeyVersion
@@ -26,10 +26,23 @@ def preflight(run: StreamRun) -> None:
 
     This host can submit it, the ticket can be had, and both servers answer as the stream's identity.
     """
+    require_client(run)
     run.engine.preflight(run.cluster, run.spec)
     _log_in(run.session.identity)
     run.session.yarn.active()
     run.session.hdfs.status("/")
+
+
+def require_client(run: StreamRun) -> None:
+    """Raises InvalidInput: when this host has no client to submit with, or the spec says what the protocol owns."""
+    _planned(run, generation=0, nonce="preflight")
+
+
+def _planned(run: StreamRun, generation: int, nonce: str) -> Submission:
+    plan = run.engine.submission(SubmissionOrder(run.cluster, run.spec, generation, nonce))
+    if plan.obstacle:
+        raise InvalidInput(plan.obstacle, tried=f"submit {run.spec.name}")
+    return plan
 
 
 def _log_in(identity: Identity) -> None:
@@ -62,7 +75,7 @@ def submit(run: StreamRun, claim: Claim) -> Application:
     When the client fails and there is none, the claim's fence is taken and SubmissionFailed raised: whatever may
     still arrive under this claim can't start.
     """
-    plan = run.engine.submission(SubmissionOrder(run.cluster, run.spec, claim.generation, claim.nonce))
+    plan = _planned(run, claim.generation, claim.nonce)
     outcome = _run_client(run, plan)
     found = _find(run, claim, patient=outcome.exit_code == 0)
     if found is None:

@@ -11,8 +11,12 @@ from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
+from airflow_kstream.supervise.streams.submit import preflight
 from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.test_spark_stream import CLUSTER, DEFAULTS
 
 ENGINE = SparkEngine(lambda: DEFAULTS)
@@ -45,9 +49,10 @@ def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing
 
 
 def test_a_submission_is_refused_where_there_is_no_client_and_a_look_at_the_stream_is_not() -> None:
+    run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), TICKET_SPEC, ENGINE)
     with pytest.raises(InvalidInput, match="this host has no Spark client"):
-        ENGINE.preflight(CLUSTER, TICKET_SPEC)
-    assert ENGINE.renewal_ratio(CLUSTER, TICKET_SPEC) == 0.75
+        preflight(run)
+    assert observe(replace(run, spec=replace(TICKET_SPEC, checkpoints=()))).claim is None
 
 
 def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -> None:
