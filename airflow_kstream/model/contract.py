@@ -1,7 +1,7 @@
-"""The contract between a stream's supervisor and its driver: file names in the stream's folder, and Spark-free words.
+"""The contract between a stream's supervisor and its driver: file names in the stream's folder, and the driver's terms.
 
-Every engine shares the files. `jobs/kstream_driver.py` is shipped to the cluster alone and can import nothing, so it
-repeats what it needs of this; a test keeps the two in step. Its docstring says who writes which file.
+Every engine shares it. `jobs/kstream_driver.py` is shipped to the cluster alone and can import nothing, so that file
+repeats what it needs; a test keeps the two in step. Its docstring says who writes which of the files.
 """
 
 from __future__ import annotations
