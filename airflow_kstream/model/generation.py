@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
@@ -89,11 +90,6 @@ class Claim:
     @property
     def fence(self) -> str:
         return fence_name(self.generation, self.nonce)
-
-
-def fence_name(generation: int, nonce: str) -> str:
-    """The file that this generation's containers localise; without it a late ApplicationMaster can't start."""
-    return f"fence-{generation:06d}-{nonce}"
 
 
 class DesiredState(StrEnum):

@@ -11,7 +11,8 @@ from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.stream import RestartPolicy, StreamSpec
-from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss, renewal_ratio
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
 
 # Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than an argument about one.
 _FORCE_SHARE = 0.1
@@ -28,7 +29,12 @@ class _End:
 
 
 def horizon(
-    spec: StreamSpec, claim: Claim, now: datetime, time_left: timedelta | None, key_at_hand: KeyVersion | None = None
+    spec: StreamSpec,
+    claim: Claim,
+    now: datetime,
+    time_left: timedelta | None,
+    key_at_hand: KeyVersion | None = None,
+    renewal_ratio: float = USUAL_RENEWAL_RATIO,
 ) -> Horizon:
     """The earliest end of the claim's generation, with its reason.
 
@@ -38,7 +44,10 @@ def horizon(
     that its successor would start with, is another than the one that it was submitted with itself.
     """
     issue = issued_at(claim, spec.restart)
-    ends = [*_ends(spec, claim, issue, now, time_left), *_rotation(spec.restart, claim, issue, now, key_at_hand)]
+    ends = [
+        *_ends(spec, claim, issue, now, time_left),
+        *_rotation(spec.restart, claim, issue, now, key_at_hand, renewal_ratio),
+    ]
     am_retry = issue + claim.lifetimes.max_lifetime if claim.lifetimes else None
     if not ends:
         return Horizon(HorizonReason.NONE, am_retry_unsafe_from=am_retry)
@@ -75,14 +84,14 @@ def _ends(
 
 
 def _rotation(
-    policy: RestartPolicy, claim: Claim, issue: datetime, now: datetime, key_at_hand: KeyVersion | None
+    policy: RestartPolicy, claim: Claim, issue: datetime, now: datetime, key_at_hand: KeyVersion | None, ratio: float
 ) -> Iterator[_End]:
     """Taken for rotated when the keytab at hand was written. As an export may come long after the rotation, and the
     end then sooner than we can know, the restart is planned as soon as the fleet's spread allows."""
     if claim.key is None or key_at_hand is None or claim.lifetimes is None or not key_at_hand.succeeds(claim.key):
         return
     rotated = min(max(key_at_hand.stamped or issue, issue), now)
-    rounds = RenewalRounds(issue, claim.lifetimes.renew_interval, renewal_ratio(claim.spec.conf), policy.adopt_margin)
+    rounds = RenewalRounds(issue, claim.lifetimes.renew_interval, ratio, policy.adopt_margin)
     loss = key_loss(rounds, rotated, rotated)
     yield _End(max(loss.dies_from, rotated), HorizonReason.KEYTAB_ROTATED, rotated, policy.jitter_ratio)
 

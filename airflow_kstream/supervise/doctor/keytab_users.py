@@ -14,8 +14,9 @@ from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult, Severity
 from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon import issued_at
-from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss, renewal_ratio
+from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import stream_names
 
@@ -144,7 +145,7 @@ def _rounds(session: ClusterSession, claim: Claim, app: Application, started: da
     policy = claim.spec.restart
     first = max(issued_at(claim, policy), app.started or claim.claimed_at)
     slack = max(started - first, timedelta()) if started else policy.adopt_margin
-    ratio = renewal_ratio(session.cluster.spark_conf, claim.spec.conf)
+    ratio = engine_of(claim.spec).renewal_ratio(session.cluster, claim.spec)
     launch_tokens_end = issued_at(claim, policy) + claim.lifetimes.max_lifetime
     return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
 

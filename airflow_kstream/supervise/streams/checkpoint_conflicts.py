@@ -6,18 +6,17 @@ from collections.abc import Callable
 
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
 from airflow_kstream.model.generation import Claim, DesiredState, StreamId
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
-def require_exclusive_checkpoint(session: ClusterSession, spec: StreamSpec, tell: Callable[[str], None]) -> None:
+def require_exclusive_checkpoint(run: StreamRun, tell: Callable[[str], None]) -> None:
     """Raise Conflict when another stream of this state_dir, not wanted stopped, has one of the spec's checkpoints.
 
     Its silence proves nothing: it may be between two generations. One whose claim can't be read is told of and keeps
     nobody from submitting: who moves a checkpoint is seen by its movement, too.
     """
-    state_dir = session.cluster.state_dir
+    session, spec, state_dir = run.session, run.spec, run.cluster.state_dir
     ours = {_plain(path) for path in spec.checkpoints}
     for folder in session.hdfs.list(state_dir):
         other = StreamId(folder.name.rpartition("-")[0], state_dir)

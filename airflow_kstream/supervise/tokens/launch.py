@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.horizon import Horizon
@@ -16,6 +16,7 @@ from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import key_at_hand
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import stream_names
@@ -69,6 +70,7 @@ def _of_stream(
 ) -> LaunchTokens:
     now = session.hdfs.now()
     time_left = session.yarn.time_left(app.id) if app.state is ApplicationState.RUNNING else None
+    ratio = engine_of(claim.spec).renewal_ratio(session.cluster, claim.spec)
     return LaunchTokens(
         application=app,
         issued=issued_at(claim, claim.spec.restart),
@@ -76,7 +78,7 @@ def _of_stream(
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(claim.spec, claim, now, time_left, key_at_hand(claim.spec, claim)),
+        horizon=horizon(claim.spec, claim, now, time_left, key_at_hand(claim.spec, claim), ratio),
     )
 
 
