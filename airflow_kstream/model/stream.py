@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -12,15 +10,22 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.field_errors import explain_error
 from airflow_kstream.model.identity import split_principal
 from airflow_kstream.model.secrets import masked
+from airflow_kstream.model.stream_policies import (
+    STRICT,
+    HeartbeatPolicy,
+    RestartPolicy,
+    StopPolicy,
+    SubmitPolicy,
+    WatchPolicy,
+)
 
-_STRICT = ConfigDict(extra="forbid")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 
 
@@ -28,7 +33,7 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 class KeytabCredentials:
     """The job logs in by itself and makes its own new tokens (Spark's `--principal/--keytab`)."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     principal: str
     keytab: str
@@ -47,7 +52,7 @@ class TicketCredentials:
     `cache` names an existing ticket cache to copy instead.
     """
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     principal: str | None = None
     keytab: str | None = None
@@ -65,7 +70,7 @@ class TicketCredentials:
 class ProxyUserCredentials:
     """The connection's principal submits for `user`; the job gets tokens once, at submission."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     user: str
     mode: Literal["proxy-user"] = "proxy-user"
@@ -87,7 +92,7 @@ class OnChange(StrEnum):
 class Deploy:
     """What `spark-submit` takes beside the application; unset means the connection's or Spark's own default."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     queue: str | None = None
     driver_memory: str | None = None
@@ -104,49 +109,13 @@ class Deploy:
 
 
 @dataclass(frozen=True)
-class RestartPolicy:
-    """Every duration and ratio of watching and restarting. The defaults suit a cluster with 7-day tokens.
-
-    A restart is planned at `plan_ratio` of a generation's life, earlier by up to `jitter_ratio` of it so that a
-    fleet doesn't restart at once; from `force_margin` before the horizon it happens whatever preflight says.
-    """
-
-    __pydantic_config__ = _STRICT
-
-    plan_ratio: float = 0.75
-    jitter_ratio: float = 0.10
-    force_margin: Duration = timedelta(hours=1)
-    max_age: Duration | None = None
-    marker_grace: Duration = timedelta(minutes=3)
-    quiescent_wait: Duration = timedelta(minutes=2)
-    signal_grace: Duration = timedelta(minutes=1)
-    kill_wait: Duration = timedelta(minutes=2)
-    silence: Duration = timedelta(seconds=30)
-    submit_timeout: Duration = timedelta(minutes=5)
-    submit_ttl: Duration = timedelta(minutes=10)
-    start_timeout: Duration = timedelta(minutes=10)
-    recovery_wait: Duration = timedelta(minutes=2)
-    adopt_margin: Duration = timedelta(minutes=2)
-    stall_floor: Duration = timedelta(minutes=10)
-    stall_factor: float = 4.0
-    look_every: Duration = timedelta(seconds=2)
-    watch_every: Duration = timedelta(seconds=15)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.plan_ratio < 1:
-            raise InvalidInput(f"restart.plan_ratio is {self.plan_ratio}; allowed is a number between 0 and 1")
-        if not 0 <= self.jitter_ratio < self.plan_ratio:
-            raise InvalidInput(f"restart.jitter_ratio is {self.jitter_ratio}; allowed is 0 up to plan_ratio")
-
-
-@dataclass(frozen=True)
 class StreamSpec:
     """The declaration. `checkpoints` are the folders that Structured Streaming queries of this job write.
 
     Two specs with one `name` on one `state_dir` are one stream.
     """
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     name: str
     credentials: StreamCredentials
@@ -155,7 +124,11 @@ class StreamSpec:
     arguments: tuple[str, ...] = ()
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     deploy: Deploy = Deploy()
-    restart: RestartPolicy = RestartPolicy()
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    stop: StopPolicy = field(default_factory=StopPolicy)
+    submit: SubmitPolicy = field(default_factory=SubmitPolicy)
+    heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
+    watch: WatchPolicy = field(default_factory=WatchPolicy)
     on_change: OnChange = OnChange.REPORT
 
     def __post_init__(self) -> None:
@@ -186,7 +159,7 @@ class StreamSpec:
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data that `from_mapping` takes back; durations as text."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
+        return {key: plain(value) for key, value in asdict(self).items()}
 
     def to_masked_mapping(self) -> dict[str, Any]:
         """As `to_mapping`, for everybody's eyes."""
@@ -195,31 +168,28 @@ class StreamSpec:
         plain["deploy"]["environment"] = masked(plain["deploy"]["environment"])
         return plain
 
-    def fingerprint(self) -> str:
-        """The same for specs that would submit the same job; restart policy and on_change don't count."""
-        submitted = {k: v for k, v in self.to_mapping().items() if k not in {"restart", "on_change"}}
-        return hashlib.sha256(json.dumps(submitted, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def differences(declared: StreamSpec, running: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields, dotted, in which a declared spec would submit another job than the one that runs."""
-    ours, theirs = _leaves(declared.to_masked_mapping()), _leaves(running)
-    changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
-    return tuple(key for key in changed if not key.startswith(("restart.", "on_change")))
-
 
 _SPEC: TypeAdapter[StreamSpec] = TypeAdapter(StreamSpec)
 
-_TAGGED: dict[str, type[Any]] = {
+# By their mode.
+CREDENTIALS: dict[str, type[Any]] = {
     "keytab": KeytabCredentials,
     "ticket": TicketCredentials,
     "proxy-user": ProxyUserCredentials,
 }
-_OWNERS: dict[str, type[Any]] = {"deploy": Deploy, "restart": RestartPolicy, **_TAGGED}
+# What rules the supervisor and not the job: each field may be missing, or differ from what runs.
+POLICIES: dict[str, type[Any]] = {
+    "restart": RestartPolicy,
+    "stop": StopPolicy,
+    "submit": SubmitPolicy,
+    "heartbeat": HeartbeatPolicy,
+    "watch": WatchPolicy,
+}
+_OWNERS: dict[str, type[Any]] = {"deploy": Deploy, **POLICIES, **CREDENTIALS}
 
 
 def _complaint(detail: dict[str, Any]) -> str:
-    where = tuple(part for part in detail["loc"] if part not in _TAGGED)
+    where = tuple(part for part in detail["loc"] if part not in CREDENTIALS)
     name = ".".join(str(part) for part in where)
     if detail["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         allowed = ", ".join(sorted(_allowed(detail["loc"])))
@@ -234,20 +204,12 @@ def _allowed(loc: tuple[str | int, ...]) -> list[str]:
     return [field.name for field in fields(owner)]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Plain data of a field's value."""
     if isinstance(value, timedelta):
-        return f"{value.total_seconds():.3f}".rstrip("0").rstrip(".") + "s"
+        return written_duration(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value.value if isinstance(value, StrEnum) else value
-
-
-def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        return {prefix: value}
-    found: dict[str, Any] = {}
-    for key, item in value.items():
-        found |= _leaves(item, f"{prefix}.{key}" if prefix else str(key))
-    return found

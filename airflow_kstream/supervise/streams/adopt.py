@@ -5,9 +5,10 @@ from __future__ import annotations
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.state_folder import ClaimDraft, new_nonce
+from airflow_kstream.supervise.streams.state_folder import new_nonce
 
 
 def adopt(run: StreamRun, application_id: str) -> Claim:
@@ -25,6 +26,8 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
         raise Conflict(f"it ended as {app.state}", tried=tried)
     if seen.current and seen.current.alive:
         raise Conflict(f"the stream already runs {seen.current.id}", tried=tried)
+    if seen.claim and seen.claim.newer:
+        raise Conflict(f"generation {seen.claim.generation} is not ours to follow: {seen.claim.doubt}", tried=tried)
     if seen.current is None and seen.claim and seen.claim.fence in seen.files:
         raise Conflict(f"generation {seen.claim.generation} was claimed and may still arrive", tried=tried)
     if seen.desired.state is not DesiredState.RUNNING:

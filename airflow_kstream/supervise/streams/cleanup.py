@@ -10,7 +10,9 @@ _CLAIMS_KEPT = 10
 
 
 def clean_up(run: StreamRun, seen: Observation) -> tuple[str, ...]:
-    """Delete what dead generations left, and return the folders that were deleted."""
+    """Delete what dead generations left, and return the folders that were deleted. A newer claim's stay."""
+    if seen.claim and seen.claim.newer:
+        return ()
     dead = [app for _, app in seen.applications if not app.alive]
     left = [folder for app in dead for folder in run.engine.leftovers(app, run.cluster, run.spec)]
     deleted = [folder for folder in left if run.session.hdfs.delete(folder, recursive=True)]

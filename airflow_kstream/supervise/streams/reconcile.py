@@ -19,13 +19,14 @@ from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted,
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
-from airflow_kstream.model.stream import StreamSpec, differences
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.cleanup import clean_up
-from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
 from airflow_kstream.supervise.streams.submit import claim_next, preflight, require_client, submit
@@ -46,6 +47,7 @@ class Reconciler:
     done: list[Done] = field(default_factory=list)
     _told: str = ""
     _first_look: datetime | None = None
+    _known: Prefetched = field(default_factory=Prefetched)
 
     @property
     def session(self) -> ClusterSession:
@@ -71,18 +73,19 @@ class Reconciler:
         SubmissionFailed, and what the servers refuse. Unavailable is waited out while a step is under way.
         """
         self.done = []
-        self._first_look = None
-        policy = self.spec.restart
+        self._first_look, self._known = None, Prefetched()
         while True:
             # Servers may be away for so long after each step; what was under way is continued when they are back.
-            found = until(lambda: self._advance(mode), policy.look_every, policy.start_timeout)
+            found = until(lambda: self._advance(mode), self.spec.watch.look_every, self.spec.heartbeat.start_timeout)
             if isinstance(found, Report):
                 return found
 
     def _advance(self, mode: Mode) -> Report | Step:
-        """One look and the step that it asks for; a report where there is nothing left to do."""
+        """Take one look and the step that it asks for; return a report where there is nothing left to do."""
         try:
-            seen = observe(self.subject)
+            seen = observe(self.subject, self._known)
+            # What the claim's file doesn't tell is asked of the cluster once.
+            self._known = Prefetched(seen.claim)
             self._first_look = self._first_look or seen.now
             step = next_step(self.spec, seen, self._first_look, mode)
             if isinstance(step, Settled):
@@ -97,9 +100,9 @@ class Reconciler:
     def _carry_out(self, seen: Observation, step: Step) -> None:
         match step:
             case Wait():
-                time.sleep(self.spec.restart.look_every.total_seconds())
+                time.sleep(self.spec.watch.look_every.total_seconds())
             case Kill(application, why):
-                self.session.yarn.kill(application, f"kstream: {why}", self.spec.restart.kill_wait)
+                self.session.yarn.kill(application, f"kstream: {why}", self.spec.stop.kill_wait)
                 self._record(f"killed {application}", why)
             case Stop():
                 self._stop(seen, step)
@@ -173,7 +176,7 @@ def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, d
     """An observation and its verdict, as plain values for people, XCom and the UI."""
     app: Application | None = seen.current
     ended = step.phase in {Phase.STOPPED, Phase.ENDED}
-    changed = differences(spec, seen.claim.submitted_spec) if seen.claim and seen.claim.adopted is None else ()
+    change = spec_change(spec, seen.claim)
     return Report(
         stream=spec.name,
         phase=step.phase,
@@ -185,8 +188,9 @@ def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, d
         succeeded=bool(app and app.succeeded) or step.phase is not Phase.ENDED,
         diagnostics=app.diagnostics if app and ended else "",
         horizon=horizon_of(spec, seen),
-        heartbeat=heartbeat(spec.restart, seen),
-        spec_differences=changed,
+        heartbeat=heartbeat(spec.heartbeat, seen),
+        spec_differences=change.fields,
+        spec_doubt=change.doubt,
         done=done,
     )
 

@@ -56,14 +56,14 @@ class SparkEngine:
     def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
         """A driver with the helper stops itself at the marker. One without gets SIGTERM right after a commit, so that
         no batch is redone."""
-        policy = spec.restart
+        policy, every = spec.stop, spec.watch.look_every
         if started_marker(step.generation) in StreamRun(session, spec, self).folder.names():
-            ended = _ended(session, step.application, policy.look_every, policy.marker_grace)
+            ended = _ended(session, step.application, every, policy.marker_grace)
             if ended:
                 return Stopped(ended, "its driver stopped at the marker")
-        until(lambda: self._quiescent(session, spec) or None, policy.look_every, policy.quiescent_wait)
+        until(lambda: self._quiescent(session, spec) or None, every, policy.quiescent_wait)
         if _signalled(session, step.application):
-            ended = _ended(session, step.application, policy.look_every, policy.signal_grace)
+            ended = _ended(session, step.application, every, policy.signal_grace)
             if ended:
                 return Stopped(ended, "SIGTERM ended its driver")
         return None

@@ -18,5 +18,5 @@ def stop(run: StreamRun, step: Stop) -> Stopped:
     ended = run.engine.stop_gracefully(run.session, run.spec, step)
     if ended:
         return ended
-    killed = run.session.yarn.kill(step.application, f"kstream: {step.why}", run.spec.restart.kill_wait)
+    killed = run.session.yarn.kill(step.application, f"kstream: {step.why}", run.spec.stop.kill_wait)
     return Stopped(killed, "it was killed")

@@ -16,8 +16,9 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.state_folder import ClaimDraft, new_nonce
+from airflow_kstream.supervise.streams.state_folder import new_nonce
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
 
 
@@ -94,17 +95,17 @@ def _run_client(run: StreamRun, plan: Submission) -> SubmitOutcome:
         cache = private / "tickets"
         if not isinstance(run.spec.credentials, KeytabCredentials):
             tickets.acquire(run.session.identity, cache)
-        return run.engine.submit(plan, run.cluster, cache, private, run.spec.restart.submit_timeout)
+        return run.engine.submit(plan, run.cluster, cache, private, run.spec.submit.timeout)
 
 
 def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
     """The application by tag. After a client that said yes it may take the ResourceManager a moment."""
-    policy, tag = run.spec.restart, run.id.generation_tag(claim.generation)
+    tag = run.id.generation_tag(claim.generation)
 
     def look() -> Application | None:
         return max(run.session.yarn.applications(tag), key=lambda app: app.id, default=None)
 
-    return until(look, policy.look_every, policy.submit_ttl if patient else timedelta())
+    return until(look, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
 
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:

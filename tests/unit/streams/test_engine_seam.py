@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.stream import RestartPolicy
+from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.desired import request_restart, want
@@ -24,8 +24,13 @@ from tests.unit.simulated_yarn import TICKET_SPEC
 from tests.unit.streams.fake_engine import FakeEngine
 from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
 
-BRISK = RestartPolicy(look_every=timedelta(milliseconds=1), silence=timedelta(milliseconds=10), jitter_ratio=0)
-SPEC = replace(TICKET_SPEC, application="/jobs/orders.fake", restart=BRISK)
+SPEC = replace(
+    TICKET_SPEC,
+    application="/jobs/orders.fake",
+    restart=RestartPolicy(jitter_ratio=0),
+    stop=StopPolicy(silence=timedelta(milliseconds=10)),
+    watch=WatchPolicy(look_every=timedelta(milliseconds=1)),
+)
 
 
 class Life:
