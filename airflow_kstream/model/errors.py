@@ -17,6 +17,8 @@ Foreign exceptions are mapped to these at the edge of `clients`; nothing above h
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class KstreamError(Exception):
     """Base of every error of this package.
@@ -38,8 +40,12 @@ class KstreamError(Exception):
         where = f" on {self.server}" if self.server else ""
         whom = f" as {self.principal}" if self.principal else ""
         context = f"{self.tried}{where}{whom}: " if self.tried else ""
-        advice = "A retry can help." if self.retryable else "A retry won't help."
+        advice = "Retrying may help." if self.retryable else "Retrying will not help."
         return f"{context}{self.message.rstrip('.')}. {advice}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"error": str(self), "retryable": self.retryable}
 
 
 class InvalidInput(KstreamError):

@@ -209,7 +209,7 @@ def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Miniclust
         verdict = watch.round([spec.name])[spec.name]
         minicluster.start("resourcemanager")
         assert verdict.step is None
-        assert "A retry can help" in verdict.why
+        assert "Retrying may help" in verdict.why
         report = supervisor.run(Mode.WATCH)
         # Until its driver has spoken to the new ResourceManager, a recovered application is ACCEPTED.
         assert report.phase in {Phase.RUNNING, Phase.STARTING}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import re
-import socket
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,9 +14,11 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
+from airflow_kstream.model.plain import fields_of
 
 _FOLDER_MODE, _FILE_MODE = "750", "640"
 _NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kind>intents|results)\.jsonl")
@@ -48,7 +48,7 @@ class JournalRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; times in ISO 8601 UTC."""
-        return asdict(self) | {"at": self.at.isoformat(), "outcome": self.outcome.value if self.outcome else None}
+        return fields_of(self)
 
 
 class Journal:
@@ -61,7 +61,7 @@ class Journal:
         self.run_id = run_id
         self._hdfs = hdfs
         self._folder = f"{folder.rstrip('/')}/audit"
-        self._by = {"run": run_id, "who": f"{getpass.getuser()}@{socket.gethostname()}", "principal": str(identity)}
+        self._by = {"run": run_id, "who": user_at_host(), "principal": str(identity)}
         self._results: list[str] = []
         self._number = 0
 

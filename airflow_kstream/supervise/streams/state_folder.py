@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, started_marker, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, Position, StreamId, fence_name
@@ -82,7 +81,7 @@ class StreamFolder:
         return self._hdfs.status(self._path(marker)).modified if marker in names else None
 
     def ask_to_stop(self, generation: int, why: str) -> None:
-        self._put(stop_marker(generation), json.dumps({"why": why, "by": _whoami()}))
+        self._put(stop_marker(generation), json.dumps({"why": why, "by": user_at_host()}))
 
     def take_fence(self, fence: str) -> None:
         self._hdfs.delete(self._path(fence))
@@ -102,7 +101,7 @@ class StreamFolder:
         """Write down what a person wants; the newest word counts. A restart that was asked for stays asked for."""
         if restart_up_to is None:
             restart_up_to = self.desired(self.names()).restart_up_to
-        said = {"wish": state, "restart_through": restart_up_to, "by": _whoami(), "reason": reason}
+        said = {"wish": state, "restart_through": restart_up_to, "by": user_at_host(), "reason": reason}
         self._put(_DESIRED, json.dumps(said))
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
@@ -161,15 +160,11 @@ def new_nonce() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def _whoami() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
-
-
 def _claim_json(candidate: ClaimDraft) -> dict[str, Any]:
     return {
         "generation": candidate.generation,
         "nonce": candidate.nonce,
-        "claimed_by": _whoami(),
+        "claimed_by": user_at_host(),
         "reason": candidate.reason,
         "spec_fingerprint": candidate.spec.fingerprint(),
         "spec": candidate.spec.to_masked_mapping(),

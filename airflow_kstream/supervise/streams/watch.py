@@ -18,6 +18,7 @@ from airflow_kstream.model.stream import OnChange
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.failures import failure_of
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
@@ -28,7 +29,7 @@ class Verdict:
 
     `remaining` is the time to the horizon, None when there is none. `verified` is whether the generation has
     committed a batch of its own. `blind` is when the watcher has been refused for so long that somebody with the
-    stream's own rights has to look.
+    stream's own rights has to look. `failure` is what the generation's driver said that it died of.
     """
 
     step: Step | None
@@ -39,6 +40,7 @@ class Verdict:
     remaining: timedelta | None = None
     verified: bool = False
     blind: bool = False
+    failure: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, durations in seconds."""
@@ -51,6 +53,7 @@ class Verdict:
             "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),
             "horizon_seconds": _seconds(self.remaining),
             "verified": self.verified,
+            "failure": self.failure,
         }
 
     @property
@@ -119,6 +122,7 @@ class Watch:
             heartbeat=heartbeat(spec.restart, seen),
             remaining=ends.remaining(seen.now) if ends else None,
             verified=verified(seen),
+            failure=failure_of(self._access.hdfs, stream, seen),
         )
 
     def _newest_claim(self, stream: StreamId) -> Claim | None:

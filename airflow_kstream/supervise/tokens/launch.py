@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.errors import Denied, InvalidInput
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.horizon import Horizon
+from airflow_kstream.model.plain import plain
 from airflow_kstream.model.stream import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon, issued_at
@@ -41,6 +43,24 @@ class LaunchTokens:
     def end(self) -> datetime:
         """From here on the tokens of the launch may be dead, however often they were renewed."""
         return self.issued + self.lifetimes.max_lifetime
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, times in ISO 8601, durations in seconds."""
+        horizon = self.horizon
+        return {
+            "application": self.application.id,
+            "state": self.application.state,
+            "stream": self.stream or None,
+            "generation": self.claim.generation if self.claim else None,
+            "credentials": self.claim.spec.credentials.mode if self.claim else None,
+            "issued_not_before": plain(self.issued),
+            "launch_tokens_end": plain(self.end),
+            "renew_interval_seconds": plain(self.lifetimes.renew_interval),
+            "max_lifetime_seconds": plain(self.lifetimes.max_lifetime),
+            "horizon": plain(horizon.hard) if horizon else None,
+            "horizon_reason": horizon.reason if horizon else None,
+            "planned_restart": plain(horizon.plan) if horizon else None,
+        }
 
 
 def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
