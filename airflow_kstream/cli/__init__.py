@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 from typer.core import TyperGroup
-from typer.rich_utils import rich_format_error
 
 from airflow_kstream.cli import connection, leases, streams, tickets, tokens
 from airflow_kstream.cli.output import complain, forget_unusable_sizes
@@ -77,14 +76,20 @@ def _run(argv: Sequence[str] | None) -> int:
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return _INTERRUPTED
-    except (OSError, UnicodeError) as error:
-        # This host's doing and not a defect of ours: a traceback would tell nobody more.
+    except UnicodeError as error:
+        complain(f"a name or a path that was given is not UTF-8: {error}")
+        return _WRONG_INPUT
+    except OSError as error:
+        # Caused by this host and not by a defect of ours: a traceback would not help.
         complain(str(error))
         return _FAILED
 
 
 def _refuse_usage(error: Any) -> int:
     """Show the error as Typer does, but with escapes: it quotes the command line."""
+    # Imported late: it reads the widths that `main` has cleaned up.
+    from typer.rich_utils import rich_format_error
+
     message = printable_words(error.format_message())
     error.format_message = lambda: message
     rich_format_error(error)
