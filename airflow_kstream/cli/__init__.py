@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -13,8 +14,6 @@ from typer.core import TyperGroup
 from airflow_kstream.cli import connection, leases, streams, tickets, tokens
 from airflow_kstream.cli.output import complain, forget_unusable_sizes
 from airflow_kstream.cli.stdio import forgiving_output
-from airflow_kstream.demo.cli import demo
-from airflow_kstream.minicluster.cli import app as minicluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.printable import printable_words
 
@@ -46,8 +45,16 @@ app.add_typer(leases.app, name="leases")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(tickets.app, name="tickets")
 app.add_typer(connection.app, name="connection")
-app.add_typer(minicluster, name="minicluster")
-app.command(name="demo")(demo)
+
+# For developers: a checkout has them, the wheel does not.
+if find_spec("airflow_kstream.minicluster"):
+    from airflow_kstream.minicluster.cli import app as minicluster
+
+    app.add_typer(minicluster, name="minicluster")
+if find_spec("airflow_kstream.demo"):
+    from airflow_kstream.demo.cli import demo
+
+    app.command(name="demo")(demo)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -52,6 +52,6 @@ def complain(message: str) -> None:
 def forget_unusable_sizes() -> None:
     """Drop COLUMNS and the like from the environment if nothing can be printed so: COLUMNS=0 would print nothing."""
     for name, (least, most) in _SIZES.items():
-        given = os.environ.get(name, str(least))
-        if not (given.isascii() and given.isdecimal() and len(given) < _DIGITS and least <= int(given) <= most):
+        size = os.environ.get(name, str(least))
+        if not (size.isascii() and size.isdecimal() and len(size) < _DIGITS and least <= int(size) <= most):
             del os.environ[name]

@@ -139,8 +139,8 @@ def _why_not_asked(unasked: Sequence[Intent]) -> str:
 
 
 def _why_left_open(report: RecoveryReport) -> str:
-    told = (*left_alone(report), *report.unasked)
-    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in told)
+    named = (*left_alone(report), *report.unasked)
+    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in named)
     return ", ".join(f"{count} {sort}" for sort, count in sorts.items())
 
 

@@ -21,7 +21,7 @@ def table(*headings: str, lines: bool = False) -> Table:
 
 def add(rows: Table, *cells: str | Text) -> None:
     """Add a row; text becomes a cell, a `Text` is one already."""
-    rows.add_row(*(given if isinstance(given, Text) else cell(given) for given in cells))
+    rows.add_row(*(words if isinstance(words, Text) else cell(words) for words in cells))
 
 
 def details() -> Table:
