@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
-from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.clients.local.private import kept_for_a_child, private_folder
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import (
     Conflict,
@@ -77,11 +77,13 @@ class DebugRecoverer:
 
     def _run(self, path: str) -> subprocess.CompletedProcess[str]:
         argv = [self._binary, "debug", "recoverLease", "-path", path, "-retries", str(self._attempts)]
+        folder = self._cache.parent
         try:
-            return subprocess.run(
-                argv, env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
-                errors="replace", timeout=self._seconds, check=False, cwd=self._cache.parent,
-            )  # fmt: skip
+            with kept_for_a_child(folder) as lock:
+                return subprocess.run(
+                    argv, env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+                    errors="replace", timeout=self._seconds, check=False, cwd=folder, pass_fds=(lock,),
+                )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise self._error(Unavailable, f"it did not end within {self._seconds:.0f} s") from None
         except (OSError, ValueError) as error:
