@@ -81,8 +81,11 @@ class LeaseHdfs(Hdfs):
         status = self._ask(f"look at {path}", lambda: self._client.status(plain_path(path)))
         if status["type"] != "FILE":
             raise InvalidInput(f"{path} is no file but a {str(status['type']).lower()}")
-        located = self._ask(f"locate the blocks of {path}", lambda: self._client.located_blocks(plain_path(path)))
-        return _state(path, status, located)
+        found: FileState = self._ask(
+            f"locate the blocks of {path}",
+            lambda: _state(path, status, self._client.located_blocks(plain_path(path))),
+        )
+        return found
 
     def visible_length(self, path: str, token: str) -> int:
         """What a reader would get now, in bytes, the flushed part of the last block included.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +17,11 @@ from hdfs.client import Client, _Request
 from hdfs.util import HdfsError
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
-
-# It logs every call at INFO, a dozen for each look at a stream: a task's log is for what was decided and done.
-logging.getLogger("hdfs.client").setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)
@@ -86,15 +84,22 @@ class Hdfs:
         return self._clock.now()
 
     def status(self, path: str) -> FileStatus:
-        return _file_status(self._ask(f"look at {path}", lambda: self._client.status(plain_path(path))), path)
+        found: FileStatus = self._ask(
+            f"look at {path}", lambda: _file_status(self._client.status(plain_path(path)), path)
+        )
+        return found
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         """The folder's children; empty when it does not exist."""
+
+        def listed() -> tuple[FileStatus, ...]:
+            found = self._client.list(plain_path(path), status=True)
+            return tuple(_file_status(status, name) for name, status in found)
+
         try:
-            found = self._ask(f"list {path}", lambda: self._client.list(plain_path(path), status=True))
+            return tuple(self._ask(f"list {path}", listed))
         except NotFound:
             return ()
-        return tuple(_file_status(status, name) for name, status in found)
 
     def read(self, path: str) -> str:
         def read() -> str:
@@ -165,13 +170,14 @@ class Hdfs:
 
     def _query_id(self, path: str) -> str | None:
         try:
-            text = self.read(f"{path}/metadata")
-        except NotFound:
+            metadata = json.loads(self.read(f"{path}/metadata"))
+        except (NotFound, json.JSONDecodeError):
             return None
-        return text.partition('"id":"')[2].partition('"')[0] or None
+        # A number or a list is JSON, too, and no metadata of Spark's.
+        return (metadata.get("id") or None) if isinstance(metadata, dict) else None
 
     def _ask(self, tried: str, call: Callable[[], Any]) -> Any:
-        with http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):
+        with hushed(), http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):
             return call()
 
     @contextmanager
@@ -182,6 +188,12 @@ class Hdfs:
             kind = _ERRORS.get(error.exception, Unavailable) if error.exception else _of_a_page(error)
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
+        except (KeyError, TypeError) as error:
+            # JSON of another shape than WebHDFS's: a proxy's.
+            raise Unavailable(
+                f"its answer makes no sense ({error!r})",
+                tried=tried, server=self._servers, principal=str(self._identity),
+            ) from error  # fmt: skip
 
 
 _ERRORS: dict[str, type[KstreamError]] = {

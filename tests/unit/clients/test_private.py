@@ -95,6 +95,7 @@ def test_a_sweep_spares_the_folder_of_a_killed_process_while_its_child_works_the
         assert process.stdin
         process.stdin.close()
         # The child holds our end of the output, too.
-        assert process.stdout and process.stdout.read() == ""
+        assert process.stdout
+        assert process.stdout.read() == ""
         with private_folder():
             assert not folder.exists()
