@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from hdfs.client import _Request
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs, WebHdfs, plain_path
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs, WebHdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import HolderLiveness
 from airflow_kstream.model.open_file import Block, FileState

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.paths import checked, is_below
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.protobuf import Message, encode
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.hdfs_path import checked_path, is_below
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.open_file import Block, FileState, OpenFile
 
@@ -57,7 +57,7 @@ class NameNodeRpc:
         Raise Denied unless the identity is a superuser, and NotFound where the server has no such list: a NameNode
         before Hadoop 2.8.3, or a router.
         """
-        root = checked(path)
+        root = checked_path(path)
         cursor, more = 0, True
         while more:
             request = encode({1: cursor, 2: _ALL_OPEN_FILES, 3: root})
@@ -87,14 +87,14 @@ class NameNodeRpc:
 
     def _closed(self, paths: Sequence[str]) -> Iterator[bool | KstreamError]:
         tried = "ask whether files are closed"
-        answers = self._namenode.call(tried, "isFileClosed", [encode({1: checked(path)}) for path in paths])
+        answers = self._namenode.call(tried, "isFileClosed", [encode({1: checked_path(path)}) for path in paths])
         for path, answer in zip(paths, answers, strict=True):
             yield self._refusal(answer, path) if isinstance(answer, RemoteError) else bool(answer.number(1))
 
     def _states(self, paths: Sequence[str]) -> Iterator[FileState | KstreamError]:
-        infos = self._namenode.call("look at files", "getFileInfo", [encode({1: checked(path)}) for path in paths])
+        infos = self._namenode.call("look at files", "getFileInfo", [encode({1: checked_path(path)}) for path in paths])
         # The last block comes with whatever range; one of no files at all would leave it out.
-        requests = [encode({1: checked(path), 2: 0, 3: 1}) for path in paths]
+        requests = [encode({1: checked_path(path), 2: 0, 3: 1}) for path in paths]
         blocks = self._namenode.call("look at blocks", "getBlockLocations", requests)
         for path, info, located in zip(paths, infos, blocks, strict=True):
             yield self._state(path, info, located)

@@ -21,6 +21,7 @@ from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
 
@@ -251,11 +252,6 @@ def _title(error: HdfsError) -> str:
 def _in_one_line(error: HdfsError) -> str:
     """Hadoop's words without the stack trace that some of them carry; a path in them may have several lines."""
     return " ".join(str(error).partition("\n\tat ")[0].splitlines())
-
-
-def plain_path(path: str) -> str:
-    """The path part of an hdfs:// URI."""
-    return "/" + path.split("/", 3)[3] if path.startswith("hdfs://") else path
 
 
 def _file_status(status: dict[str, Any], name: str) -> FileStatus:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.hdfs_path import is_below
 from airflow_kstream.model.lease import (
     Approval,
     Decision,
@@ -58,7 +59,7 @@ def decide(judgement: Judgement, approval: Approval) -> Decision:
 def matches(file: OpenFile, search: Search) -> bool:
     """Whether a row of a listing is meant, by what a row tells; owner and age only its state does."""
     return (
-        _below(file.path, search.path)
+        is_below(search.path, file.path)
         and (not search.patterns or any(path_matches(file.path, pattern) for pattern in search.patterns))
         and search.holder in (None, file.holder)
         and search.host in (None, file.host)
@@ -82,10 +83,6 @@ def _folders_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
     if first == "**":
         return any(_folders_match(names[count:], rest) for count in range(len(names) + 1))
     return bool(names) and fnmatchcase(names[0], first) and _folders_match(names[1:], rest)
-
-
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _missing(approval: Approval) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
 from airflow_kstream.model.generation import Claim, DesiredState, StreamId
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -18,7 +19,7 @@ def require_exclusive_checkpoint(session: ClusterSession, spec: StreamSpec, tell
     nobody from submitting: who moves a checkpoint is seen by its movement, too.
     """
     state_dir = session.cluster.state_dir
-    ours = {_plain(path) for path in spec.checkpoints}
+    ours = {plain_path(path) for path in spec.checkpoints}
     for folder in session.hdfs.list(state_dir):
         other = StreamId(folder.name.rpartition("-")[0], state_dir)
         if not folder.is_folder or str(other) != folder.name or other.name == spec.name:
@@ -26,7 +27,7 @@ def require_exclusive_checkpoint(session: ClusterSession, spec: StreamSpec, tell
         files = StreamFolder(session.hdfs, other)
         names = files.names()
         claim = _readable(files, names, tell)
-        shared = ours & {_plain(path) for path in claim.spec.checkpoints} if claim else set()
+        shared = ours & {plain_path(path) for path in claim.spec.checkpoints} if claim else set()
         if shared and files.desired(names).state is not DesiredState.STOPPED:
             raise Conflict(f"{shared.pop()} is the checkpoint of stream {other.name}", tried=f"submit {spec.name}")
 
@@ -37,7 +38,3 @@ def _readable(files: StreamFolder, names: frozenset[str], tell: Callable[[str], 
     except (InvalidInput, Denied) as error:
         tell(f"whether that stream shares a checkpoint is not known: {error}")
         return None
-
-
-def _plain(path: str) -> str:
-    return "/" + path.split("/", 3)[3].rstrip("/") if path.startswith("hdfs://") else path.rstrip("/")

@@ -113,5 +113,5 @@ def test_a_query_id_is_read_from_metadata_however_its_json_is_spaced(metadata: o
 
     with server_that_answers(content=metadata) as address:
         hdfs = Checkpoints((address,), NOBODY, Tls())
-        assert hdfs.checkpoint("/c").query_id == query
+        assert hdfs.checkpoint("/c").query == query
         hdfs.close()

@@ -88,14 +88,17 @@ def test_a_sweep_spares_a_folder_that_another_container_uses() -> None:
 
 def test_a_sweep_spares_the_folder_of_a_killed_process_while_its_child_works_there() -> None:
     with running(PARENT) as (process, folder):
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("are you there?\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "are you there?\n"
         process.kill()
         process.wait()
         with private_folder():
             assert folder.exists()
-        assert process.stdin
         process.stdin.close()
-        # The child holds our end of the output, too.
-        assert process.stdout
+        # The child has the output, too: its end is the child's.
         assert process.stdout.read() == ""
         with private_folder():
             assert not folder.exists()
