@@ -13,16 +13,9 @@ from datetime import timedelta
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import kept_for_a_child, private_folder
+from airflow_kstream.clients.rpc.java_exceptions import error_of_words
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import (
-    Conflict,
-    CredentialError,
-    Denied,
-    InvalidInput,
-    KstreamError,
-    NotFound,
-    Unavailable,
-)
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 
 # What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
@@ -114,7 +107,7 @@ class DebugRecoverer:
         if said and said["uri"]:
             raise self._error(InvalidInput, "the tool takes no path that is no URI, such as one with a space")
         words = " ".join((said["words"] if said else ran.stderr[:300] or "it said nothing").split())
-        raise self._error(next((kind for pattern, kind in _WORDS if re.match(pattern, words)), Unavailable), words)
+        raise self._error(error_of_words(words), words)
 
     def _error(self, kind: type[KstreamError], words: str) -> KstreamError:
         return kind(
@@ -128,13 +121,6 @@ _SAID = re.compile(
     r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
     r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
     re.MULTILINE | re.DOTALL,
-)
-_WORDS: tuple[tuple[str, type[KstreamError]], ...] = (
-    ("File does not exist", NotFound),
-    ("Path is not a file", NotFound),
-    ("Permission denied", Denied),
-    (".*(?:no leases found|pendingCreates is non-null|waiting to be minimally replicated)", Conflict),
-    (".*(?:GSS initiate failed|Client cannot authenticate)", CredentialError),
 )
 
 

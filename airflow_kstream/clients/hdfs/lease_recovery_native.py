@@ -12,11 +12,11 @@ from typing import Protocol
 
 import hdfs_native
 
+from airflow_kstream.clients.rpc.java_exceptions import error_of, simple_name
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import (
     Conflict,
     CredentialError,
-    Denied,
     InvalidInput,
     KstreamError,
     NotFound,
@@ -112,9 +112,8 @@ class NativeRecoverer:
             return self._error(kind, _words(str(error)))
         remote = _REMOTE.match(str(error))
         if remote:
-            java_class = remote["java"].rpartition(".")[2]
-            words = f"{java_class}: {_words(_unescaped(remote['words']))}"
-            return self._error(_JAVA.get(java_class, Unavailable), words)
+            words = f"{simple_name(remote['java'])}: {_words(_unescaped(remote['words']))}"
+            return self._error(error_of(remote["java"]), words)
         security = _SECURITY.match(str(error))
         if security:
             kind = Unavailable if security["code"] in _KDC_AWAY else CredentialError
@@ -203,14 +202,6 @@ _EXCEPTIONS: tuple[tuple[type[BaseException], type[KstreamError]], ...] = (
     (FileExistsError, Conflict),
     (OSError, Unavailable),
 )
-_JAVA: dict[str, type[KstreamError]] = {
-    "AccessControlException": Denied,
-    "AuthorizationException": Denied,
-    "InvalidToken": Denied,
-    "SaslException": CredentialError,
-    "InvalidPathException": InvalidInput,
-    "UnsupportedOperationException": InvalidInput,
-}
 # A RuntimeError's text is Rust's debug form of the library's own error.
 _REMOTE = re.compile(r'(?:Fatal)?RPCError\("(?P<java>[^"]+)", "(?P<words>.*)"\)', re.DOTALL)
 _SECURITY = re.compile(

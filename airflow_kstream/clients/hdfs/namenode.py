@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.protobuf import Message, encode
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.model.cluster import Cluster
@@ -61,7 +62,7 @@ class NameNodeRpc:
         cursor, more = 0, True
         while more:
             request = encode({1: cursor, 2: _ALL_OPEN_FILES, 3: root})
-            answer = self._one(f"list open files below {path}", "listOpenFiles", request)
+            answer = self._listed(f"list open files below {path}", request)
             entries = [_open_file(entry) for entry in answer.messages(1)]
             # NameNodes before 3.0.1 list the whole filesystem.
             yield from (file for file in entries if is_below(root, file.path))
@@ -108,10 +109,13 @@ class NameNodeRpc:
             return NotFound("it does not exist", tried=f"look at {path}", server=self._namenode.servers)
         return _file_state(path, info.message(1), located.message(1))
 
-    def _one(self, tried: str, method: str, request: bytes) -> Message:
-        (answer,) = self._namenode.call(tried, method, [request])
+    def _listed(self, tried: str, request: bytes) -> Message:
+        (answer,) = self._namenode.call(tried, "listOpenFiles", [request])
         if isinstance(answer, RemoteError):
-            raise self._namenode.error(answer, tried)
+            error = self._namenode.error(answer, tried)
+            if answer.java_class in NO_SUCH_OPERATION:
+                raise NotFound(error.message, tried=tried, server=error.server, principal=error.principal)
+            raise error
         return answer
 
     def _refusal(self, error: RemoteError, path: str) -> KstreamError:

@@ -18,9 +18,10 @@ from hdfs.util import HdfsError
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
 from airflow_kstream.clients.local.foreign_logs import hushed
+from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
@@ -186,7 +187,7 @@ class Hdfs:
         try:
             yield
         except HdfsError as error:
-            kind = _ERRORS.get(error.exception, Unavailable) if error.exception else _of_a_page(error)
+            kind = error_of(error.exception) if error.exception else _of_a_page(error)
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
         except (KeyError, TypeError) as error:
@@ -195,22 +196,6 @@ class Hdfs:
                 f"its answer makes no sense ({error!r})",
                 tried=tried, server=self._servers, principal=str(self._identity),
             ) from error  # fmt: skip
-
-
-_ERRORS: dict[str, type[KstreamError]] = {
-    "FileNotFoundException": NotFound,
-    "AccessControlException": Denied,
-    "AuthorizationException": Denied,
-    "InvalidToken": Denied,
-    "NSQuotaExceededException": Denied,
-    "DSQuotaExceededException": Denied,
-    "IllegalArgumentException": InvalidInput,
-    "HadoopIllegalArgumentException": InvalidInput,
-    "UnsupportedOperationException": InvalidInput,
-    "FileAlreadyExistsException": Conflict,
-    "AlreadyBeingCreatedException": Conflict,
-    "RecoveryInProgressException": Conflict,
-}
 
 
 class _ServerClock:
