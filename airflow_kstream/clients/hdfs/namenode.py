@@ -13,10 +13,10 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
-from airflow_kstream.clients.rpc.protobuf import Message, encode
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.formats.protobuf import Message, encode
 from airflow_kstream.model.hdfs_path import checked_path, is_below
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.open_file import Block, FileState, OpenFile

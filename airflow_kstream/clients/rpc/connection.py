@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from gssapi.raw.misc import GSSError
 
 from airflow_kstream.clients.rpc.java_exceptions import simple_name
-from airflow_kstream.clients.rpc.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
 from airflow_kstream.clients.rpc.sasl import KerberosLogin, Protection, credentials
 from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.formats.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
 from airflow_kstream.model.identity import Identity, split_principal
 
 _PREAMBLE = b"hrpc" + bytes([9, 0, 0xDF])  # version, service class, SASL

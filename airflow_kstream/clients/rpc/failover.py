@@ -11,9 +11,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from airflow_kstream.clients.kerberos.tickets import kerberos_error
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, RpcConnection, Terms
 from airflow_kstream.clients.rpc.java_exceptions import error_of
-from airflow_kstream.clients.rpc.protobuf import Malformed
 from airflow_kstream.clients.rpc.sasl import NoProtection
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.formats.protobuf import Malformed
 from airflow_kstream.model.identity import Identity
 
 _NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
