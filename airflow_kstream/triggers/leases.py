@@ -16,7 +16,7 @@ from airflow_kstream.supervise.leases.requests import OpenFileCondition
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Survey, Surveyor
 from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
-from airflow_kstream.triggers.sessions import Sessions, own_sessions
+from airflow_kstream.triggers.shared import Sessions, own_sessions
 
 
 class OpenFilesTrigger(ClusterAwaitingTrigger):
