@@ -20,14 +20,13 @@ class Horizon:
     """`hard` is when the credentials end (None: never by themselves), `plan` and `force` when we act before it.
 
     Between `plan` and `force` a restart waits for a good preflight, after `force` it doesn't; without `force` it always
-    waits. `am_retry_unsafe_from` is when a second application attempt would start on dead launch tokens.
+    waits.
     """
 
     reason: HorizonReason
     hard: datetime | None = None
     plan: datetime | None = None
     force: datetime | None = None
-    am_retry_unsafe_from: datetime | None = None
 
     def due(self, now: datetime) -> bool:
         return self.plan is not None and now >= self.plan

@@ -23,6 +23,12 @@ _CLIENT = ("JAVA_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME",
 _INHERITED = (*_CLIENT, "PATH", "TZ", "TMPDIR", "HOME", "USER")
 # From Java 17 on Hadoop's Kerberos code needs these packages opened; Java 8 doesn't read this variable.
 _OPENED = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+# The first line of its own; what follows can hold a path, and a path anything.
+_SAID = re.compile(
+    r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
+    r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 class DebugRecoverer:
@@ -114,14 +120,6 @@ class DebugRecoverer:
             words, tried=f"run {self._binary} debug recoverLease", server=self._cluster.default_fs,
             principal=str(self._identity),
         )  # fmt: skip
-
-
-# The first line of its own; what follows can hold a path, and a path anything.
-_SAID = re.compile(
-    r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
-    r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
-    re.MULTILINE | re.DOTALL,
-)
 
 
 def _found(binary: str) -> str:

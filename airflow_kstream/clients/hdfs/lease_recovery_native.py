@@ -26,6 +26,25 @@ from airflow_kstream.model.identity import Identity
 
 Answer = bool | KstreamError
 
+# Whoever asks again anyway does so with a pause of his own. In random order, so that a client made after a silence
+# has a chance to begin with the other NameNode.
+_SETTINGS = {"dfs.client.failover.max.attempts": "3", "dfs.client.failover.random.order": "true"}
+_EXCEPTIONS: tuple[tuple[type[BaseException], type[KstreamError]], ...] = (
+    (FileNotFoundError, NotFound),
+    # What it makes of AlreadyBeingCreatedException.
+    (FileExistsError, Conflict),
+    (OSError, Unavailable),
+)
+# A RuntimeError's text is Rust's debug form of the library's own error.
+_REMOTE = re.compile(r'(?:Fatal)?RPCError\("(?P<java>[^"]+)", "(?P<words>.*)"\)', re.DOTALL)
+_SECURITY = re.compile(
+    r'(?:GSSAPIError\(.*?\}, (?P<code>\d+), "(?P<words>.*)"\)|SASLError|NoSASLMechanism|InvalidArgument)', re.DOTALL
+)
+# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
+_KDC_AWAY = {str(code & 0xFFFFFFFF) for code in (-1765328228, -1765328164)}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
 
 class LeaseRecoverer(Protocol):
     """Asks the NameNode to recover leases. It waits for no recovery to end.
@@ -193,24 +212,6 @@ def _check(cluster: Cluster, identity: Identity) -> None:
         )
 
 
-# Whoever asks again anyway does so with a pause of his own. In random order, so that a client made after a silence
-# has a chance to begin with the other NameNode.
-_SETTINGS = {"dfs.client.failover.max.attempts": "3", "dfs.client.failover.random.order": "true"}
-_EXCEPTIONS: tuple[tuple[type[BaseException], type[KstreamError]], ...] = (
-    (FileNotFoundError, NotFound),
-    # What it makes of AlreadyBeingCreatedException.
-    (FileExistsError, Conflict),
-    (OSError, Unavailable),
-)
-# A RuntimeError's text is Rust's debug form of the library's own error.
-_REMOTE = re.compile(r'(?:Fatal)?RPCError\("(?P<java>[^"]+)", "(?P<words>.*)"\)', re.DOTALL)
-_SECURITY = re.compile(
-    r'(?:GSSAPIError\(.*?\}, (?P<code>\d+), "(?P<words>.*)"\)|SASLError|NoSASLMechanism|InvalidArgument)', re.DOTALL
-)
-# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
-_KDC_AWAY = {str(code & 0xFFFFFFFF) for code in (-1765328228, -1765328164)}
-
-
 def _words(text: str) -> str:
     """Without the Java stack behind it; one line."""
     return " ".join(text.partition("\n\tat ")[0].split("\n"))
@@ -218,7 +219,3 @@ def _words(text: str) -> str:
 
 def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
-
-
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}

@@ -25,6 +25,9 @@ from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavail
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
+# In the page of a web server or proxy, which refuses without a Java exception.
+_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
+
 
 @dataclass(frozen=True)
 class FileStatus:
@@ -223,9 +226,6 @@ def _of_a_page(error: HdfsError) -> type[KstreamError]:
     """Without a Java exception it is the web server's own refusal, or a proxy's page."""
     said = str(error)
     return Denied if any(words in said for words in _REFUSALS) else Unavailable
-
-
-_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
 
 
 def _title(error: HdfsError) -> str:

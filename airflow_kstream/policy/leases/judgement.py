@@ -20,7 +20,7 @@ from airflow_kstream.model.lease import (
 from airflow_kstream.model.open_file import FileHistory, OpenFile
 
 # FSNamesystem's words for a file under construction whose lease it lost; of the 2.x line the second.
-_LOST_LEASES = ("no leases found", "pendingCreates is non-null")
+LOST_LEASES = ("no leases found", "pendingCreates is non-null")
 _NO_RIGHT = ("AccessControlException", "AuthorizationException")
 
 
@@ -108,7 +108,7 @@ def _growing(history: FileHistory, about: JudgementContext, rules: LeaseRules) -
 
 
 def _lost_lease(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
-    if not any(words in about.refusal for words in _LOST_LEASES):
+    if not any(words in about.refusal for words in LOST_LEASES):
         return None
     return Judgement(
         FileCondition.UNRECOVERABLE,
@@ -246,7 +246,6 @@ _QUIET = {
         "Only recover asks: kstream leases recover, with --dry-run first.",
         "quiet and not asked about",
     ),
-    HolderLiveness.DEAD: ("", "", ""),
 }
 
 

@@ -39,15 +39,14 @@ def horizon(
     """
     issue = issued_at(claim, spec.restart)
     ends = [*_ends(spec, claim, issue, now, time_left), *_rotation(spec.restart, claim, issue, now, key_at_hand)]
-    am_retry = issue + claim.lifetimes.max_lifetime if claim.lifetimes else None
     if not ends:
-        return Horizon(HorizonReason.NONE, am_retry_unsafe_from=am_retry)
+        return Horizon(HorizonReason.NONE)
     end = min(ends, key=lambda end: end.hard)
     force, plan = _planned(end, spec.restart, claim)
     if end.reason is HorizonReason.KEYTAB_ROTATED:
         # A successor that can't log in with the keytab at hand is no better than what dies: preflight has to pass.
-        return Horizon(end.reason, end.hard, plan, am_retry_unsafe_from=am_retry)
-    return Horizon(end.reason, end.hard, plan, force, am_retry_unsafe_from=am_retry)
+        return Horizon(end.reason, end.hard, plan)
+    return Horizon(end.reason, end.hard, plan, force)
 
 
 def issued_at(claim: Claim, policy: RestartPolicy) -> datetime:

@@ -12,16 +12,15 @@ from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
-from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, claim_of
+from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB_SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))
 CLAIM = claim_of(TICKET_SPEC, 1, START)
 
 
-def test_a_job_with_a_keytab_has_no_end_of_its_own_but_an_unsafe_second_attempt() -> None:
+def test_a_job_with_a_keytab_has_no_end_of_its_own() -> None:
     found = horizon(KEYTAB_SPEC, claim_of(KEYTAB_SPEC, 1, START), START, None)
     assert (found.reason, found.hard, found.plan) == (HorizonReason.NONE, None, None)
-    assert found.am_retry_unsafe_from == START + WEEK.max_lifetime
 
 
 def test_a_job_without_a_keytab_ends_at_issue_plus_max_lifetime() -> None:
