@@ -44,7 +44,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
     stuck fires once more, so let whoever listens be idempotent.
 
     :param cluster_conn_id: the `kstream` connection.
-    :param path: an absolute folder or file; `patterns` as in HdfsOpenFileSensor.
+    :param path: an absolute folder or file; `patterns` as in OpenFileCondition.
     :param quiet: a duration such as `10m`.
     :param every_seconds: the pause between two looks.
     """
