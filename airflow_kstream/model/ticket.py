@@ -44,10 +44,6 @@ class Ticket:
     kvno: int | None
 
     @property
-    def is_granting(self) -> bool:
-        return self.server.startswith("krbtgt/")
-
-    @property
     def life(self) -> timedelta:
         return self.expiry - self.start
 
