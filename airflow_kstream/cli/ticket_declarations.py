@@ -10,12 +10,20 @@ import typer
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets, order_path, read_order
+from airflow_kstream.supervise.tickets.declaration import (
+    TicketDeclaration,
+    declaration_path,
+    kept_tickets,
+    read_declaration,
+)
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
 DeclarationOption = Annotated[
     Path | None,
-    typer.Option("--declaration", help="A YAML file of principals; by default $KSTREAM_TICKETS/CLUSTER.yaml."),
+    typer.Option(
+        "--declaration",
+        help="A YAML file of principals, or a folder with CLUSTER.yaml; without it the connection's own alone.",
+    ),
 ]
 
 
@@ -36,5 +44,5 @@ class WrittenOrder:
 
 def written_order(cluster: str, named: Path | None) -> WrittenOrder:
     """Raise InvalidInput."""
-    path = named or order_path(cluster)
-    return WrittenOrder(read_order(path) if path else TicketDeclaration(), path)
+    path = declaration_path(cluster, named) if named and named.is_dir() else named
+    return WrittenOrder(read_declaration(path) if path else TicketDeclaration(), path)

@@ -250,11 +250,19 @@ def test_what_an_order_lacks_is_told_with_its_file(kdc: Kdc, kstream: Commands) 
     assert f"{kstream.folder}/order.yaml: gateway@KSTREAM.TEST needs one of keytab or ticket_cache" in refused.err
 
 
-def test_orders_in_a_folder_that_is_not_there_are_missed(kstream: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KSTREAM_TICKETS", "/nope")
-    refused = kstream.run("list", "--cluster", os.fspath(kstream.folder / "minicluster.yaml"))
+def test_a_folder_of_declarations_is_searched_for_the_cluster(kdc: Kdc, kstream: Commands) -> None:
+    (kstream.folder / "declarations").mkdir()
+    keytab = {"principal": kdc.principal("gateway"), "keytab": str(kdc.keytab("gateway"))}
+    (kstream.folder / "declarations" / "minicluster.yaml").write_text(yaml.safe_dump({"principals": [keytab]}))
+    command = ("list", "--json", "--cluster", os.fspath(kstream.folder / "minicluster.yaml"), "--declaration")
+    listed = kstream.run(*command, os.fspath(kstream.folder / "declarations"))
+    assert [each["principal"] for each in listed.data] == [kdc.principal("watcher"), kdc.principal("gateway")]
+
+
+def test_a_declaration_that_is_not_there_is_missed(kstream: Commands) -> None:
+    refused = kstream.run("list", "--cluster", os.fspath(kstream.folder / "minicluster.yaml"), "--declaration", "/nope")
     assert refused.code == 2
-    assert "$KSTREAM_TICKETS is '/nope'; there is no such folder" in refused.err
+    assert "/nope can't be read" in refused.err
 
 
 def test_where_no_stream_is_concerned_its_columns_are_not_there(kstream: Commands) -> None:
