@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from airflow_kstream.cli import connection, leases, streams, tickets, tokens
-from airflow_kstream.demo.cli import demo
-from airflow_kstream.minicluster.cli import app as minicluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 
 app = typer.Typer(
@@ -23,8 +22,16 @@ app.add_typer(leases.app, name="leases")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(tickets.app, name="tickets")
 app.add_typer(connection.app, name="connection")
-app.add_typer(minicluster, name="minicluster")
-app.command(name="demo")(demo)
+
+# For who develops: a checkout has them, the wheel does not.
+if find_spec("airflow_kstream.minicluster"):
+    from airflow_kstream.minicluster.cli import app as minicluster
+
+    app.add_typer(minicluster, name="minicluster")
+if find_spec("airflow_kstream.demo"):
+    from airflow_kstream.demo.cli import demo
+
+    app.command(name="demo")(demo)
 
 _WRONG_INPUT, _FAILED = 2, 1
 
