@@ -22,7 +22,7 @@ def defaults(
 
 @pytest.mark.parametrize("host", ["yarn", "", None])
 def test_queue_and_binary_are_taken_from_it(host: str | None) -> None:
-    said = {"queue": "streams", "spark-binary": "spark3-submit", "deploy-mode": "cluster", "keytab": ""}
+    said: dict[str, Any] = {"queue": "streams", "spark-binary": "spark3-submit", "deploy-mode": "cluster", "keytab": ""}
     assert defaults(host=host, **said) == SparkDefaults("connection spark_prod", "spark3-submit", "streams")
     assert defaults(host=host) == SparkDefaults("connection spark_prod")
 
@@ -51,4 +51,4 @@ def test_what_would_be_ignored_is_refused_by_its_name(said: dict[str, Any], why:
 @pytest.mark.parametrize("binary", ["/bin/ls", "../../../bin/ls", "ls", "bin/spark-submit", "spark-submit "])
 def test_what_is_no_spark_client_is_never_run(binary: str) -> None:
     with pytest.raises(InvalidInput, match="allowed are spark-submit, spark2-submit, spark3-submit, and no path"):
-        defaults(**{"spark-binary": binary})
+        defaults(**dict[str, Any]({"spark-binary": binary}))
