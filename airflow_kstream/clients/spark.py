@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,16 +20,26 @@ from airflow_kstream.model.submission import Submission, SubmitOutcome
 # What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
 _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
 _TAIL_LINES = 30
+# The names under which distributions install it, as in Airflow's own provider; the first is the default.
+SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 
 
-def find_spark_submit(binary: str = "spark-submit") -> str:
-    """The path of the binary: as given, or that of the pyspark beside this package."""
+def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
+    """Return the path of a Spark client: in SPARK_HOME/bin, on PATH, or that of a pyspark beside this package.
+
+    A path is taken as it is. It is for a person at a terminal; a connection may only have one of SPARK_BINARIES.
+    Raises InvalidInput: it is not on this host.
+    """
     if "/" in binary:
         return _existing(Path(binary))
-    home = os.environ.get("SPARK_HOME") or _pyspark_home()
-    if home is None:
-        raise InvalidInput("there is neither SPARK_HOME nor a pyspark package to take spark-submit from")
-    return _existing(Path(home) / "bin" / binary)
+    for folder in _spark_folders():
+        found = shutil.which(binary, path=folder)
+        if found:
+            return found
+    raise InvalidInput(
+        f"there is no {binary} in SPARK_HOME/bin or on PATH; a Spark client comes with the cluster's distribution, "
+        "or with pip install 'airflow-kstream[spark]'"
+    )
 
 
 def hadoop_version(spark_submit: str) -> tuple[int, ...] | None:
@@ -61,7 +72,6 @@ def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
         "HADOOP_CONF_DIR": conf_dir,
         "YARN_CONF_DIR": conf_dir,
         "KRB5CCNAME": f"FILE:{ticket_cache}",
-        "SPARK_HOME": inherited.get("SPARK_HOME") or _pyspark_home() or "",
     }
 
 
@@ -100,9 +110,14 @@ def _java_options(krb5_conf: str) -> str:
     return f"-Djava.security.krb5.conf={krb5_conf} --add-exports={opened} --add-opens={opened}"
 
 
-def _pyspark_home() -> str | None:
-    found = find_spec("pyspark")
-    return str(Path(found.origin).parent) if found and found.origin else None
+def _spark_folders() -> Iterator[str]:
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        yield str(Path(home) / "bin")
+    yield os.environ.get("PATH", os.defpath)
+    pyspark = find_spec("pyspark")
+    if pyspark and pyspark.origin:
+        yield str(Path(pyspark.origin).parent / "bin")
 
 
 def _existing(path: Path) -> str:

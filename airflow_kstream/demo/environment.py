@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from airflow_kstream.dags.bundle import STUBS
 from airflow_kstream.demo import config as demo_plan
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
@@ -27,8 +28,6 @@ from airflow_kstream.demo.supervisor import Happening, ProcessSupervisor, Superv
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.errors import MiniclusterError
 from airflow_kstream.model.stream import StreamSpec
-
-DAGS = Path(__file__).parents[2] / "dags"
 
 
 @dataclass(frozen=True)
@@ -139,14 +138,13 @@ def _write_declarations(root: Path, minicluster: Minicluster, streams: tuple[Str
 
 
 def _airflow_home(plan: DemoConfig, minicluster: Minicluster) -> AirflowHome:
-    env = {
-        "KRB5_CONFIG": str(minicluster.krb5_conf),
-        "KSTREAM_STREAMS": str(plan.root / "streams"),
-        "KSTREAM_RETRY_DELAY": "3s",
-    }
+    env = {"KRB5_CONFIG": str(minicluster.krb5_conf)}
     # The minicluster's Java options are long; the rendered command line is to be seen whole.
-    overrides = {"core": {"max_templated_field_length": "16384"}}
-    return AirflowHome(plan.root / "airflow", DAGS, env, crash=CrashSettings.brisk(), overrides=overrides)
+    overrides = {
+        "core": {"max_templated_field_length": "16384"},
+        "kstream": {"streams_folder": str(plan.root / "streams"), "retry_delay": "3s"},
+    }
+    return AirflowHome(plan.root / "airflow", STUBS, env, crash=CrashSettings.brisk(), overrides=overrides)
 
 
 def _start_airflow(environment: Environment, console: DemoConsole) -> None:

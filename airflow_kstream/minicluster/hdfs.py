@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airflow_kstream.minicluster.daemons import namenode_options
 from airflow_kstream.minicluster.java import environment, hadoop, logging
-from airflow_kstream.minicluster.readiness import NOT_SERVING
+from airflow_kstream.minicluster.readiness import not_serving
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.web import bean, session_as
 from airflow_kstream.model.errors import MiniclusterError
@@ -102,7 +102,7 @@ def namenode_state(site: Site, name: str) -> str:
     """`active`, `standby`, or why it does not answer."""
     try:
         return str(bean(site, f"{name}-web", "service=NameNode,name=NameNodeStatus")["State"])
-    except NOT_SERVING as error:
+    except not_serving() as error:
         return f"no answer ({type(error).__name__})"
 
 

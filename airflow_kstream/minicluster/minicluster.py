@@ -16,7 +16,7 @@ from airflow_kstream.minicluster.config import MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.processes import Identity, end
-from airflow_kstream.minicluster.readiness import NOT_SERVING
+from airflow_kstream.minicluster.readiness import not_serving
 from airflow_kstream.minicluster.site import NAMESERVICE, Site
 from airflow_kstream.minicluster.startup import Listener, Progress, run_steps
 from airflow_kstream.minicluster.tools import require
@@ -240,7 +240,7 @@ class Minicluster:
     def _answer(self, daemon: Daemon) -> tuple[bool, str]:
         try:
             return True, daemon.ask(self._site)
-        except NOT_SERVING as error:
+        except not_serving() as error:
             return False, str(error)
 
     def _require(self, daemon: str) -> Daemon:

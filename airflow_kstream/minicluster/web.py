@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import requests
-import spnego
-from requests_kerberos import OPTIONAL, HTTPKerberosAuth
 
+from airflow_kstream.clients.lazy import requests_kerberos, spnego
 from airflow_kstream.minicluster.site import Site
 
 _TIMEOUT_SECONDS = 5
@@ -39,7 +38,9 @@ def session_as(site: Site, name: str) -> requests.Session:
     """A session that answers Negotiate with the principal's keytab; use it within `kerberos_of`."""
     keytab = spnego.KerberosKeytab(keytab=str(site.kdc.keytab(name)), principal=site.kdc.principal(name))
     session = requests.Session()
-    session.auth = HTTPKerberosAuth(mutual_authentication=OPTIONAL, principal=keytab)
+    session.auth = requests_kerberos.HTTPKerberosAuth(
+        mutual_authentication=requests_kerberos.OPTIONAL, principal=keytab
+    )
     session.trust_env = False
     return session
 

@@ -12,8 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
 from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 
@@ -43,7 +44,7 @@ class KerberosTicketRenewOperator(BaseOperator):
     :param principal: this one alone. To map the task over several: `.partial(...).expand(principal=[...])`.
     :param keytab: the absolute path of its keytab, if neither the connection nor the declaration knows it.
     :param cache: the absolute path of its ticket cache, if it is not the declaration's.
-    :param declaration: who is to be kept fresh, as the fields of the YAML file; that of `$KSTREAM_TICKETS` by default.
+    :param declaration: who is to be kept fresh, as the fields of its file in `[kstream] tickets_folder`, by default.
     :param renew_at: the share of a ticket's life after which it is renewed; the declaration's by default.
     :param alert_before: how long before its expiry a failure is an alert; the declaration's by default.
     :param force: renew those that have enough of their life left, too.
@@ -111,7 +112,7 @@ class KerberosTicketRenewOperator(BaseOperator):
         declaration = (
             TicketDeclaration.from_mapping(self.declaration)
             if self.declaration
-            else declaration_of(self.cluster_conn_id)
+            else ticket_declaration(self.cluster_conn_id)
         )
         ours = {"renew_at": self.renew_at, "alert_before": self.alert_before}
         given = {name: value for name, value in ours.items() if value not in (None, "", "None")}

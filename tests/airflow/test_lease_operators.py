@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.dags.bundle import STUBS
 from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.demo.environment import DAGS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
@@ -107,10 +107,10 @@ def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) 
     dags, declarations = root / "dags", root / "leases"
     dags.mkdir()
     declarations.mkdir()
-    shutil.copy(DAGS / "kstream_leases.py", dags)
+    shutil.copy(STUBS / "kstream_leases.py", dags)
     (dags / "readers.py").write_text(READERS)
     (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(DECLARATION))
-    with live_airflow(minicluster, root, dags, {"KSTREAM_LEASES": str(declarations)}) as home:
+    with live_airflow(minicluster, root, dags, {"AIRFLOW__KSTREAM__LEASES_FOLDER": str(declarations)}) as home:
         yield LeaseAirflow(home, home.api())
 
 

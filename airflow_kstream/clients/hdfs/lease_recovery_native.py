@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-import hdfs_native
-
+from airflow_kstream.clients.lazy import hdfs_native
 from airflow_kstream.clients.rpc.java_exceptions import error_of, simple_name
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import (

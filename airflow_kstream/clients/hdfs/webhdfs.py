@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import requests
-from hdfs.client import Client, _Request
-from hdfs.util import HdfsError
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.model.checkpoint import Checkpoint
@@ -24,6 +23,9 @@ from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
+
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.operations import WebHdfs
 
 # In the page of a web server or proxy, which refuses without a Java exception.
 _REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
@@ -39,30 +41,6 @@ class FileStatus:
     is_folder: bool
 
 
-class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
-    """The operations that `hdfs.Client` has no method for; its metaclass makes methods of these declarations."""
-
-    _get_delegation_token = _Request("GET")
-    _renew_delegation_token = _Request("PUT")
-    _cancel_delegation_token = _Request("PUT")
-
-    def rename_onto_nothing(self, source: str, target: str) -> None:
-        """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
-        self._rename(source, destination=target, renameoptions="NONE")
-
-    def rename_over(self, source: str, target: str) -> None:
-        self._rename(source, destination=target, renameoptions="OVERWRITE")
-
-    def new_token(self, renewer: str) -> str:
-        return str(self._get_delegation_token("/", renewer=renewer).json()["Token"]["urlString"])
-
-    def renew_token(self, token: str) -> int:
-        return int(self._renew_delegation_token("/", token=token).json()["long"])
-
-    def cancel_token(self, token: str) -> None:
-        self._cancel_delegation_token("/", token=token)
-
-
 class Hdfs:
     """The filesystem of one cluster as one identity, whichever NameNode is active.
 
@@ -70,17 +48,21 @@ class Hdfs:
     Denied without permission, NotFound, and Conflict where the target exists.
     """
 
-    client_class = WebHdfs
-
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
         self._clock = _ServerClock()
         self._session = kerberos_session(identity, tls)
         self._session.hooks["response"].append(self._clock.listen)
         self._identity = identity
         self._servers = ", ".join(addresses)
-        self._client = self.client_class(
+        self._client = self._client_class()(
             ";".join(addresses), session=self._session, timeout=CONNECT_AND_READ_SECONDS, proxy=identity.do_as
         )
+
+    @staticmethod
+    def _client_class() -> type[WebHdfs]:
+        from airflow_kstream.clients.hdfs.operations import WebHdfs
+
+        return WebHdfs
 
     def now(self) -> datetime:
         """The NameNode's clock, by the Date header of its newest answer; asks it when there was none yet."""
@@ -189,7 +171,7 @@ class Hdfs:
     def _hdfs_errors(self, tried: str) -> Iterator[None]:
         try:
             yield
-        except HdfsError as error:
+        except hdfs.HdfsError as error:
             kind = error_of(error.exception) if error.exception else _of_a_page(error)
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
@@ -222,19 +204,19 @@ class _ServerClock:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)
 
 
-def _of_a_page(error: HdfsError) -> type[KstreamError]:
+def _of_a_page(error: hdfs.HdfsError) -> type[KstreamError]:
     """Without a Java exception it is the web server's own refusal, or a proxy's page."""
     said = str(error)
     return Denied if any(words in said for words in _REFUSALS) else Unavailable
 
 
-def _title(error: HdfsError) -> str:
+def _title(error: hdfs.HdfsError) -> str:
     page = error.message.decode(errors="replace") if isinstance(error.message, bytes) else str(error)
     found = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
     return " ".join((found[1] if found else page).split())[:200]
 
 
-def _in_one_line(error: HdfsError) -> str:
+def _in_one_line(error: hdfs.HdfsError) -> str:
     """Hadoop's words without the stack trace that some of them carry; a path in them may have several lines."""
     return " ".join(str(error).partition("\n\tat ")[0].splitlines())
 

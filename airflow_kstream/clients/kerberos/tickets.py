@@ -8,11 +8,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import krb5
-from gssapi.raw.misc import GSSError
-from krb5 import Krb5Error
-
 from airflow_kstream.clients.kerberos import ccache
+from airflow_kstream.clients.lazy import gssapi, krb5
 from airflow_kstream.clients.local.atomic import replacing
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
@@ -73,7 +70,7 @@ def renew(principal: str, cache: Path) -> Ticket:
     with _replaced(cache, principal) as fresh, _mapped(tried, principal):
         try:
             _renew_into(fresh, cache, principal)
-        except Krb5Error as error:
+        except krb5.Krb5Error as error:
             if _code(error) == _TICKET_EXPIRED:
                 raise _too_late(held, tried, principal) from error
             raise
@@ -98,7 +95,7 @@ def inspect(name: str) -> TicketCache:
         raise CredentialError("there is no such folder", tried=tried)
     try:
         return ccache.read_cache(f"{kind}:{rest}")
-    except Krb5Error as error:
+    except krb5.Krb5Error as error:
         raise kerberos_error(error, tried=tried) from error
     except CredentialError as error:
         raise CredentialError(f"it is damaged: {error.message}", tried=tried) from error
@@ -222,7 +219,7 @@ def _written(cache: Path) -> Iterator[None]:
     """libkrb5 keeps to itself why it could not write: the system says so when asked again."""
     try:
         yield
-    except Krb5Error:
+    except krb5.Krb5Error:
         cache.unlink(missing_ok=True)
         write_private(cache, bytes(_A_CACHE_S_BYTES))
         raise
@@ -232,7 +229,7 @@ def _written(cache: Path) -> Iterator[None]:
 def _mapped(tried: str, principal: str) -> Iterator[None]:
     try:
         yield
-    except Krb5Error as error:
+    except krb5.Krb5Error as error:
         raise kerberos_error(error, tried=tried, principal=principal) from error
 
 
@@ -246,9 +243,9 @@ def _require_file(path: Path, tried: str) -> None:
         raise CredentialError(error.strerror or str(error), tried=tried) from error
 
 
-def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
+def kerberos_error(error: gssapi.raw.misc.GSSError | krb5.Krb5Error, **context: str) -> KstreamError:
     """Ours for what the Kerberos libraries raise: a KDC that is away can come back, a refusal stays one."""
-    if isinstance(error, Krb5Error):
+    if isinstance(error, krb5.Krb5Error):
         words = str(error).rpartition(" ")[0]
     else:
         # The mechanism's own text; the major status only says that something failed.
@@ -257,5 +254,5 @@ def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
     return kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)
 
 
-def _code(error: GSSError | Krb5Error) -> int:
-    return (error.err_code if isinstance(error, Krb5Error) else error.min_code) & _ERROR_CODE
+def _code(error: gssapi.raw.misc.GSSError | krb5.Krb5Error) -> int:
+    return (error.err_code if isinstance(error, krb5.Krb5Error) else error.min_code) & _ERROR_CODE

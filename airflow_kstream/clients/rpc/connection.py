@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gssapi.raw.misc import GSSError
-
+from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.rpc.java_exceptions import simple_name
 from airflow_kstream.clients.rpc.sasl import KerberosLogin, Protection, credentials
 from airflow_kstream.model.errors import CredentialError
@@ -241,7 +240,7 @@ class _WrappedStream(_Stream):
 def _sealing() -> Iterator[None]:
     try:
         yield
-    except GSSError as error:
+    except gssapi.raw.misc.GSSError as error:
         # It was tampered with, or the protection has ended with the ticket: another login tells which.
         raise BrokenConnection(f"its protected messages can't be trusted ({type(error).__name__})") from error
 

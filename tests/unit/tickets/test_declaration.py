@@ -50,9 +50,8 @@ def test_an_order_survives_the_way_through_plain_data() -> None:
 
 
 def test_without_an_order_the_connections_own_principal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KSTREAM_TICKETS", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    (own,) = kept_tickets(cluster(), declaration_of("prod"))
+    (own,) = kept_tickets(cluster(), declaration_of("prod", None))
     assert own.cache == Path("/state/kstream/tickets/prod/watcher@R.ccache")
 
 
@@ -83,20 +82,13 @@ def test_files_of_one_name_are_several_clusters_and_one_file_is_one(
     assert prod.name.startswith("cluster-")
 
 
-def test_a_folder_of_orders_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KSTREAM_TICKETS", "/nope")
-    with pytest.raises(InvalidInput, match=r"\$KSTREAM_TICKETS is '/nope'; there is no such folder"):
-        declaration_of("prod")
-
-
-def test_the_order_is_found_by_the_clusters_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KSTREAM_TICKETS", str(tmp_path))
+def test_the_declaration_is_found_by_the_clusters_name(tmp_path: Path) -> None:
     (tmp_path / "prod.yaml").write_text("renew_at: 0.7")
-    assert declaration_of("prod").renew_at == declaration_of("/somewhere/prod.yaml").renew_at == 0.7
-    assert declaration_of("other") == TicketDeclaration()
+    assert declaration_of("prod", tmp_path).renew_at == declaration_of("/somewhere/prod.yaml", tmp_path).renew_at == 0.7
+    assert declaration_of("other", tmp_path) == TicketDeclaration()
     (tmp_path / "prod.yaml").write_text("renew_at: 7")
     with pytest.raises(InvalidInput, match=r"prod\.yaml: renew_at is 7"):
-        declaration_of("prod")
+        declaration_of("prod", tmp_path)
 
 
 ETL = {"principal": "etl@R"}
