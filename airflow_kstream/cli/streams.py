@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,21 +13,23 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.clients.spark import find_spark_submit, hadoop_version
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams import desired
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
 from airflow_kstream.supervise.streams.dry_run import explain
+from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.registry import stream_names
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 
 app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt.")
@@ -36,6 +37,9 @@ app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart
 Name = Annotated[str, typer.Argument(help="The stream's name.")]
 SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", exists=True, dir_okay=False)]
 Reason = Annotated[str, typer.Option("--reason", help="For those who find it later.")]
+SparkSubmit = Annotated[
+    str, typer.Option("--spark-submit", metavar="PATH", help="The client to submit with, instead of this host's own.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 
@@ -63,10 +67,11 @@ def status(cluster: ClusterOption, name: Annotated[str, typer.Argument()] = "", 
 
 
 @app.command()
-def plan(cluster: ClusterOption, spec_file: SpecFile) -> None:
+def plan(cluster: ClusterOption, spec_file: SpecFile, spark_submit: SparkSubmit = SparkDefaults.binary) -> None:
     """Dry run: the exact command line, with the reason and the source of every word. Touches nothing."""
     with opened(cluster) as found:
-        typer.echo(explain(found, _read(spec_file), _defaults()))
+        spec = _read(spec_file)
+        typer.echo(explain(found, spec, _engine(spec, spark_submit)))
 
 
 @app.command()
@@ -74,11 +79,12 @@ def reconcile(
     cluster: ClusterOption,
     spec_file: SpecFile,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say the first step, and do nothing.")] = False,
+    spark_submit: SparkSubmit = SparkDefaults.binary,
 ) -> None:
     """Make sure that the stream runs as declared and desired, once, without watching it."""
     spec = _read(spec_file)
     with opened(cluster) as found, open_session(found, identity_of(spec, found)) as session:
-        reconciler = Reconciler(session, spec, _defaults(), tell=typer.echo)
+        reconciler = Reconciler(StreamRun(session, spec, _engine(spec, spark_submit)), tell=typer.echo)
         if dry_run:
             seen, step = reconciler.plan()
             typer.echo(f"{type(step).__name__.lower()}: {step.why}")
@@ -94,7 +100,7 @@ def stop(cluster: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Want it stopped, and see that it is: by marker, SIGTERM or kill."""
     with _as_stream(cluster, name) as (session, spec):
         desired.want(session, StreamId(name, session.cluster.state_dir), DesiredState.STOPPED, reason)
-        report = Reconciler(session, spec, SparkDefaults(), tell=typer.echo, may_submit=False).run()
+        report = Reconciler(StreamRun(session, spec, engine_of(spec)), tell=typer.echo, may_submit=False).run()
     typer.echo(f"{name} is {report.phase}: {report.why}")
 
 
@@ -123,7 +129,7 @@ def adopt(cluster: ClusterOption, spec_file: SpecFile, application_id: Annotated
     """Take a running application over as this stream, without restarting it."""
     spec = _read(spec_file)
     with opened(cluster) as found, open_session(found, identity_of(spec, found)) as session:
-        claim = take_over(session, spec, application_id)
+        claim = take_over(StreamRun(session, spec, engine_of(spec)), application_id)
     typer.echo(f"{application_id} is generation {claim.generation} of {spec.name}")
 
 
@@ -156,9 +162,8 @@ def _read(spec_file: Path) -> StreamSpec:
         raise InvalidInput(f"{spec_file}: {error.message}") from None
 
 
-def _defaults() -> SparkDefaults:
-    binary = find_spark_submit()
-    return replace(SparkDefaults(), binary=binary, hadoop_version=hadoop_version(binary))
+def _engine(spec: StreamSpec, spark_submit: str) -> Engine:
+    return engine_of(spec, lambda: SparkDefaults(source="--spark-submit", binary=spark_submit))
 
 
 def _state(verdict: Verdict) -> str:

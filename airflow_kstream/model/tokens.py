@@ -11,6 +11,10 @@ from datetime import UTC, datetime, timedelta
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import Message, SecretBytes, Span, written_vint
 
+# Of Spark's HadoopDelegationTokenManager and of Flink's DefaultDelegationTokenManager: a job with a keytab gets new
+# tokens at this share of their renew interval.
+USUAL_RENEWAL_RATIO = 0.75
+
 
 @dataclass(frozen=True)
 class TokenLifetimes:

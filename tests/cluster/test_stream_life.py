@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.heartbeat import Pulse
@@ -90,7 +90,7 @@ def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minic
         # Due soon, and older than the next generation is when it commits.
         age = 1.5 * (before.now - before.claim.claimed_at)
         due_soon = replace(spec, restart=replace(spec.restart, max_age=age))
-        hasty = Reconciler(supervisor.session, due_soon, supervisor.defaults, tell=lambda line: None)
+        hasty = Reconciler(replace(supervisor.subject, spec=due_soon), tell=lambda line: None)
         await_that(lambda: "Stop" in str(hasty.plan(Mode.WATCH)[1]), "its planned restart is due")
         report = hasty.run(Mode.WATCH)
         assert report.generation == 2
@@ -179,11 +179,11 @@ def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_de
         with pytest.raises(Conflict, match="somebody else writes it"):
             supervisor.run()
         app = max(supervisor.session.yarn.applications("by-hand"), key=lambda found: found.id)
-        claim = adopt(supervisor.session, spec, app.id)
+        claim = adopt(supervisor.subject, app.id)
         report = supervisor.run()
         assert (report.phase, report.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
         with pytest.raises(Conflict, match="already runs"):
-            adopt(supervisor.session, spec, app.id)
+            adopt(supervisor.subject, app.id)
         assert stop(supervisor).application == app.id
         assert not supervisor.session.yarn.application(app.id).alive
 
@@ -197,9 +197,9 @@ def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(min
         app = look(owner.session, original).current
         assert app is not None
         with pytest.raises(Conflict, match="it is a generation of a stream already"):
-            adopt(supervisor.session, supervisor.spec, app.id)
+            adopt(supervisor.subject, app.id)
         with pytest.raises(Conflict, match="is the checkpoint of stream original"):
-            require_exclusive_checkpoint(supervisor.session, supervisor.spec, print)
+            require_exclusive_checkpoint(supervisor.subject, print)
 
 
 def test_claims_that_are_broken_or_of_another_version_keep_no_other_stream_from_starting(
@@ -245,7 +245,7 @@ def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Miniclust
         verdict = watch.round([spec.name])[spec.name]
         minicluster.start("resourcemanager")
         assert verdict.step is None
-        assert "A retry can help" in verdict.why
+        assert "Retrying may help" in verdict.why
         report = supervisor.run(Mode.WATCH)
         # Until its driver has spoken to the new ResourceManager, a recovered application is ACCEPTED.
         assert report.phase in {Phase.RUNNING, Phase.STARTING}

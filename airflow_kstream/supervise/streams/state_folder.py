@@ -10,9 +10,16 @@ from datetime import datetime
 from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, started_marker, stop_marker
+from airflow_kstream.model.contract import (
+    claim_file,
+    fence_name,
+    generation_of_file,
+    newest_claim,
+    started_marker,
+    stop_marker,
+)
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId, fence_name
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
 from airflow_kstream.supervise.streams.formats import (
     ClaimDraft,
     read_claim,
@@ -41,7 +48,7 @@ class StreamFolder:
 
     def claim(self, names: frozenset[str]) -> Claim | None:
         """The highest claim among these names."""
-        number = newest_claim(set(names))
+        number = newest_claim(names)
         return self._read_claim(number) if number else None
 
     def make_claim(self, candidate: ClaimDraft) -> Claim:
@@ -92,13 +99,8 @@ class StreamFolder:
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
         """Delete what generations before this one left; the newest claim always stays."""
         for name in names:
-            kind, _, rest = name.partition("-")
-            number = rest.partition("-")[0]
-            if (
-                kind in {"gen", "stop", "started", "stopped", "failed", "fence"}
-                and number.isdigit()
-                and int(number) < generation
-            ):
+            number = generation_of_file(name)
+            if number is not None and number < generation:
                 self._hdfs.delete(self._path(name))
 
     def _put(self, name: str, text: str) -> None:

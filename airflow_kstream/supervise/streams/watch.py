@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.jobs.kstream_driver import newest_claim
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.heartbeat import Heartbeat
@@ -20,7 +20,9 @@ from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
@@ -116,7 +118,7 @@ class Watch:
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
         # The claim's spec has its secrets masked: it can't be compared with itself.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
-        seen = observe(self._access, stream, spec, Prefetched(claim, listed))
+        seen = observe(StreamRun(self._access, spec, engine_of(spec)), Prefetched(claim, listed))
         if seen.claim:
             # With what its file didn't tell: asked for once.
             self._claims[stream.name] = seen.claim
@@ -137,7 +139,7 @@ class Watch:
         folder = StreamFolder(self._access.hdfs, stream)
         names = folder.names()
         known = self._claims.get(stream.name)
-        if known is None or known.generation != newest_claim(set(names)):
+        if known is None or known.generation != newest_claim(names):
             known = folder.claim(names)
         if known is not None:
             self._claims[stream.name] = known

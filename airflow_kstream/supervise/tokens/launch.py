@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO, TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.claim_facts import completed
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import key_at_hand
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
@@ -74,6 +75,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
         return None
     time_left = session.yarn.time_left(app.id) if app.state is ApplicationState.RUNNING else None
     now = session.hdfs.now()
+    ratio = engine_of(spec).renewal_ratio(session.cluster, spec) if spec else USUAL_RENEWAL_RATIO
     return LaunchTokens(
         application=app,
         issued=issued,
@@ -81,7 +83,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(policy, claim, now, time_left, key_at_hand(spec, claim) if spec else None),
+        horizon=horizon(policy, claim, now, time_left, key_at_hand(spec, claim) if spec else None, ratio),
     )
 
 
