@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Discriminator, Tag
 
 from airflow_kstream.model.errors import InvalidInput
 
@@ -54,7 +55,12 @@ class SecretRef:
         return self.secret
 
 
-Value = str | SecretRef
+def _kind_of(value: object) -> str:
+    return "reference" if isinstance(value, Mapping | SecretRef) else "text"
+
+
+# A setting's value: text, or the place of a secret. Which of the two is told first, so that an error speaks of one.
+Value = Annotated[Annotated[str, Tag("text")] | Annotated[SecretRef, Tag("reference")], Discriminator(_kind_of)]
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Whatever follows such a word, it is about the secret itself, unless the last word says otherwise.

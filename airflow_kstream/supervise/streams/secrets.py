@@ -52,7 +52,7 @@ class LocalSecrets:
         return value
 
 
-def found(conf: Mapping[str, Value], secrets: Secrets) -> dict[str, str]:
+def looked_up(conf: Mapping[str, Value], secrets: Secrets) -> dict[str, str]:
     """The conf with each reference replaced by its secret; one that occurs twice is looked up once."""
     values = {value: secrets.find(value) for value in set(conf.values()) if isinstance(value, SecretRef)}
     return {key: values[value] if isinstance(value, SecretRef) else value for key, value in conf.items()}

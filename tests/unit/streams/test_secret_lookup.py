@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.supervise.streams.secrets import LocalSecrets, found
+from airflow_kstream.supervise.streams.secrets import LocalSecrets, looked_up
 
 VALUE = "zzz-very-secret"
 
@@ -18,8 +18,12 @@ def test_a_variable_and_a_file_are_found_and_a_plain_value_is_kept(
 ) -> None:
     monkeypatch.setenv("ORDERS", VALUE)
     (tmp_path / "key").write_text(f"{VALUE}2\n")
-    conf = {"a": SecretRef("env:ORDERS"), "b": SecretRef(f"file:{tmp_path / 'key'}"), "c": "plain"}
-    assert found(conf, LocalSecrets()) == {"a": VALUE, "b": f"{VALUE}2", "c": "plain"}
+    conf: dict[str, str | SecretRef] = {
+        "a": SecretRef("env:ORDERS"),
+        "b": SecretRef(f"file:{tmp_path / 'key'}"),
+        "c": "plain",
+    }
+    assert looked_up(conf, LocalSecrets()) == {"a": VALUE, "b": f"{VALUE}2", "c": "plain"}
 
 
 @pytest.mark.parametrize("kind", ["conn", "var"])
@@ -46,5 +50,5 @@ def test_one_that_is_used_twice_is_looked_up_once() -> None:
             asked.append(ref)
             return VALUE
 
-    assert found({"a": SecretRef("conn:x"), "b": SecretRef("conn:x")}, Counting()) == {"a": VALUE, "b": VALUE}
+    assert looked_up({"a": SecretRef("conn:x"), "b": SecretRef("conn:x")}, Counting()) == {"a": VALUE, "b": VALUE}
     assert asked == [SecretRef("conn:x")]
