@@ -141,7 +141,9 @@ def check(question: Question) -> dict[str, Any]:
     imported, begun = time.process_time(), time.perf_counter()
     from airflow_kstream.sensors.leases import HdfsOpenFileSensor
 
-    sensor = HdfsOpenFileSensor(task_id="check", cluster_conn_id="minicluster", path=question["folder"], until="none")
+    sensor = HdfsOpenFileSensor(
+        task_id="check", cluster_conn_id="minicluster", path=question["folder"], condition={"until": "none"}
+    )
     ready = time.process_time()
     context: Any = {}
     done = sensor.poke(context)

@@ -178,7 +178,7 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
         def paths(params: Mapping[str, Any] | None = None) -> list[str]:
             return [path for path in params["paths"] if path] if params else []
 
-        fields = {name: f"{{{{ params.{name} }}}}" for name in FORM.keys() - _LISTS}
+        fields = {name: f"{{{{ params.{name} }}}}" for name in FORM.keys() - _LISTS - {"dry_run"}}
         lists = {name: f"{{{{ (params.{name} or []) | select | list }}}}" for name in _LISTS - {"paths"}}
         HdfsLeaseRecoverOperator.partial(
             task_id="recover",
@@ -186,8 +186,8 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
             map_index_template="{{ task.path }}",
             # They share what the principal remembers of earlier looks.
             max_active_tis_per_dagrun=1,
-            **fields,
-            **lists,
+            request=fields | lists,
+            dry_run="{{ params.dry_run }}",
         ).expand(path=paths())
     return dag
 

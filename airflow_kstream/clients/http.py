@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,14 +15,14 @@ from requests_kerberos.exceptions import KerberosExchangeError, MutualAuthentica
 from spnego.exceptions import SpnegoError
 
 from airflow_kstream.clients.kerberos.tickets import kerberos_error
+from airflow_kstream.clients.local.foreign_logs import keep_tokens_out_of_logs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
 
-# At DEBUG it logs addresses, and those of WebHDFS carry delegation tokens.
-logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
-
 CONNECT_AND_READ_SECONDS = (5.0, 30.0)
+# A plain OSError without a number, from requests.adapters.
+_NO_CA_FILE = "Could not find a suitable TLS CA certificate bundle"
 
 
 def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
@@ -32,6 +31,7 @@ def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
     Give each server a session of its own: Hadoop's `hadoop.auth` cookie is signed per server, but cookies ignore
     ports, so two servers on one host would overwrite each other's.
     """
+    keep_tokens_out_of_logs()
     session = requests.Session()
     # A proxy or .netrc of the environment must not see or replace what is sent to the cluster.
     session.trust_env = False
@@ -84,10 +84,13 @@ def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
     except (requests.exceptions.RequestException, ConnectionError, TimeoutError) as error:
         # Not chained: a redirect's address, with a delegation token in it, is part of what requests says.
         raise Unavailable(_reason(error), **context) from None
-    except (urllib3.exceptions.HTTPError, UnicodeDecodeError, KeyError) as error:
+    except (urllib3.exceptions.HTTPError, UnicodeDecodeError) as error:
         raise Unavailable(f"its answer broke off or makes no sense ({type(error).__name__})", **context) from None
     except OSError as error:
-        raise InvalidInput(f"the CA file {error.strerror or error}", **context) from error
+        if str(error).startswith(_NO_CA_FILE):
+            raise InvalidInput(f"the CA file: {error}", **context) from error
+        # Too many open files, a full disk: it passes.
+        raise Unavailable(f"this host: {error.strerror or error}", **context) from error
 
 
 def _reason(error: BaseException) -> str:

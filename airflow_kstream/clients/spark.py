@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
-from airflow_kstream.clients.local.private import write_private
+from airflow_kstream.clients.local.private import kept_for_a_child, write_private
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.submission import Submission, SubmitOutcome
@@ -68,15 +68,16 @@ def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
 def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout: timedelta) -> SubmitOutcome:
     """Run spark-submit once; never again by itself. Raise Unavailable when it takes longer than `timeout`.
 
-    `folder` is private: it takes the output and, where there are secrets, the properties file.
+    `folder` is private: it takes the output and, where there are secrets, the properties file. It outlives this
+    process for as long as spark-submit works in it.
     """
     argv = submission.argv(_properties_file(submission.revealed(), folder))
     output = folder / "spark-submit.log"
-    with output.open("wb") as sink:
+    with output.open("wb") as sink, kept_for_a_child(folder) as lock:
         try:
             done = subprocess.run(
                 argv, env=dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
-                timeout=timeout.total_seconds(), check=False, cwd=folder,
+                timeout=timeout.total_seconds(), check=False, cwd=folder, pass_fds=(lock,),
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             tried = f"run {submission.binary}"

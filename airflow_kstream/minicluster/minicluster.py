@@ -158,10 +158,6 @@ class Minicluster:
         """The key that the KDC has now, into the principal's keytab."""
         self._site.kdc.export(name)
 
-    def modify_principal(self, name: str, *options: str) -> None:
-        """By the words of kadmin's `modprinc`: -allow_tix locks, -expire yesterday, -pwexpire yesterday, ..."""
-        self._site.kdc.modify(name, *options)
-
     def client_env(self, name: str) -> dict[str, str]:
         """The whole environment for a child process as that principal, with a fresh ticket cache of its own."""
         return client_environment(self._site, name)

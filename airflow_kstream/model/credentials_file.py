@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.formats.token import Message, SecretBytes, Span
+from airflow_kstream.model.formats.token import SecretBytes, SecretMessage, Span
 from airflow_kstream.model.tokens import Token, decoded_url_string, short_name
 
 MAGIC = b"HDTS"
@@ -113,16 +113,16 @@ _TOKENS, _SECRETS = 1, 2
 
 
 def _protobuf_token(raw: Span) -> Token:
-    entry = Message(raw, "a token's entry")
+    entry = SecretMessage(raw, "a token's entry")
     entry.require(1, 2)
     alias = entry.text(1)
-    token = Message(entry.run(2), short_name(alias))
+    token = SecretMessage(entry.run(2), short_name(alias))
     token.require(1, 2, 3, 4)
     return Token.of(alias, token.text(3), token.text(4), token.run(1), token.run(2))
 
 
 def _protobuf_secret(raw: Span) -> SecretKey:
-    entry = Message(raw, "a secret key's entry")
+    entry = SecretMessage(raw, "a secret key's entry")
     entry.require(1)
     return SecretKey(entry.text(1), entry.run(3).left)
 

@@ -17,6 +17,8 @@ Foreign exceptions are mapped to these at the edge of `clients`; nothing above h
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class KstreamError(Exception):
     """Base of every error of this package.
@@ -44,6 +46,10 @@ class KstreamError(Exception):
         whom = f" as {self.principal}" if self.principal else ""
         context = f"{self.tried}{where}{whom}: " if self.tried else ""
         return context + self.message.rstrip(".")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"error": str(self), "retryable": self.retryable}
 
 
 class InvalidInput(KstreamError):

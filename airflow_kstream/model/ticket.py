@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 from urllib.parse import quote
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import split_principal
+from airflow_kstream.model.plain import fields_of
 
 
 class CacheKind(StrEnum):
@@ -42,16 +44,16 @@ class Ticket:
     kvno: int | None
 
     @property
-    def is_granting(self) -> bool:
-        return self.server.startswith("krbtgt/")
-
-    @property
     def life(self) -> timedelta:
         return self.expiry - self.start
 
     def remaining(self, now: datetime) -> timedelta:
         """Negative when it is expired."""
         return self.expiry - now
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data, times in ISO 8601."""
+        return {**fields_of(self), "seconds_left": round(self.remaining(now).total_seconds())}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class TicketCache:
             if ticket.client == self.principal and ticket.server == f"krbtgt/{realm}@{realm}"
         ]
         return max(own, key=lambda ticket: ticket.expiry, default=None)
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data, every ticket of the cache included."""
+        tickets = [ticket.to_json(now) for ticket in self.tickets]
+        return {"cache": self.name, "kind": self.kind.value, "principal": self.principal, "tickets": tickets}
 
 
 def split_cache_name(name: str) -> tuple[CacheKind, str]:

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.formats.token import Message, SecretBytes, Span, written_vint
+from airflow_kstream.model.formats.token import SecretBytes, SecretMessage, Span, written_vint
+from airflow_kstream.model.plain import fields_of
 
 # Of Spark's HadoopDelegationTokenManager and of Flink's DefaultDelegationTokenManager: a job with a keytab gets new
 # tokens at this share of their renew interval.
@@ -110,6 +112,12 @@ class Token:
         """Whether NameNodes issue, renew and cancel its kind."""
         return self.kind in _NAMENODE_KINDS
 
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data without any secret, the identifier's own fields included."""
+        left = (self.max_date - now).total_seconds() if self.max_date else None
+        names = {"alias": self.alias, "kind": self.kind, "service": self.service}
+        return {**names, **fields_of(self.identifier), "seconds_left": left}
+
     @classmethod
     def of(cls, alias: str, kind: str, service: str, identifier: Span, password: Span) -> Token:
         """Read the identifier as its kind has it; of the password only the place is kept."""
@@ -202,7 +210,7 @@ def _yarn(raw: Span) -> DelegationToken:
     """YARNDelegationTokenIdentifierProto, or the Writable of before Hadoop 2.6: no protobuf message begins with a 0."""
     if raw.reveal()[:1] == b"\x00":
         return _writable(raw)
-    at, found = raw.at, Message(raw, "the identifier")
+    at, found = raw.at, SecretMessage(raw, "the identifier")
     found.require(1, 4, 5)
     owner, renewer, real_user = (found.text(number) for number in (1, 2, 3))
     issued, max_date = (_moment(raw, at, found.int64(number), what) for number, what in _YARN_DATES.items())
@@ -214,7 +222,7 @@ _YARN_DATES = {4: "the issue date", 5: "the max date"}
 
 def _attempt(raw: Span) -> AttemptToken:
     """AMRMTokenIdentifierProto of an ApplicationAttemptIdProto of an ApplicationIdProto."""
-    found = Message(raw, "the identifier")
+    found = SecretMessage(raw, "the identifier")
     found.require(1)
     attempt = found.message(1)
     attempt.require(1)

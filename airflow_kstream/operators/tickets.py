@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
+from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
@@ -18,6 +19,8 @@ from airflow_kstream.supervise.tickets.selection import TicketSelection, selecte
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+_BOOL = TypeAdapter(bool)
 
 
 class KerberosTicketRenewOperator(BaseOperator):
@@ -96,7 +99,9 @@ class KerberosTicketRenewOperator(BaseOperator):
         wish = TicketSelection(self.principal or None, self.keytab or None, self.cache or None)
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             reports = []
-            for report in renew_all(selected(cluster, declaration, wish), declaration.policy, force=_truth(self.force)):
+            for report in renew_all(
+                selected(cluster, declaration, wish), declaration.policy, force=_as_bool(self.force)
+            ):
                 self._tell(report)
                 _publish(report)
                 reports.append(report)
@@ -142,10 +147,9 @@ def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
     return AirflowFailException(message)
 
 
-def _truth(given: bool | str) -> bool:
-    """A rendered template is text."""
-    words = {"true": True, "false": False, "": False}
-    said = str(given).strip().lower()
-    if said not in words:
-        raise InvalidInput(f"force is {given!r}; allowed are true and false")
-    return words[said]
+def _as_bool(given: bool | str) -> bool:
+    """Read what may be a rendered template, so text; an empty one is false."""
+    try:
+        return _BOOL.validate_python(given.strip() or "false" if isinstance(given, str) else given)
+    except ValidationError:
+        raise InvalidInput(f"force is {given!r}; allowed are true and false") from None

@@ -44,10 +44,10 @@ from airflow_kstream.triggers.leases import OpenFileEventTrigger
 common = dict(cluster_conn_id="{CONNECTION}", path="{FOLDER}", poke_interval=2, timeout=300, deferrable=True)
 
 with DAG("stuck", schedule=None, default_args={{"owner": "a-team"}}):
-    HdfsOpenFileSensor(task_id="wait", until="stuck", at_least={len(STUCK)}, quiet="2s", **common)
+    HdfsOpenFileSensor(task_id="wait", condition=dict(until="stuck", at_least={len(STUCK)}, quiet="2s"), **common)
 
 with DAG("closed", schedule=None):
-    HdfsOpenFileSensor(task_id="wait", until="none", **common)
+    HdfsOpenFileSensor(task_id="wait", condition={{"until": "none"}}, **common)
 
 with DAG("refused", schedule=None):
     HdfsOpenFileSensor(task_id="wait", **(common | {{"path": "relative"}}))
@@ -223,9 +223,8 @@ def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_ho
 
 
 def _recovery(**more: Any) -> HdfsLeaseRecoverOperator:
-    return HdfsLeaseRecoverOperator(
-        task_id="recover", cluster_conn_id="stranger", path=READABLE, approved_by="ada", settle="1s", **more
-    )
+    request = {"approved_by": "ada", "settle": "1s", **more}
+    return HdfsLeaseRecoverOperator(task_id="recover", cluster_conn_id="stranger", path=READABLE, request=request)
 
 
 class _Context(dict[str, Any]):

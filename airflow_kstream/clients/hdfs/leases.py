@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from hdfs.client import _Request
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs, WebHdfs, plain_path
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs, WebHdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import HolderLiveness
 from airflow_kstream.model.open_file import Block, FileState
@@ -81,8 +82,11 @@ class LeaseHdfs(Hdfs):
         status = self._ask(f"look at {path}", lambda: self._client.status(plain_path(path)))
         if status["type"] != "FILE":
             raise InvalidInput(f"{path} is no file but a {str(status['type']).lower()}")
-        located = self._ask(f"locate the blocks of {path}", lambda: self._client.located_blocks(plain_path(path)))
-        return _state(path, status, located)
+        found: FileState = self._ask(
+            f"locate the blocks of {path}",
+            lambda: _state(path, status, self._client.located_blocks(plain_path(path))),
+        )
+        return found
 
     def visible_length(self, path: str, token: str) -> int:
         """What a reader would get now, in bytes, the flushed part of the last block included.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +17,16 @@ from hdfs.client import Client, _Request
 from hdfs.util import HdfsError
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.local.foreign_logs import hushed
+from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
-# It logs every call at INFO, a dozen for each look at a stream: a task's log is for what was decided and done.
-logging.getLogger("hdfs.client").setLevel(logging.WARNING)
+# In the page of a web server or proxy, which refuses without a Java exception.
+_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
 
 
 @dataclass(frozen=True)
@@ -86,15 +89,22 @@ class Hdfs:
         return self._clock.now()
 
     def status(self, path: str) -> FileStatus:
-        return _file_status(self._ask(f"look at {path}", lambda: self._client.status(plain_path(path))), path)
+        found: FileStatus = self._ask(
+            f"look at {path}", lambda: _file_status(self._client.status(plain_path(path)), path)
+        )
+        return found
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         """The folder's children; empty when it does not exist."""
+
+        def listed() -> tuple[FileStatus, ...]:
+            found = self._client.list(plain_path(path), status=True)
+            return tuple(_file_status(status, name) for name, status in found)
+
         try:
-            found = self._ask(f"list {path}", lambda: self._client.list(plain_path(path), status=True))
+            return tuple(self._ask(f"list {path}", listed))
         except NotFound:
             return ()
-        return tuple(_file_status(status, name) for name, status in found)
 
     def read(self, path: str) -> str:
         def read() -> str:
@@ -165,13 +175,14 @@ class Hdfs:
 
     def _query_id(self, path: str) -> str | None:
         try:
-            text = self.read(f"{path}/metadata")
-        except NotFound:
+            metadata = json.loads(self.read(f"{path}/metadata"))
+        except (NotFound, json.JSONDecodeError):
             return None
-        return text.partition('"id":"')[2].partition('"')[0] or None
+        # A number or a list is JSON, too, and no metadata of Spark's.
+        return (metadata.get("id") or None) if isinstance(metadata, dict) else None
 
     def _ask(self, tried: str, call: Callable[[], Any]) -> Any:
-        with http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):
+        with hushed(), http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):
             return call()
 
     @contextmanager
@@ -179,25 +190,15 @@ class Hdfs:
         try:
             yield
         except HdfsError as error:
-            kind = _ERRORS.get(error.exception, Unavailable) if error.exception else _of_a_page(error)
+            kind = error_of(error.exception) if error.exception else _of_a_page(error)
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
-
-
-_ERRORS: dict[str, type[KstreamError]] = {
-    "FileNotFoundException": NotFound,
-    "AccessControlException": Denied,
-    "AuthorizationException": Denied,
-    "InvalidToken": Denied,
-    "NSQuotaExceededException": Denied,
-    "DSQuotaExceededException": Denied,
-    "IllegalArgumentException": InvalidInput,
-    "HadoopIllegalArgumentException": InvalidInput,
-    "UnsupportedOperationException": InvalidInput,
-    "FileAlreadyExistsException": Conflict,
-    "AlreadyBeingCreatedException": Conflict,
-    "RecoveryInProgressException": Conflict,
-}
+        except (KeyError, TypeError) as error:
+            # JSON of another shape than WebHDFS's: a proxy's.
+            raise Unavailable(
+                f"its answer makes no sense ({error!r})",
+                tried=tried, server=self._servers, principal=str(self._identity),
+            ) from error  # fmt: skip
 
 
 class _ServerClock:
@@ -227,9 +228,6 @@ def _of_a_page(error: HdfsError) -> type[KstreamError]:
     return Denied if any(words in said for words in _REFUSALS) else Unavailable
 
 
-_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
-
-
 def _title(error: HdfsError) -> str:
     page = error.message.decode(errors="replace") if isinstance(error.message, bytes) else str(error)
     found = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
@@ -239,11 +237,6 @@ def _title(error: HdfsError) -> str:
 def _in_one_line(error: HdfsError) -> str:
     """Hadoop's words without the stack trace that some of them carry; a path in them may have several lines."""
     return " ".join(str(error).partition("\n\tat ")[0].splitlines())
-
-
-def plain_path(path: str) -> str:
-    """The path part of an hdfs:// URI."""
-    return "/" + path.split("/", 3)[3] if path.startswith("hdfs://") else path
 
 
 def _file_status(status: dict[str, Any], name: str) -> FileStatus:

@@ -10,26 +10,14 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from airflow_kstream.clients.kerberos.tickets import kerberos_error
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, RpcConnection, Terms
-from airflow_kstream.clients.rpc.protobuf import Malformed
+from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.clients.rpc.sasl import NoProtection
-from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.formats.protobuf import Malformed
 from airflow_kstream.model.identity import Identity
 
 _NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
 _FOREIGN = (OSError, Malformed, NoProtection, GSSError, RemoteError, CredentialError, Unavailable)
-_ERRORS: dict[str, type[KstreamError]] = {
-    "FileNotFoundException": NotFound,
-    "ParentNotDirectoryException": NotFound,
-    "RpcNoSuchMethodException": NotFound,
-    "UnsupportedOperationException": NotFound,
-    "AccessControlException": Denied,
-    "AuthorizationException": Denied,
-    "InvalidToken": Denied,
-    "SaslException": CredentialError,
-    "InvalidPathException": InvalidInput,
-    "IllegalArgumentException": InvalidInput,
-    "HadoopIllegalArgumentException": InvalidInput,
-}
 
 
 class ActiveNameNode:
@@ -141,7 +129,7 @@ def _mapped(error: Exception) -> KstreamError:
         case KstreamError():
             return error
         case RemoteError():
-            return _ERRORS.get(error.java_class, Unavailable)(str(error))
+            return error_of(error.java_class)(str(error))
         case GSSError():
             return kerberos_error(error)
         case NoProtection():

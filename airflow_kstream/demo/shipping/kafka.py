@@ -11,7 +11,7 @@ from typing import Any
 
 import gssapi
 from gssapi.raw import GSSError
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
@@ -130,13 +130,3 @@ def committed_reader(login: KafkaLogin) -> Iterator[KafkaConsumer]:
         yield consumer
     finally:
         consumer.close()
-
-
-def stable_ends(login: KafkaLogin, topic: str) -> dict[int, int]:
-    """For each partition, the offset after the last record that a reader of committed records can see now.
-
-    A stream has drained the topic when the offsets of its last commit have reached these. Without a topic, empty.
-    """
-    with kafka_trouble(f"read the ends of {topic}", login), committed_reader(login) as consumer:
-        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        return {partition.partition: end for partition, end in consumer.end_offsets(partitions).items()}

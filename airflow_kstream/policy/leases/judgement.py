@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.hdfs_path import is_below
 from airflow_kstream.model.lease import (
     Approval,
     Decision,
@@ -19,7 +20,7 @@ from airflow_kstream.model.lease import (
 from airflow_kstream.model.open_file import FileHistory, OpenFile
 
 # FSNamesystem's words for a file under construction whose lease it lost; of the 2.x line the second.
-_LOST_LEASES = ("no leases found", "pendingCreates is non-null")
+LOST_LEASES = ("no leases found", "pendingCreates is non-null")
 _NO_RIGHT = ("AccessControlException", "AuthorizationException")
 
 
@@ -58,7 +59,7 @@ def decide(judgement: Judgement, approval: Approval) -> Decision:
 def matches(file: OpenFile, search: Search) -> bool:
     """Whether a row of a listing is meant, by what a row tells; owner and age only its state does."""
     return (
-        _below(file.path, search.path)
+        is_below(search.path, file.path)
         and (not search.patterns or any(path_matches(file.path, pattern) for pattern in search.patterns))
         and search.holder in (None, file.holder)
         and search.host in (None, file.host)
@@ -84,10 +85,6 @@ def _folders_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
     return bool(names) and fnmatchcase(names[0], first) and _folders_match(names[1:], rest)
 
 
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
-
-
 def _missing(approval: Approval) -> str:
     if not approval.allowed:
         return "nobody approved it and its path is not on the allow-list"
@@ -111,7 +108,7 @@ def _growing(history: FileHistory, about: JudgementContext, rules: LeaseRules) -
 
 
 def _lost_lease(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
-    if not any(words in about.refusal for words in _LOST_LEASES):
+    if not any(words in about.refusal for words in LOST_LEASES):
         return None
     return Judgement(
         FileCondition.UNRECOVERABLE,
@@ -249,7 +246,6 @@ _QUIET = {
         "Only recover asks: kstream leases recover, with --dry-run first.",
         "quiet and not asked about",
     ),
-    HolderLiveness.DEAD: ("", "", ""),
 }
 
 

@@ -13,14 +13,13 @@ from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.circuit_breaker import CircuitBreaker
 from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit, ConcurrencyLimits
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
+from airflow_kstream.policy.leases.judgement import LOST_LEASES
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 
 _FIRST_POLL = timedelta(seconds=1)
 _REVIEWS_TRIED = 3
 # How far the NameNode's clock may be from ours.
 _SKEW = timedelta(seconds=5)
-# FSNamesystem's words for a file under construction whose lease it lost; of the 2.x line the second.
-_LOST_LEASES = ("no leases found", "pendingCreates is non-null")
 _VANISHED = "its path vanished after recovery was asked for"
 
 
@@ -213,7 +212,7 @@ class RecoveryProgress:
 
     def _refused(self, now: timedelta, case: FileRecovery, error: KstreamError) -> None:
         case.words = _said(error)
-        lost = isinstance(error, Conflict) and any(words in error.message for words in _LOST_LEASES)
+        lost = isinstance(error, Conflict) and any(words in error.message for words in LOST_LEASES)
         outcome = Outcome.LEAKED if lost else next((end for kind, end in _REFUSALS if isinstance(error, kind)), None)
         if outcome:
             self._end(case, outcome, case.words)

@@ -21,6 +21,7 @@ from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.failures import failure_of
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -32,7 +33,8 @@ class Verdict:
 
     `remaining` is the time to the horizon, None when there is none or it is not known: `horizon` tells which.
     `verified` is whether the generation has committed a batch of its own. `blind` is when the watcher has been
-    refused for so long that somebody with the stream's own rights has to look.
+    refused for so long that somebody with the stream's own rights has to look. `failure` is what the generation's
+    driver said that it died of.
     """
 
     step: Step | None
@@ -44,6 +46,7 @@ class Verdict:
     horizon: HorizonReason | None = None
     verified: bool = False
     blind: bool = False
+    failure: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, durations in seconds."""
@@ -57,6 +60,7 @@ class Verdict:
             "horizon_seconds": _seconds(self.remaining),
             "horizon": self.horizon.name.lower() if self.horizon else None,
             "verified": self.verified,
+            "failure": self.failure,
         }
 
     @property
@@ -133,6 +137,7 @@ class Watch:
             remaining=ends.remaining(seen.now) if ends else None,
             horizon=ends.reason if ends else None,
             verified=verified(seen),
+            failure=failure_of(self._access.hdfs, stream, seen),
         )
 
     def _newest_claim(self, stream: StreamId) -> Claim | None:

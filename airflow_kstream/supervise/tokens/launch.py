@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import Horizon
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.plain import plain
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO, TokenLifetimes
@@ -42,6 +45,31 @@ class LaunchTokens:
     def end(self) -> datetime:
         """From here on the tokens of the launch may be dead, however often they were renewed."""
         return self.issued + self.lifetimes.max_lifetime
+
+    @property
+    def mode(self) -> str | None:
+        """How its stream authenticates; None where no claim tells."""
+        if self.claim is None or isinstance(self.claim.spec, UnknownSpec):
+            return None
+        return self.claim.spec.credentials.mode
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, times in ISO 8601, durations in seconds."""
+        horizon = self.horizon
+        return {
+            "application": self.application.id,
+            "state": self.application.state,
+            "stream": self.stream or None,
+            "generation": self.claim.generation if self.claim else None,
+            "credentials": self.mode,
+            "issued_not_before": plain(self.issued),
+            "launch_tokens_end": plain(self.end),
+            "renew_interval_seconds": plain(self.lifetimes.renew_interval),
+            "max_lifetime_seconds": plain(self.lifetimes.max_lifetime),
+            "horizon": plain(horizon.hard) if horizon else None,
+            "horizon_reason": horizon.reason if horizon else None,
+            "planned_restart": plain(horizon.plan) if horizon else None,
+        }
 
 
 def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:

@@ -16,7 +16,13 @@ from airflow_kstream.model.printable import printable
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from airflow_kstream.supervise.leases.recover import AllowedPath, Backend, Intent, RecoveryReport
-from airflow_kstream.supervise.leases.requests import OpenFileCondition, RecoveryRequest, allowed_path
+from airflow_kstream.supervise.leases.requests import (
+    LimitsName,
+    OpenFileCondition,
+    RecoveryRequest,
+    allowed_path,
+    fields_with,
+)
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 from airflow_kstream.views.leases import (
     bounded,
@@ -237,7 +243,7 @@ def test_the_summary_of_a_dry_run_says_what_would_be_asked() -> None:
     asked = Intent(finding("/data/a"), Decision(False, "it is idle"), would_ask=True)
     planned = RecoveryReport(survey(asked.finding), (asked,))
 
-    assert summary(planned) == "1 open files; 1 to be asked for, and recovered if their holders are dead"
+    assert summary(planned) == "1 open files; 1 to be probed, and recovered if their holders are dead"
 
 
 def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
@@ -276,3 +282,26 @@ def test_a_failure_says_what_was_not_recovered_and_whether_a_retry_can_help(
 
     assert type(error) is raised
     assert all(f"1 {outcome}" in error.message for outcome in outcomes if not outcome.settled)
+
+
+def test_the_one_value_of_an_operator_is_a_mapping_of_the_other_fields() -> None:
+    ours = {"path": "/data", "dry_run": "True"}
+    given = {"patterns": ["*.tmp"], "owner": "", "holder": None, "limits": "unlimited"}
+    request = RecoveryRequest.from_mapping(fields_with(ours, given, "request"))
+    assert request == RecoveryRequest(path="/data", patterns=("*.tmp",), limits=LimitsName.UNLIMITED, dry_run=True)
+    assert RecoveryRequest.from_mapping(fields_with(ours, None, "request")).patterns == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"path": "/other"}, "request has path, which is a parameter beside it"),
+        ({"dry_run": False, "path": "/"}, "request has dry_run, path"),
+        ("{'patterns': []}", "allowed is a mapping"),
+        (["patterns"], "allowed is a mapping"),
+        ({"pattern": "*"}, "pattern"),
+    ],
+)
+def test_the_one_value_of_an_operator_is_refused_by_name(given: object, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        RecoveryRequest.from_mapping(fields_with({"path": "/data", "dry_run": False}, given, "request"))

@@ -17,15 +17,16 @@ from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.open_file import FileHistory, FileState, OpenFile
 from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
-from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.keytab_users import keytab_users
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.desired import declared_at_last, want
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.registry import newest_claims, stream_names
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 from airflow_kstream.supervise.tokens.launch import launch_tokens
@@ -86,6 +87,10 @@ class House:
 
     def verdicts(self) -> dict[str, Verdict]:
         return dict(Watch(self.session).round(stream_names(self.session)))
+
+
+def run_of(house: House, spec: StreamSpec) -> StreamRun:
+    return StreamRun(house.session, spec, engine_of(spec))
 
 
 def spec_of(name: str) -> StreamSpec:
@@ -154,7 +159,7 @@ def test_another_stream_is_still_submitted_beside_it(trouble: Any) -> None:
     house = House()
     trouble(house)
     told: list[str] = []
-    require_exclusive_checkpoint(house.session, spec_of("third"), told.append)
+    require_exclusive_checkpoint(run_of(house, spec_of("third")), told.append)
     doubtful = trouble in (break_json, take_the_credentials_out, make_newer)
     assert [line[:53] for line in told] == ["whether stream sales shares a checkpoint is not known"] * doubtful
 
@@ -163,14 +168,14 @@ def test_a_checkpoint_that_is_known_is_still_kept_for_its_stream(trouble: Any) -
     house = House()
     trouble(house)
     with pytest.raises(Conflict, match="/data/orders/checkpoint is the checkpoint of stream orders"):
-        require_exclusive_checkpoint(house.session, replace(spec_of("orders"), name="third"), lambda line: None)
+        require_exclusive_checkpoint(run_of(house, replace(spec_of("orders"), name="third")), lambda line: None)
 
 
 def test_another_stream_is_reconciled_and_stopped_beside_it(trouble: Any) -> None:
     house = House()
     trouble(house)
     spec = declared_at_last(house.session, StreamId("orders", CLUSTER.state_dir))
-    supervisor = Reconciler(house.session, spec, SparkDefaults(), tell=lambda line: None)
+    supervisor = Reconciler(run_of(house, spec), tell=lambda line: None)
     assert supervisor.plan()[1] == Settled(Phase.RUNNING, "application_1_0001 is RUNNING")
     want(house.session, supervisor.stream, DesiredState.STOPPED, "test")
     house.yarn.end("application_1_0001")
@@ -243,7 +248,7 @@ def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
     found = house.verdicts()
     assert "desired.json can't be understood: it is no JSON" in found["sales"].why
     assert isinstance(found["orders"].step, Settled)
-    require_exclusive_checkpoint(house.session, spec_of("third"), lambda line: None)
+    require_exclusive_checkpoint(run_of(house, spec_of("third")), lambda line: None)
 
 
 def test_what_a_person_asks_of_a_stream_with_an_unknown_spec_is_refused_with_the_reason() -> None:
@@ -260,6 +265,6 @@ def test_a_dead_application_under_a_newer_claim_is_followed_by_nothing_and_leave
     house.clock.ahead = timedelta(days=8)
     files = set(house.hdfs.files)
     with pytest.raises(Conflict, match="upgrade this program"):
-        Reconciler(house.session, spec_of("sales"), SparkDefaults(), tell=lambda line: None).run()
+        Reconciler(run_of(house, spec_of("sales")), tell=lambda line: None).run()
     assert set(house.hdfs.files) == files
     assert len(house.yarn.applications(ALL_STREAMS_TAG)) == 2
