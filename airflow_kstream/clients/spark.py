@@ -81,7 +81,7 @@ def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout
     `folder` is private: it takes the output and, where there are secrets, the properties file. It outlives this
     process for as long as spark-submit works in it.
     """
-    argv = submission.argv(_properties_file(submission.secret_conf, folder))
+    argv = submission.argv(_properties_file(submission.revealed(), folder))
     output = folder / "spark-submit.log"
     with output.open("wb") as sink, kept_for_a_child(folder) as lock:
         try:
@@ -98,10 +98,17 @@ def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout
 def _properties_file(secret_conf: Mapping[str, str], folder: Path) -> str | None:
     if not secret_conf:
         return None
-    # Java reads a backslash in a properties file as the start of an escape.
-    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in secret_conf.items()}
-    text = "".join(f"{key} {value}\n" for key, value in escaped.items())
+    text = "".join(f"{_escaped(key, _IN_KEYS)}={_escaped(value)}\n" for key, value in secret_conf.items())
     return str(write_private(folder / "secret.properties", text.encode()))
+
+
+# What java.util.Properties reads as something else; of a value, Spark drops blanks at its ends anyway.
+_IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+_IN_KEYS = _IN_VALUES | {sign: f"\\{sign}" for sign in " :=#!"}
+
+
+def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:
+    return "".join(signs.get(sign, sign) for sign in text)
 
 
 def _java_options(krb5_conf: str) -> str:

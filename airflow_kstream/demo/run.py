@@ -163,7 +163,7 @@ class Control:
 
     def submit(self) -> None:
         spec = self.environment.control
-        conf = {**self.environment.minicluster.spark_conf(), **spec.conf, "spark.yarn.tags": _CONTROL_TAG}
+        conf = {**self.environment.minicluster.spark_conf(), **spec.plain_conf, "spark.yarn.tags": _CONTROL_TAG}
         conf["spark.yarn.submit.waitAppCompletion"] = "false"
         argv = ["spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", spec.name]
         argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]

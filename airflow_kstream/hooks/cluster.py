@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
 
 from airflow_kstream.clients.spark import SPARK_BINARIES
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.secrets import secrets_in
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.doctor.connection import check_connection
@@ -37,6 +39,7 @@ class KstreamClusterHook(BaseHook):
     def cluster(self) -> Iterator[Cluster]:
         """The cluster; a keytab that is kept in the connection lies in a private folder until the end."""
         fields = fields_of(self.get_connection(self.cluster_conn_id))
+        _mask_secrets(fields.spark_conf)
         with cluster_of(self.cluster_conn_id, fields) as cluster:
             yield cluster
 
@@ -49,6 +52,13 @@ class KstreamClusterHook(BaseHook):
             return False, str(error)
         said = "; ".join(f"{step.name}: {'ok' if step.passed else 'FAILED'}, {step.said}" for step in steps)
         return all(step.passed for step in steps), said
+
+
+def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
+    """Airflow keeps a connection encrypted, so it may hold secrets in clear; no log may."""
+    for key, value in spark_conf.items():
+        for secret in secrets_in(key, value):
+            mask_secret(secret)
 
 
 def fields_of(connection: Connection) -> ConnectionFields:

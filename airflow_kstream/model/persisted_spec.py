@@ -56,7 +56,7 @@ def read_spec(said: object, version: int) -> StreamSpec | UnknownSpec:
     }
     policies = {name: _policy(kind, given.get(name)) for name, kind in POLICIES.items()}
     try:
-        return StreamSpec.from_mapping(job | policies | {"on_change": _on_change(given.get("on_change"))})
+        return StreamSpec.from_persisted(job | policies | {"on_change": _on_change(given.get("on_change"))})
     except InvalidInput as error:
         return UnknownSpec(f"the claim's spec can't be read: {error.message}")
 

@@ -16,7 +16,7 @@ from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.field_errors import explain_error
 from airflow_kstream.model.identity import split_principal
-from airflow_kstream.model.secrets import masked
+from airflow_kstream.model.secrets import Value, require_no_literals
 from airflow_kstream.model.stream_policies import (
     STRICT,
     HeartbeatPolicy,
@@ -105,12 +105,15 @@ class Deploy:
     files: tuple[str, ...] = ()
     py_files: tuple[str, ...] = ()
     archives: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class StreamSpec:
     """The declaration. `checkpoints` are the folders that Structured Streaming queries of this job write.
+
+    It holds no secret, so it can be kept and shown anywhere: `conf` and `deploy.environment` refer to where one is
+    kept, as in `spark.ssl.keyPassword: {secret: conn:orders}`.
 
     Two specs with one `name` on one `state_dir` are one stream.
     """
@@ -122,7 +125,7 @@ class StreamSpec:
     application: str
     checkpoints: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    conf: Mapping[str, Value] = field(default_factory=dict, repr=False)
     deploy: Deploy = Deploy()
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     stop: StopPolicy = field(default_factory=StopPolicy)
@@ -140,7 +143,17 @@ class StreamSpec:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> StreamSpec:
-        """Build from plain data. Raise InvalidInput that names every wrong field and what is allowed there."""
+        """Build from plain data that somebody wrote.
+
+        Raises InvalidInput: it names every wrong field and what is allowed there, and what holds a secret in clear.
+        """
+        spec = cls.from_persisted(given)
+        require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
+        return spec
+
+    @classmethod
+    def from_persisted(cls, given: Mapping[str, Any]) -> StreamSpec:
+        """Build from plain data that was accepted once. Raises InvalidInput: it can't be read."""
         try:
             return _SPEC.validate_python(dict(given))
         except ValidationError as error:
@@ -161,12 +174,10 @@ class StreamSpec:
         """Plain data that `from_mapping` takes back; durations as text."""
         return {key: plain(value) for key, value in asdict(self).items()}
 
-    def to_masked_mapping(self) -> dict[str, Any]:
-        """As `to_mapping`, for everybody's eyes."""
-        plain = self.to_mapping()
-        plain["conf"] = masked(plain["conf"])
-        plain["deploy"]["environment"] = masked(plain["deploy"]["environment"])
-        return plain
+    @property
+    def plain_conf(self) -> dict[str, str]:
+        """The conf without what is kept elsewhere: none of that decides anything here."""
+        return {key: value for key, value in self.conf.items() if isinstance(value, str)}
 
 
 _SPEC: TypeAdapter[StreamSpec] = TypeAdapter(StreamSpec)
@@ -185,11 +196,12 @@ POLICIES: dict[str, type[Any]] = {
     "heartbeat": HeartbeatPolicy,
     "watch": WatchPolicy,
 }
+_TAGS = {*CREDENTIALS, "text", "reference"}
 _OWNERS: dict[str, type[Any]] = {"deploy": Deploy, **POLICIES, **CREDENTIALS}
 
 
 def _complaint(detail: dict[str, Any]) -> str:
-    where = tuple(part for part in detail["loc"] if part not in CREDENTIALS)
+    where = tuple(part for part in detail["loc"] if part not in _TAGS)
     name = ".".join(str(part) for part in where)
     if detail["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         allowed = ", ".join(sorted(_allowed(detail["loc"])))
