@@ -1,10 +1,10 @@
-"""Names that others chose, as they can be shown."""
+"""Safe display of names that others chose."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """With control characters as escapes, so that a name can neither break a table nor drive a terminal."""
+    """Escape control characters, so that a name can neither break a table nor control a terminal."""
     return "".join(_visible(character) for character in text)
 
 

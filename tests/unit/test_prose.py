@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted(
-    path for folder in ("airflow_kstream", "benchmarks", "dags") for path in (ROOT / folder).rglob("*.py")
-)
+SOURCES = sorted(path for folder in ("airflow_kstream", "benchmarks", "dags") for path in (ROOT / folder).rglob("*.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 
 # A habit, and what a native engineer writes instead.
@@ -56,7 +54,9 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 @pytest.mark.parametrize("habit", HABITS)
 def test_words_that_slow_a_reader_down_are_absent(habit: str) -> None:
     pattern = re.compile(habit, re.IGNORECASE)
-    found = [f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line, text in texts(path) if pattern.search(text)]
+    found = [
+        f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line, text in texts(path) if pattern.search(text)
+    ]
     found += [f"{page.name}: {match[0]}" for page in PAGES for match in pattern.finditer(page.read_text())]
     assert found == [], f"write: {HABITS[habit]}"
 
@@ -74,6 +74,9 @@ def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
 def test_a_docstring_says_which_errors_it_raises_in_one_form() -> None:
     """`Raises X: when`, so that a reader's eye finds it."""
     found = [
-        f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line, _, text in docstrings(path) if RAISE.search(text)
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in SOURCES
+        for line, _, text in docstrings(path)
+        if RAISE.search(text)
     ]
     assert found == []
