@@ -128,7 +128,7 @@ class Generation:
     def await_termination(self, *queries: Any) -> None:
         """Return when all queries have ended, or were stopped because of this generation's stop marker.
 
-        Raises Superseded: when a newer generation was claimed; all queries are stopped then and nothing more is written.
+        Raises Superseded: when a newer generation was claimed; all queries are stopped by then and write nothing more.
         A failing query's error passes through. An unreachable HDFS is logged and never ends a query.
         """
         while alive := self._alive(queries):

@@ -56,7 +56,7 @@ class Application:
 
     @classmethod
     def from_json(cls, app: Mapping[str, Any]) -> Application:
-        """Parse an `app` object of `/ws/v1/cluster/apps`. Times in it are 0 if the caller may not view the application."""
+        """Parse an `app` object of `/ws/v1/cluster/apps`. Its times are 0 if the caller may not view it."""
         return cls(
             id=app["id"],
             state=ApplicationState(app["state"]),

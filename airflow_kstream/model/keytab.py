@@ -29,7 +29,7 @@ def enctype_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class KeytabEntry:
-    """One key of one principal. `digest` is a one-way hash that tells keys apart; `stamped` is by the writer's clock."""
+    """One key of one principal. `digest` is a one-way hash to tell keys apart; `stamped` is by the writer's clock."""
 
     principal: str
     kvno: int
@@ -101,7 +101,7 @@ class LoginResult(StrEnum):
 
     @property
     def lasting(self) -> bool:
-        """Return True if every further login with that key will be refused too, until somebody changes something."""
+        """Return True if every further login with that key fails until something is changed."""
         return self not in {LoginResult.ACCEPTED, LoginResult.UNREACHABLE, LoginResult.SKEWED}
 
 
@@ -109,8 +109,8 @@ class LoginResult(StrEnum):
 class KdcStatus:
     """The answers of the realm's KDC about a principal; None means unknown.
 
-    `kvno` is that of the principal's current key; `kvno_unknown` says why it is unknown. `refused_enctypes` are those of
-    the keytab that the KDC no longer accepts for this principal. `offset` is the KDC's clock minus this host's.
+    `kvno` is that of the principal's current key; `kvno_unknown` says why it is unknown. `refused_enctypes` are those
+    of the keytab that the KDC no longer accepts for this principal. `offset` is the KDC's clock minus this host's.
     """
 
     login: LoginResult

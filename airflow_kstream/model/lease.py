@@ -85,7 +85,7 @@ class JudgementContext:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The condition of a file, the reason, and what a person can do. `brief` is the reason without the file's figures."""
+    """The condition of a file, the reason, and advice. `brief` is the reason without the file's figures."""
 
     condition: FileCondition
     why: str

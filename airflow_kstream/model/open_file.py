@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 class OpenFile:
     """A row of a listing. `holder` is the client name that owns the lease, `host` the host where that client runs.
 
-    Only the NameNode's own list (superuser) has `file_id`, `holder` and `host`; from a walk over the tree they are None.
+    Only the NameNode's own list (superuser) has `file_id`, `holder` and `host`; a walk over the tree leaves them None.
     """
 
     path: str
@@ -21,8 +21,8 @@ class OpenFile:
 
 @dataclass(frozen=True)
 class Block:
-    """The last block of a file. `length` is the NameNode's, in bytes: that of the writer's first flush, until the writer
-    finishes the block or syncs with UPDATE_LENGTH.
+    """The last block of a file. `length` is the NameNode's, in bytes: that of the writer's first flush, until the
+    writer finishes the block or syncs with UPDATE_LENGTH.
 
     `hosts` are its DataNodes; `newest_report` is when any of them last reported, None if never.
     """
@@ -37,8 +37,8 @@ class Block:
 
 @dataclass(frozen=True)
 class FileState:
-    """One file at one moment. Lengths are in bytes: `length` is the NameNode's, last block included, `visible_length` the
-    one that a reader gets, None if no DataNode was asked or none of the last block's answered.
+    """One file at one moment. Lengths are in bytes: `length` is the NameNode's, last block included, `visible_length`
+    the one that a reader gets, None if no DataNode was asked or none of the last block's answered.
 
     An open file's `modified` is when it was created or, if it was reopened for append, when it was last closed.
     """
@@ -131,7 +131,7 @@ class FileHistory:
 
     @property
     def open_since(self) -> datetime:
-        """Return the best estimate of when it was opened: its creation or, for an appended file, when it was last closed."""
+        """Estimate when it was opened: its creation or, for an appended file, when it was last closed."""
         return min(self.first_seen, self.state.modified)
 
 

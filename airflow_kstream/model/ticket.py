@@ -28,8 +28,8 @@ class CacheKind(StrEnum):
 
 @dataclass(frozen=True)
 class Ticket:
-    """One ticket. `flags` are named as in RFC 4120, 5.3; `kvno` and `enctype` are those of the server's key that seals it,
-    None and empty if the ticket does not say. `renew_until` is None if it is not renewable. Times are the KDC's.
+    """One ticket. `flags` are named as in RFC 4120, 5.3; `kvno` and `enctype` are those of the server's key that seals
+    it, None and empty if the ticket does not say. `renew_until` is None if it is not renewable. Times are the KDC's.
     """
 
     client: str
@@ -68,7 +68,7 @@ class TicketCache:
 
     @property
     def granting(self) -> Ticket | None:
-        """Return the ticket-granting ticket of the principal's own realm; if there are several, the one valid longest."""
+        """Return the ticket-granting ticket of the principal's own realm; of several, the one that is valid longest."""
         realm = self.principal.rpartition("@")[2]
         own = [
             ticket

@@ -14,7 +14,7 @@ from airflow_kstream.model.formats.token import Message, SecretBytes, Span, writ
 
 @dataclass(frozen=True)
 class TokenLifetimes:
-    """The lifetimes that a NameNode grants: a renewal lasts `renew_interval`, none goes beyond `max_lifetime` after issue.
+    """The lifetimes that a NameNode grants: each renewal lasts `renew_interval`, none beyond `max_lifetime`.
 
     `dfs.namenode.delegation.token.renew-interval` and `.max-lifetime`; 1 day and 7 days by Hadoop's defaults.
     """
@@ -73,7 +73,7 @@ class KafkaToken:
 
 @dataclass(frozen=True)
 class Opaque:
-    """An identifier of `byte_count` bytes that can't be read: its kind is unknown, or it is damaged and `why` says how."""
+    """An unread identifier of `byte_count` bytes: its kind is unknown, or it is damaged and `why` says how."""
 
     byte_count: int
     why: str = ""

@@ -47,7 +47,7 @@ def test_who_may_not_write_a_file_is_told_so_and_that_it_was_not_recovered(
     done = stranger.run("recover", readable, *NO_AGE)
 
     assert done.returncode == 1, done.stderr
-    assert "whose holder could not be asked for (AccessControlException: Permission denied: user=watcher" in done.stderr
+    assert "whose holder could not be probed (AccessControlException: Permission denied: user=watcher" in done.stderr
     assert readable in done.stdout
     assert "Permission denied: user=watcher, access=WRITE" in done.stdout
     assert "needs the right to write the file" in done.stdout

@@ -62,7 +62,7 @@ def application(
 
 
 @dataclass
-class World:
+class SimulatedYarn:
     """The servers' side. Supervisors look at it with `look` and change it with `carry_out`, at any later moment.
 
     An application that arrives needs its generation's fence to be localised; one without it never runs.

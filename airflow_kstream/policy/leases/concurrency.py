@@ -95,7 +95,7 @@ class ConcurrencyLimits:
                     limit.on_success(now)
 
     def is_slow(self, now: timedelta, slot: Slot | None) -> None:
-        """Free the place on the NameNode, which has done its part, and count a failure of the DataNode, which has not."""
+        """Free the place in the overall limit, since the NameNode is done, and count a failure of the DataNode."""
         if slot:
             slot.leave(self.together)
             slot.host.on_failure(now)

@@ -18,7 +18,7 @@ FRESH = timedelta(seconds=2)
 
 
 class Stage(Enum):
-    """The stage of one file. QUEUED: recovery not requested yet; ASKED: requested; CLOSED and EXPIRED: one review left."""
+    """The stage of one file. QUEUED: not requested yet; ASKED: requested; CLOSED and EXPIRED: one review is left."""
 
     QUEUED = auto()
     ASKED = auto()

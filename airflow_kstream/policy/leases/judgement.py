@@ -59,7 +59,7 @@ def decide(judgement: Judgement, approval: Approval) -> Decision:
 
 
 def matches(file: OpenFile, search: Search) -> bool:
-    """Return True if a row of a listing matches the search; owner and age are not in a row, only in the file's state."""
+    """Return True if a row of a listing matches the search. Rows have no owner and age; only the file's state does."""
     return (
         _below(file.path, search.path)
         and (not search.patterns or any(path_matches(file.path, pattern) for pattern in search.patterns))

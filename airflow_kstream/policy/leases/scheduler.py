@@ -1,8 +1,8 @@
 """The scheduler of lease recoveries: it chooses the next command from what was done and seen so far.
 
-Times are counted from the run's start. Each file waits its turn, is read, requested, polled until it is closed, and read
-once more. A request, repeated ones included, is sent only right after a read that shows the file as it was when its
-recovery was decided.
+Times are counted from the run's start. Each file waits its turn, is read, requested, polled until it is closed, and
+read once more. A request, repeated ones included, is sent only right after a read that shows the file as it was when
+its recovery was decided.
 """
 
 from __future__ import annotations

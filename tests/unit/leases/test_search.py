@@ -43,10 +43,10 @@ def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool)
         (Search(host="worker8"), False),
     ],
 )
-def test_a_search_means_files_by_path_name_holder_and_host(search: Search, found: bool) -> None:
+def test_a_search_matches_path_name_holder_and_host(search: Search, found: bool) -> None:
     assert matches(FILE, search) is found
 
 
-def test_a_name_that_looks_like_a_pattern_is_only_a_name() -> None:
+def test_a_file_name_that_looks_like_a_pattern_matches_literally() -> None:
     assert matches(OpenFile("/data/[a].tmp"), Search(path="/data/[a].tmp"))
     assert not matches(OpenFile("/data/a.tmp"), Search(path="/data/[a].tmp"))
