@@ -120,7 +120,7 @@ def test_a_holder_that_renewed_just_now_is_said_to_have_done_so(kstream: Command
     done = kstream.run("recover", LEAKED, *NO_AGE)
 
     assert done.returncode == 0, done.stderr
-    assert "renewed the lease within the last minute" in done.stdout
+    assert "renewed its lease within the last minute" in done.stdout
     assert "1 whose holder renewed the lease within the last minute" in done.stderr
 
 

@@ -50,7 +50,7 @@ def test_who_may_not_write_a_file_is_told_so_and_that_it_was_not_recovered(
     assert "whose holder could not be probed (AccessControlException: Permission denied: user=watcher" in done.stderr
     assert readable in done.stdout
     assert "Permission denied: user=watcher, access=WRITE" in done.stdout
-    assert "needs the right to write the file" in done.stdout
+    assert "need the right to write the file" in done.stdout
     assert "watcher@KSTREAM.TEST is no superuser" in done.stderr
     assert is_open(minicluster, readable)
     told = [record for record in stranger.json("history") if record["path"] == readable]

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("airflow_kstream", "benchmarks", "dags") for path in (ROOT / folder).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 
 # A habit, and what a native engineer writes instead.
@@ -29,6 +30,7 @@ HABITS = {
 }
 # A docstring says what the function does, or what the class is. These words begin a relative clause.
 NO_BEGINNINGS = re.compile(r"(?:What|Whether|Who|Whom|Whose|Where|Which|When|How|As whom|By whom|Of)\b")
+LONGEST_TEST_NAME = 79
 RAISE = re.compile(r"\bRaise (?:[A-Z]\w+)")
 
 
@@ -78,5 +80,22 @@ def test_a_docstring_says_which_errors_it_raises_in_one_form() -> None:
         for path in SOURCES
         for line, _, text in docstrings(path)
         if RAISE.search(text)
+    ]
+    assert found == []
+
+
+def names_of_tests(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.lineno, node.name
+
+
+def test_the_name_of_a_test_is_a_short_plain_sentence() -> None:
+    patterns = [re.compile(habit) for habit in HABITS]
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in TESTS
+        for line, name in names_of_tests(path)
+        if len(name) > LONGEST_TEST_NAME or any(pattern.search(name.replace("_", " ")) for pattern in patterns)
     ]
     assert found == []

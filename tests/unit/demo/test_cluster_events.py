@@ -1,4 +1,4 @@
-"""What the table says of lines that Hadoop 3.4.3 really wrote."""
+"""The table's rows for lines that Hadoop 3.4.3 really wrote."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ def eventually(is_true: Callable[[], object], seconds: float = 60) -> None:
 
 @pytest.fixture(autouse=True)
 def children_of_others() -> set[psutil.Process]:
-    """What this process had started before the test: a minicluster, another test's Spark session."""
+    """Return the processes that this one had started before the test: a minicluster, another test's Spark session."""
     return set(psutil.Process().children())
 
 
 def is_grown_up(family: list[psutil.Process]) -> bool:
-    """Whether all have come and those that only fork have gone."""
+    """Return True if all processes have started and those that only fork have ended."""
     try:
         return sorted(process.name() for process in family) == GROWN_UP
     except psutil.NoSuchProcess:
@@ -55,7 +55,7 @@ def is_grown_up(family: list[psutil.Process]) -> bool:
 
 
 class Diary:
-    """Collects events, as a demo's narrator would."""
+    """A collector of events, as the demonstration's console is one."""
 
     def __init__(self) -> None:
         self.events: list[SupervisorEvent] = []

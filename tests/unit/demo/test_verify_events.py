@@ -21,7 +21,7 @@ def log_file(tmp_path: Path) -> Path:
 
 
 def audited(spark: SparkSession, log_file: Path, rows: list[tuple[str, int, int]], end: int | None = None) -> Findings:
-    """What the checker says of a real table with these rows."""
+    """Run the checker on a real table with these rows."""
     table = str(log_file.parent / "table")
     spark.createDataFrame(rows, LINE_SCHEMA).write.parquet(table)
     return audit(spark, table, {"nn1": log_file}, None if end is None else {"nn1": end})

@@ -25,7 +25,7 @@ AGAIN_AFTER = 90 * SECOND
 
 @dataclass
 class SimFile:
-    """`closes`: whether its DataNode can recover it; `answer`: what the NameNode says instead of recovering it."""
+    """A simulated file. `closes`: its DataNode can recover it; `answer`: the NameNode's answer instead of recovery."""
 
     id: int
     host: str = "dn1"
@@ -44,9 +44,9 @@ class SimFile:
 
 @dataclass
 class SimulatedHdfs(Clock):
-    """What happens by itself is in `events`: at a time from the start, something is done to the hdfs.
+    """A simulated NameNode with its DataNodes and clock. `events` are changes at a time counted from the start.
 
-    Each DataNode closes `per_second` files once it has heard of them by its heartbeat.
+    Each DataNode closes `per_second` files once its heartbeat has told it of them.
     """
 
     files: dict[str, SimFile] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class SimulatedHdfs(Clock):
             self.files[path] = replace(SimFile(id=len(self.files) + 1), **traits)  # type: ignore[arg-type]
 
     def fail_over(self) -> None:
-        """The recoveries that ran are lost with the NameNode that began them."""
+        """Switch the active NameNode; running recoveries are lost with the one that started them."""
         self.active, self.active_since = "nn2", self.time
         for file in self.files.values():
             file.recovering_since = None
@@ -88,7 +88,7 @@ class SimulatedHdfs(Clock):
         self.files.pop(path, None)
 
     def targets(self) -> list[Target]:
-        """All that is open, as it is now."""
+        """Return all open files as they are now."""
         targets = [
             Target(path, file.state(path).fingerprint, "DFSClient_1", "its holder is dead")
             for path, file in self.files.items()
@@ -161,7 +161,7 @@ class SimulatedHdfs(Clock):
         return self.files[path].state(path) if path in self.files else NotFound("it does not exist")
 
     def _check_request(self, path: str) -> None:
-        """What must hold whenever a lease is asked for."""
+        """Check what must hold for every request."""
         seen_at, state = self.looks[path]
         assert path in self.intents, "requested without a record of the intent"
         assert self.time - seen_at <= 2 * SECOND, "requested long after it was read"
@@ -223,7 +223,7 @@ class SimulatedHdfs(Clock):
 
 @dataclass
 class _Audit:
-    """What the record of a run is asked for."""
+    """A journal in memory."""
 
     hdfs: SimulatedHdfs
     run_id: str = "20260101T000000Z-00000000"

@@ -91,7 +91,7 @@ def test_a_row_of_another_form_is_refused_and_not_skipped() -> None:
 
 @pytest.mark.parametrize("line", ["." * 100 + "\n", REPORTS[3]])
 def test_a_big_tree_is_read_in_little_memory(line: str) -> None:
-    """100 MB of it, of which the end alone is held, and an open file behind them is found."""
+    """Only the end of 100 MB of output is kept in memory, and an open file after it is found."""
     reader, part = FsckReader(), line * (1_000_000 // len(line))
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Which files are thought to be stuck, and which may be recovered: under simulated looks and clocks."""
+"""The judgement of files, stuck or recoverable, under simulated checks and clocks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def seen(*looks: tuple[datetime, FileState]) -> FileHistory:
 
 
 def unchanged_for(hours: float = 0, seconds: float = 0) -> tuple[FileHistory, datetime]:
-    """Looked at now and then, and never found changed."""
+    """Return the history of a file that several checks found unchanged."""
     now = at(hours, seconds)
     return seen((START, STATE), (now, STATE)), now
 
@@ -76,7 +76,7 @@ GROWTH = st.builds(
 
 
 def grown(state: FileState, growth: Growth, now: datetime) -> FileState:
-    """What the servers say after the writer wrote: the NameNode knows of a whole block or a sync, a reader of all."""
+    """Return the state after a write: the NameNode knows of a whole block or a sync, a reader of everything."""
     assert state.block
     visible = (state.visible_length or 0) + growth.written
     block = replace(
@@ -101,7 +101,7 @@ def looks_at(growths: list[Growth]) -> list[tuple[datetime, FileState]]:
 def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(
     growths: list[Growth], holder: HolderLiveness
 ) -> None:
-    """Whatever is said of its holder and whoever consents, and also where some looks could not learn its length."""
+    """Regardless of its holder and of approvals, and even if some checks could not learn its length."""
     looks = looks_at(growths)
     for number, (now, _) in enumerate(looks, start=1):
         judged = judge_file(seen(*looks[:number]), JudgementContext(now, holder), RULES)
@@ -116,7 +116,7 @@ def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(
 def test_a_slow_living_writers_file_is_never_recovered(
     growths: list[Growth], moments: list[timedelta], holder: HolderLiveness
 ) -> None:
-    """It writes at least once in `leak_after`; the looks fall anywhere between its writes."""
+    """It writes at least once in `leak_after`; checks fall anywhere between its writes."""
     written = looks_at([replace(growth, measured=True) for growth in growths])
     end = written[-1][0] + RULES.leak_after
     looks = [
@@ -130,7 +130,7 @@ def test_a_slow_living_writers_file_is_never_recovered(
 
 @given(st.lists(st.timedeltas(timedelta(0), timedelta(days=30)), max_size=12), st.sampled_from(HolderLiveness))
 def test_age_alone_never_yields_recover(gaps: list[timedelta], holder: HolderLiveness) -> None:
-    """A month of looks that never learn the file's length prove nothing."""
+    """A month of checks that never learn the file's length proves nothing."""
     unmeasured = replace(STATE, visible_length=None)
     moments = [START]
     for gap in gaps:
@@ -237,7 +237,7 @@ def test_an_erasure_coded_file_is_unknown_and_never_probed() -> None:
 
 
 def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
-    """To ask is to recover a dead holder's file: not before it is old enough, and seen unchanged."""
+    """A probe recovers a dead holder's file: so not before it is old enough and was seen unchanged."""
     history, now = unchanged_for(seconds=11)
     assert worth_probing(history, JudgementContext(now), RULES)
     assert not worth_probing(history, JudgementContext(now, active_since=now), RULES)
@@ -247,7 +247,7 @@ def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
 
 
 def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
-    """Nobody can renew a lease then: a minute of it makes every living holder look dead."""
+    """No lease can be renewed then: a minute of it makes every living holder look dead."""
     history, now = unchanged_for(hours=2)
     about = JudgementContext(now, HolderLiveness.DEAD, safe_mode=True)
     assert judge_file(history, about, RULES).condition is FileCondition.UNKNOWN
@@ -255,7 +255,7 @@ def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
 
 
 def test_young_files_and_files_checked_once_are_not_called_idle() -> None:
-    """Either may be growing; and neither is thought to have a holder that lives."""
+    """Either may be growing, and neither has a holder that is known to be alive."""
     young = replace(STATE, modified=START)
     told = judge_file(seen((START, young)), JudgementContext(at(seconds=54)), RULES)
     assert (told.condition, told.sort) == (FileCondition.YOUNG, "younger than min_age, 10m")
@@ -290,6 +290,6 @@ def test_a_refused_probe_is_reported_and_not_taken_for_silence() -> None:
 
 
 def test_the_looks_are_in_order() -> None:
-    """What the tests above build on: `looks_at` only moves forward."""
+    """The tests above rely on it: `looks_at` only moves forward."""
     growths = [Growth(timedelta(seconds=1), 1, False, False, True)] * 3
     assert all(one < other for (one, _), (other, _) in pairwise(looks_at(growths)))

@@ -1,4 +1,4 @@
-"""What no recovery ever does, whatever happens to the files and the cluster meanwhile."""
+"""Properties of every recovery, regardless of what happens to the files and the cluster meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recovery does and never does, in a simulated cluster where anything can happen meanwhile."""
+"""Recovery runs in a simulated cluster where anything can happen meanwhile."""
 
 from __future__ import annotations
 

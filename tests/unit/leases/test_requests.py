@@ -1,4 +1,4 @@
-"""What people write about open files, and how it is told to them."""
+"""Requests about open files as people write them, and the reports that they get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which open files a search or a pattern means."""
+"""The open files that a search or a pattern matches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPRE
     ],
 )
 def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool) -> None:
-    """What is allowed for one folder is not allowed for another stream's below it."""
+    """A pattern that allows one folder does not allow another stream's folder below it."""
     assert path_matches("/data/landing/payments/live/x.tmp", pattern) is matched
 
 

@@ -1,4 +1,4 @@
-"""Which tickets are to be kept fresh, as people write it; what is wrong is refused by its name."""
+"""Declarations of the tickets to keep fresh, as people write them; errors name the wrong field."""
 
 from __future__ import annotations
 

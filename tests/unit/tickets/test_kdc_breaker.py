@@ -1,4 +1,4 @@
-"""A realm whose KDCs keep silent is given up for a round; a refusal is an answer."""
+"""The circuit breaker of a realm: KDCs that do not respond are given up for a round; a refusal is an answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_silent_realm_does_not_affect_another_realm() -> None:
 
 
 def test_new_requests_wait_after_a_silence_until_those_in_flight_end() -> None:
-    """Else whoever comes free first would ask, and wait, once more."""
+    """Otherwise the first free worker would send a request, and wait, once more."""
     realms, asking, end = RealmCircuitBreaker(), Barrier(5), Event()
 
     def unanswered(number: int) -> None:

@@ -1,4 +1,4 @@
-"""What is said of a keytab and the KDC's answer, and what a person is told to do."""
+"""Findings from a keytab and the KDC's answer, and their remedies."""
 
 from __future__ import annotations
 
