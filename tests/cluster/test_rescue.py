@@ -89,7 +89,7 @@ def unchanged_for_long(session: LeaseSession, folder: str) -> None:
     surveyor = Surveyor(session, Search(folder), HASTY, print)
     await_that(
         lambda: all(finding.history.unchanged_for >= HASTY.leak_after for finding in surveyor.look().findings),
-        f"what is open below {folder} has not changed for {HASTY.leak_after}",
+        f"what is open below {folder} is unchanged for {HASTY.leak_after}",
     )
 
 
