@@ -1,4 +1,4 @@
-"""Waiting until a daemon serves, or saying which line of its log tells why it does not."""
+"""Waiting until a daemon serves; if it does not, the line of its log that says why."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Started:
     skip: tuple[int, ...]
 
     def reason(self) -> str:
-        """The line of its logs that says why it does not serve, after the name of the file."""
+        """Return the line of its logs that says why it does not serve, after the name of the file."""
         told = [(log, _telling(_lines(log, skip))) for log, skip in zip(self.logs, self.skip, strict=True)]
         return next((f"{log.name}: {line}" for log, line in told if line), f"{self.logs[0].name} is empty")
 
@@ -57,7 +57,7 @@ def _lines(log: Path, skip: int) -> list[str]:
 
 
 def _telling(lines: list[str]) -> str:
-    """The last exception with its causes, else the last line that sounds like trouble, else the last line."""
+    """Return the last exception with its causes, else the last line that looks like an error, else the last line."""
     thrown = [number for number, line in enumerate(lines) if _THROWN.match(line)]
     if thrown:
         trace = itertools.takewhile(_TRACE.match, lines[thrown[-1] + 1 :])
@@ -67,7 +67,7 @@ def _telling(lines: list[str]) -> str:
 
 
 def await_serving(site: Site, started: Started, abandoned: threading.Event) -> str:
-    """What the daemon answered at last; MiniclusterError with its name and reason if it died or took too long."""
+    """Wait for the daemon's first good answer. Raises MiniclusterError: when it died or took too long."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     answer = "nothing"
     while time.monotonic() < deadline and not abandoned.wait(_POLL_SECONDS):

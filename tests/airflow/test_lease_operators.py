@@ -215,7 +215,7 @@ def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_ho
         _recovery(min_age="0s").execute(cast("Context", context))
     report = context.pushed["return_value"]
     assert report["counts"]["unasked"] == 1
-    assert "could not be learned" in report["plan"][READABLE]
+    assert "could not determine" in report["plan"][READABLE]
 
     young = _recovery(min_age="1h").execute(cast("Context", context))
     assert young["counts"]["conditions"] == {"young": 1}

@@ -1,4 +1,4 @@
-"""What people write about open files, and how it is told to them."""
+"""Requests about open files as people write them, and the reports that they get."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_path_is_allowed_for_an_application_or_for_the_one_it_is_attributed_to
 
 
 @pytest.mark.parametrize("text", ["", "=orders", "/data/*="])
-def test_what_allows_nothing_is_refused(text: str) -> None:
+def test_an_allow_rule_that_allows_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="PATTERN"):
         allowed_path(text)
 
@@ -116,12 +116,12 @@ def test_durations_and_names_are_read_as_people_write_them() -> None:
         ({"approve": ["/data/a"]}, "approved_by"),
     ],
 )
-def test_what_is_wrong_is_refused_by_name(wrong: dict[str, object], named: str) -> None:
+def test_a_wrong_field_is_refused_by_name(wrong: dict[str, object], named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
         RecoveryRequest.from_mapping({"path": "/data", **wrong}).settings()
 
 
-def test_what_is_awaited_goes_through_the_database_unchanged() -> None:
+def test_an_awaited_condition_survives_the_database() -> None:
     awaited = OpenFileCondition(
         path="/data", patterns=("*.tmp",), owner="alice", quiet=timedelta(seconds=90), min_age=timedelta(minutes=1)
     )
@@ -148,7 +148,7 @@ def test_nothing_is_open_only_when_nothing_unreadable_is_open_either() -> None:
     assert not awaited.met(Survey(NOW, "fsck", GATE, (), {"/data/b": "Permission denied"}))
 
 
-def test_what_is_reported_of_many_stuck_files_is_bounded() -> None:
+def test_the_report_of_many_stuck_files_is_bounded() -> None:
     awaited = OpenFileCondition(path="/data", quiet=timedelta(0))
     report = awaited.report(survey(*(finding(f"/data/{number}") for number in range(100))))
 
@@ -165,11 +165,11 @@ def test_what_is_reported_of_many_stuck_files_is_bounded() -> None:
         ("/\u202etfel", "/\\u202etfel"),
     ],
 )
-def test_a_path_can_neither_break_a_table_nor_drive_a_terminal(text: str, shown: str) -> None:
+def test_a_path_can_neither_break_a_table_nor_control_a_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_brackets_in_a_path_are_no_markup() -> None:
+def test_brackets_in_a_path_are_not_markup() -> None:
     rows = lines(findings_table([finding("/data/[red]x[/red]")], NOW))
 
     assert any("/data/[red]x[/red]" in row for row in rows)
@@ -192,7 +192,7 @@ def test_a_table_of_many_says_how_many_it_leaves_off() -> None:
     assert "and 2 more" in "\n".join(lines(recoveries_table(many, rows=10)))
 
 
-def test_the_summary_says_what_is_left() -> None:
+def test_the_summary_names_the_files_that_are_left() -> None:
     leaked = Intent(finding("/data/l", FileCondition.LEAKED), Decision(False, "nobody approved it"))
     done = rescued(recovery("/data/a", Outcome.CLOSED), recovery("/data/b", Outcome.DENIED))
     done = replace(done, intents=(*done.intents, leaked))
@@ -206,7 +206,7 @@ DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
 
 
 def unasked(path: str, refusal: str, *, retryable: bool = False) -> Intent:
-    why = Judgement(FileCondition.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be asked for")
+    why = Judgement(FileCondition.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be probed")
     silent = replace(finding(path), judgement=why, refusal=refusal, retryable=retryable)
     return Intent(silent, Decision(False, "it is unknown"))
 
@@ -216,18 +216,18 @@ def not_recovered(*intents: Intent) -> RecoveryReport:
 
 
 @pytest.mark.parametrize(("retryable", "raised"), [(False, Conflict), (True, Unavailable)])
-def test_a_file_whose_holder_could_not_be_asked_for_is_not_done(retryable: bool, raised: type[KstreamError]) -> None:
+def test_a_file_whose_holder_could_not_be_probed_is_not_done(retryable: bool, raised: type[KstreamError]) -> None:
     done = not_recovered(unasked("/data/a", DENIED, retryable=retryable))
     error = failure(done, "/data")
 
     assert done.incomplete
-    assert summary(done) == f"1 open files; nothing was recovered; 1 whose holder could not be asked for ({DENIED})"
+    assert summary(done) == f"1 open files; nothing was recovered; 1 whose holder could not be probed ({DENIED})"
     assert type(error) is raised
-    assert error.message == f"1 files were not recovered: 1 whose holder could not be asked for ({DENIED})"
+    assert error.message == f"1 files were not recovered: 1 whose holder could not be probed ({DENIED})"
     assert bounded(done, rows=50)["counts"]["unasked"] == 1
 
 
-def test_files_that_are_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
+def test_files_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
     sorts = ["growing", "younger than min_age, 10m", "growing"]
     found = [
         replace(finding(f"/data/{number}"), judgement=Judgement(FileCondition.IDLE, "of a reason", brief=sort))
@@ -239,7 +239,7 @@ def test_files_that_are_left_open_for_good_reason_are_done_and_the_summary_says_
     assert summary(done) == "3 open files; nothing to recover; 2 growing, 1 younger than min_age, 10m"
 
 
-def test_the_summary_of_a_dry_run_says_what_would_be_asked() -> None:
+def test_the_summary_of_a_dry_run_counts_the_planned_probes() -> None:
     asked = Intent(finding("/data/a"), Decision(False, "it is idle"), would_ask=True)
     planned = RecoveryReport(survey(asked.finding), (asked,))
 
@@ -250,7 +250,7 @@ def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
     assert not replace(not_recovered(unasked("/data/a", DENIED)), run=None).incomplete
 
 
-def test_a_list_says_what_a_look_alone_can_not_tell() -> None:
+def test_a_list_names_what_a_single_check_can_not_show() -> None:
     quiet, once = finding("/data/a"), finding("/data/b", FileCondition.UNWATCHED)
     told = hints([quiet, once])
 
@@ -275,7 +275,7 @@ def test_a_host_in_the_list_is_called_a_host() -> None:
         ((Outcome.DENIED, Outcome.LEAKED), Conflict),
     ],
 )
-def test_a_failure_says_what_was_not_recovered_and_whether_a_retry_can_help(
+def test_a_failure_names_the_open_files_and_says_whether_a_retry_helps(
     outcomes: tuple[Outcome, ...], raised: type[KstreamError]
 ) -> None:
     error = failure(rescued(*(recovery(f"/data/{outcome}", outcome) for outcome in outcomes)), "/data")
