@@ -61,7 +61,7 @@ def test_a_refusal_is_foreseen_by_explain_and_by_a_dry_run(stranger: Commands, r
     explained = stranger.run("explain", readable, *NO_AGE)
     [planned] = stranger.json("recover", readable, *NO_AGE, "--dry-run")
 
-    assert "leave alone: it is unknown: whether its holder lives could not be learned" in explained.stdout
+    assert "leave alone: it is unknown: could not determine whether its holder is alive" in explained.stdout
     assert "ask whether its holder lives" not in explained.stdout
     assert "Permission denied: user=watcher, access=WRITE" in planned["plan"][readable]
 
@@ -70,5 +70,5 @@ def test_young_files_are_shown_with_the_reason_why_they_are_left_open(kstream: C
     done = kstream.run("recover", readable, "--min-age", "1h")
 
     assert done.returncode == 0, done.stderr
-    assert "what is younger than min_age, 1h, is left alone" in done.stdout
+    assert "files younger than min_age, 1h, are left alone" in done.stdout
     assert "1 open files; nothing to recover; 1 younger than min_age, 1h" in done.stderr
