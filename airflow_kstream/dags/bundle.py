@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from airflow.dag_processing.bundles.local import LocalDagBundle
 
-STUBS = Path(__file__).parent / "stubs"
+from airflow_kstream.dags import STUBS
 
 
 class KstreamDagBundle(LocalDagBundle):

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from airflow_kstream.dags.bundle import STUBS
+from airflow_kstream.dags import STUBS
 from airflow_kstream.demo import config as demo_plan
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome

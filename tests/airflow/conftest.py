@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from airflow_kstream.dags.bundle import STUBS
+from airflow_kstream.dags import STUBS
 from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.minicluster import Minicluster

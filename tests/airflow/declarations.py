@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_kstream.dags.bundle import STUBS
+from airflow_kstream.dags import STUBS
 
 
 class Declarations:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
-from airflow_kstream.dags.bundle import STUBS
+from airflow_kstream.dags import STUBS
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
 from tests.airflow.declarations import Declarations

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from airflow_kstream.dags.bundle import STUBS
+from airflow_kstream.dags import STUBS
 
 FACE = ("dags", "hooks", "links", "metrics", "operators", "sensors", "settings", "triggers")
 HEAVY = ("gssapi", "hdfs", "hdfs_native", "krb5", "pyspark", "requests_kerberos", "spnego")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.dags.bundle import STUBS
+from airflow_kstream.dags import STUBS
 from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.minicluster import Minicluster

@@ -70,5 +70,5 @@ def test_young_files_are_shown_with_the_reason_why_they_are_left_open(kstream: C
     done = kstream.run("recover", readable, "--min-age", "1h")
 
     assert done.returncode == 0, done.stderr
-    assert "files younger than min_age, 1h, is left alone" in done.stdout
+    assert "files younger than min_age, 1h, are left alone" in done.stdout
     assert "1 open files; nothing to recover; 1 younger than min_age, 1h" in done.stderr
