@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.clients.spark import find_spark_submit, hadoop_version
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
@@ -146,10 +147,9 @@ def _claimed(cluster: Cluster, name: str) -> StreamSpec:
 
 
 def _read(spec_file: Path) -> StreamSpec:
+    text = read_text(spec_file)
     try:
-        return StreamSpec.from_yaml(spec_file.read_text())
-    except OSError as error:
-        raise InvalidInput(f"{spec_file} can't be read: {error}") from error
+        return StreamSpec.from_yaml(text)
     except InvalidInput as error:
         raise InvalidInput(f"{spec_file}: {error.message}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import requests
 import spnego
@@ -16,6 +17,7 @@ from requests_kerberos.exceptions import KerberosExchangeError, MutualAuthentica
 from spnego.exceptions import SpnegoError
 
 from airflow_kstream.clients.kerberos.tickets import kerberos_error
+from airflow_kstream.clients.local.regular_files import is_special
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
@@ -57,6 +59,10 @@ class _Spnego(HTTPKerberosAuth):  # type: ignore[misc]  # requests_kerberos ship
 
 def _credential(identity: Identity) -> spnego.KerberosKeytab | spnego.KerberosCCache:
     if identity.keytab:
+        if is_special(Path(identity.keytab)):
+            raise CredentialError(
+                f"{identity.keytab} is no regular file", tried="open the keytab", principal=identity.principal
+            )
         return spnego.KerberosKeytab(keytab=identity.keytab, principal=identity.principal)
     if identity.ticket_cache:
         return spnego.KerberosCCache(ccache=identity.ticket_cache, principal=identity.principal)

@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from airflow_kstream.model.errors import InvalidInput
 
-_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+_MICROSECOND = timedelta(microseconds=1)
+_UNITS = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Raise InvalidInput for anything but a run of `<number><ms|s|m|h|d|w>`."""
+    """Read a run of `<number><ms|s|m|h|d|w>`, to the microsecond. Raises InvalidInput for anything else."""
     parts = _PART.findall(text)
     if not parts or _PART.sub("", text).strip():
         raise InvalidInput(f"{text!r} is not a duration; write it like 90s, 15m, 6h, 7d or 1h30m")
     try:
-        return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+        return sum((_part(number, unit) for number, unit in parts), timedelta())
     except OverflowError:
         raise InvalidInput(f"{text!r} is longer than anything lasts") from None
+
+
+def written_duration(duration: timedelta) -> str:
+    """Seconds that `parse_duration` reads back exactly."""
+    seconds, rest = divmod(duration // _MICROSECOND, 10**6)
+    return f"{seconds}.{rest:06d}".rstrip("0").rstrip(".") + "s"
 
 
 def format_duration(duration: timedelta) -> str:
@@ -37,7 +52,13 @@ def format_duration(duration: timedelta) -> str:
     return sign + (" ".join(parts[:2]) or "0s")
 
 
+def _part(number: str, unit: str) -> timedelta:
+    return timedelta(microseconds=int(Decimal(number) * (_UNITS[unit] // _MICROSECOND)))
+
+
 def _from_text(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("true and false are no durations; write it like 90s, 15m, 6h, 7d or 1h30m")
     if not isinstance(value, str):
         return value
     try:
@@ -46,4 +67,10 @@ def _from_text(value: object) -> object:
         raise ValueError(error.message) from error
 
 
-Duration = Annotated[timedelta, BeforeValidator(_from_text)]
+def _not_negative(value: timedelta) -> timedelta:
+    if value < timedelta():
+        raise ValueError(f"{format_duration(value)} is negative; allowed is 0s or longer")
+    return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_from_text), AfterValidator(_not_negative)]

@@ -4,23 +4,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from annotated_types import MaxLen
+from pydantic import BeforeValidator, ConfigDict
 
-from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.field_errors import field_errors
+from airflow_kstream.model.fields import Count, HdfsPath, Line, Wait, must
 from airflow_kstream.model.lease import LeaseRules, Search
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.recover import AllowedPath, ApprovalRules, Backend, RecoverySettings
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
-T = TypeVar("T")
-Words = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given or ())]
+_ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
+
+
+def allowed_path(text: str) -> AllowedPath:
+    """`PATTERN` or `PATTERN=APPLICATION`, where the application is an id or a stream's name.
+
+    Only an `=` behind the last slash divides: the partitions of /warehouse/day=2026-01-01/* are folders. For a
+    pattern whose last part has an `=` of its own, write `[=]`.
+    """
+    match = _ALLOWED.fullmatch(text)
+    if match is None or not _allows(text):
+        raise InvalidInput(f"{text!r} allows nothing; write PATTERN or PATTERN=APPLICATION")
+    return AllowedPath(match["pattern"], match["application"])
+
+
+def _allows(text: str) -> bool:
+    return bool(_ALLOWED.fullmatch(text)) and not text.endswith("=") and "\0" not in text
+
+
+# One that stands alone is a list of one. A template or a form's field that comes out empty is not given.
+_ONE_OR_MORE = BeforeValidator(lambda given: (given,) if given and isinstance(given, str) else given or ())
+_AT_MOST = MaxLen(1000)
+_OrNone = BeforeValidator(lambda given: None if given == "" else given)
+_Pattern = Annotated[str, must(lambda text: text.strip() != "" and "\0" not in text, "a shell pattern")]
+Patterns = Annotated[tuple[_Pattern, ...], _ONE_OR_MORE, _AT_MOST]
+AllowedPaths = Annotated[
+    tuple[Annotated[str, must(_allows, "PATTERN or PATTERN=APPLICATION")], ...], _ONE_OR_MORE, _AT_MOST
+]
+HdfsPaths = Annotated[tuple[HdfsPath, ...], _ONE_OR_MORE, _AT_MOST]
+MaybeLine = Annotated[Line | None, _OrNone]
 
 
 class LimitsName(StrEnum):
@@ -37,11 +66,11 @@ _LIMITS = {LimitsName.DEFAULT: RecoveryLimits, LimitsName.UNLIMITED: RecoveryLim
 class OpenFileFilter:
     """Which open files are meant; `path` is a folder or one file. See `model.lease.Search`."""
 
-    path: str
-    patterns: Words = ()
-    owner: str | None = None
-    holder: str | None = None
-    host: str | None = None
+    path: HdfsPath
+    patterns: Patterns = ()
+    owner: MaybeLine = None
+    holder: MaybeLine = None
+    host: MaybeLine = None
 
     def search(self, min_age: timedelta = timedelta(0)) -> Search:
         return Search(self.path, self.patterns, self.holder, self.host, self.owner, min_age)
@@ -56,20 +85,20 @@ class RecoveryRequest(OpenFileFilter):
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    min_age: Duration = LeaseRules.min_age
-    settle: Duration = LeaseRules.settle
-    leak_after: Duration = LeaseRules.leak_after
-    allowed: Words = ()
-    approve: Words = ()
-    approved_by: str | None = None
+    min_age: Wait = LeaseRules.min_age
+    settle: Wait = LeaseRules.settle
+    leak_after: Wait = LeaseRules.leak_after
+    allowed: AllowedPaths = ()
+    approve: HdfsPaths = ()
+    approved_by: MaybeLine = None
     limits: LimitsName = LimitsName.DEFAULT
     backend: Backend = Backend.NATIVE
     dry_run: bool = False
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> RecoveryRequest:
-        """Raise InvalidInput that names each wrong field."""
-        return _checked(RecoveryRequest, given)
+        """Raises InvalidInput: that names each wrong field."""
+        return read(RecoveryRequest, given)
 
     def settings(self) -> RecoverySettings:
         return RecoverySettings(
@@ -97,24 +126,19 @@ class OpenFileCondition(OpenFileFilter):
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    min_age: Duration = timedelta(0)
-    quiet: Duration = timedelta(minutes=10)
+    min_age: Wait = timedelta(0)
+    quiet: Wait = timedelta(minutes=10)
     until: Until = Until.STUCK
-    at_least: int = 1
-
-    def __post_init__(self) -> None:
-        if self.at_least < 1:
-            raise InvalidInput(f"at_least is {self.at_least}; allowed is 1 or more")
+    at_least: Count = 1
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> OpenFileCondition:
-        """Raise InvalidInput that names each wrong field."""
-        return _checked(OpenFileCondition, given)
+        """Raises InvalidInput: that names each wrong field."""
+        return read(OpenFileCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
-        seconds = {name: f"{getattr(self, name).total_seconds():.3f}s" for name in ("min_age", "quiet")}
-        return asdict(self) | seconds | {"patterns": list(self.patterns), "until": self.until.value}
+        return dict(written(self))
 
     def stuck(self, survey: Survey) -> tuple[Finding, ...]:
         """Measured unchanged for `quiet`, or past recovery. Whether their holders live was asked of nobody."""
@@ -136,26 +160,3 @@ class OpenFileCondition(OpenFileFilter):
             "stuck": len(stuck),
             "stuck_paths": [finding.path for finding in stuck[:paths]],
         }
-
-
-_ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
-
-
-def allowed_path(text: str) -> AllowedPath:
-    """`PATTERN` or `PATTERN=APPLICATION`, where the application is an id or a stream's name.
-
-    Only an `=` behind the last slash divides: the partitions of /warehouse/day=2026-01-01/* are folders. For a
-    pattern whose last part has an `=` of its own, write `[=]`.
-    """
-    match = _ALLOWED.fullmatch(text)
-    if match is None or text.endswith("="):
-        raise InvalidInput(f"{text!r} allows nothing; write PATTERN or PATTERN=APPLICATION")
-    return AllowedPath(match["pattern"], match["application"])
-
-
-def _checked(kind: type[T], given: Mapping[str, object]) -> T:
-    try:
-        return TypeAdapter(kind).validate_python(dict(given))
-    except ValidationError as error:
-        allowed = ", ".join(TypeAdapter(kind).json_schema()["properties"])
-        raise InvalidInput(f"{field_errors(error)}; the fields are {allowed}") from None
