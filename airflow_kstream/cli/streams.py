@@ -25,6 +25,7 @@ from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.spark_submission import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams import desired
+from airflow_kstream.supervise.streams.acting import open_as_stream
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.reconcile import Reconciler
@@ -137,7 +138,7 @@ def _as_stream(cluster: str, name: str) -> Iterator[tuple[ClusterSession, Stream
     """Access as the stream's own identity, which its newest claim names."""
     with opened(cluster) as found:
         spec = _claimed(found, name)
-        with open_session(found, identity_of(spec, found)) as session:
+        with open_as_stream(found, spec, lambda line: typer.echo(line, err=True)) as session:
             yield session, spec
 
 

@@ -192,9 +192,9 @@ def _mapping(answer: requests.Response, context: Mapping[str, str]) -> Mapping[s
     try:
         body = answer.json()
     except (ValueError, RecursionError) as error:
-        raise Unavailable(f"its JSON can't be read ({type(error).__name__})", **context) from None
+        raise Unavailable(f"its JSON makes no sense ({type(error).__name__})", **context) from None
     if not isinstance(body, Mapping):
-        raise Unavailable(f"it answered a {type(body).__name__} where an object is expected", **context)
+        raise Unavailable(f"its answer makes no sense (a {type(body).__name__} and no object)", **context)
     return body
 
 

@@ -89,7 +89,10 @@ class Hdfs:
         return self._clock.now()
 
     def status(self, path: str) -> FileStatus:
-        return _file_status(self._ask(f"look at {path}", lambda: self._client.status(plain_path(path))), path)
+        found: FileStatus = self._ask(
+            f"look at {path}", lambda: _file_status(self._client.status(plain_path(path)), path)
+        )
+        return found
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         """The folder's children; empty when it does not exist."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState, StreamId
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.streams.watchable import require_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.observe import observe
@@ -20,6 +21,7 @@ def adopt(session: ClusterSession, spec: StreamSpec, application_id: str) -> Cla
     """
     stream = StreamId(spec.name, session.cluster.state_dir)
     tried = f"adopt {application_id} as {spec.name}"
+    require_watchable(spec, session.cluster)
     app = session.yarn.application(application_id)
     seen = observe(session, stream, spec)
     if not app.alive:

@@ -10,6 +10,7 @@ from airflow_kstream.model.secrets import MASK
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Origin, SparkDefaults, Submission
 from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.policy.streams.watchable import require_watchable
 from airflow_kstream.supervise.streams.submit import planned
 
 _NEXT, _NONCE = 0, "NONCE"
@@ -17,6 +18,7 @@ _NEXT, _NONCE = 0, "NONCE"
 
 def explain(cluster: Cluster, spec: StreamSpec, defaults: SparkDefaults) -> str:
     """The command line as it would be run, each line with a comment; generation and nonce are placeholders."""
+    require_watchable(spec, cluster)
     stream = StreamId(spec.name, cluster.state_dir)
     plan = planned(cluster, stream, spec, defaults, generation=_NEXT, nonce=_NONCE)
     identity = identity_of(spec, cluster)

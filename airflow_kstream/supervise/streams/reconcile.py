@@ -21,6 +21,7 @@ from airflow_kstream.model.stream import StreamSpec, differences
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.watchable import require_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.cleanup import clean_up
@@ -53,6 +54,7 @@ class Reconciler:
 
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
         """What would be done first, without doing it."""
+        require_watchable(self.spec, self.session.cluster)
         seen = observe(self.session, self.stream, self.spec)
         return seen, next_step(self.spec, seen, seen.now, mode)
 
@@ -62,6 +64,9 @@ class Reconciler:
         Raises Conflict when somebody else moves the checkpoint, RestartAborted when the successor couldn't start,
         SubmissionFailed, and what the servers refuse. Unavailable is waited out while a step is under way.
         """
+        if self.may_submit:
+            # A stream of an earlier declaration must be stopped whatever that says.
+            require_watchable(self.spec, self.session.cluster)
         self.done = []
         first_look: datetime | None = None
         patience = _Patience(self.spec.restart.start_timeout.total_seconds())
