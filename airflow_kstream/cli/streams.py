@@ -20,16 +20,18 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.stream import StreamSpec, differences
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams import desired
 from airflow_kstream.supervise.streams.acting import open_as_stream
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.watch import Verdict, Watch, stream_names
+from airflow_kstream.supervise.streams.registry import stream_names
+from airflow_kstream.supervise.streams.watch import Verdict, Watch
 
 app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt.")
 
@@ -82,8 +84,8 @@ def reconcile(
         if dry_run:
             seen, step = reconciler.plan()
             typer.echo(f"{type(step).__name__.lower()}: {step.why}")
-            for field in differences(spec, seen.claim.submitted_spec) if seen.claim else ():
-                typer.echo(f"what runs was declared with another {field} (on_change: {spec.on_change})")
+            for line in spec_change(spec, seen.claim).words:
+                typer.echo(f"{line} (on_change: {spec.on_change})")
             return
         report = reconciler.run()
     typer.echo(f"{report.stream} is {report.phase}: {report.why}")
@@ -165,7 +167,7 @@ def _state(verdict: Verdict) -> str:
     return f"{verdict.why}{pulse}"
 
 
-_NO_HORIZON = {True: "unknown", False: "none"}
+_NO_HORIZON = {True: "none", False: "unknown"}
 
 
 def _times(verdict: Verdict) -> tuple[str, str]:
@@ -174,5 +176,5 @@ def _times(verdict: Verdict) -> tuple[str, str]:
         f"{format_duration(age)} ago" if age is not None else "",
         f"in {format_duration(verdict.remaining)}"
         if verdict.remaining is not None
-        else _NO_HORIZON[verdict.step is None],
+        else _NO_HORIZON[verdict.horizon_known],
     )

@@ -10,7 +10,14 @@ from pathlib import Path
 from airflow_kstream.demo import jobs
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
-from airflow_kstream.model.stream import Deploy, KeytabCredentials, RestartPolicy, StreamSpec, TicketCredentials
+from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.stream_policies import (
+    HeartbeatPolicy,
+    RestartPolicy,
+    StopPolicy,
+    SubmitPolicy,
+    WatchPolicy,
+)
 
 CONNECTION = "kstream_demo"
 TOPIC = "cluster-events"
@@ -18,20 +25,18 @@ STATE_DIR = "/kstream"
 WITH_KEYTAB, WITHOUT_KEYTAB, NAIVE = "events-keytab", "events-ticket", "events-naive"
 
 # A restart has to fit between plan and horizon on two busy cores; on a cluster with 7-day tokens the defaults do.
-BRISK = RestartPolicy(
-    plan_ratio=0.55,
-    jitter_ratio=0.0,
+BRISK_RESTART = RestartPolicy(plan_ratio=0.55, jitter_ratio=0.0)
+BRISK_STOP = StopPolicy(
     marker_grace=timedelta(seconds=40),
     quiescent_wait=timedelta(seconds=15),
     signal_grace=timedelta(seconds=15),
     kill_wait=timedelta(seconds=30),
     silence=timedelta(seconds=10),
-    submit_timeout=timedelta(seconds=90),
-    submit_ttl=timedelta(seconds=60),
-    recovery_wait=timedelta(seconds=20),
-    start_timeout=timedelta(minutes=3),
-    look_every=timedelta(seconds=1),
-    watch_every=timedelta(seconds=3),
+)
+BRISK_SUBMIT = SubmitPolicy(timeout=timedelta(seconds=90), ttl=timedelta(seconds=60))
+BRISK_HEARTBEAT = HeartbeatPolicy(start_timeout=timedelta(minutes=3))
+BRISK_WATCH = WatchPolicy(
+    every=timedelta(seconds=3), look_every=timedelta(seconds=1), recovery_wait=timedelta(seconds=20)
 )
 
 
@@ -104,5 +109,9 @@ def _spec(
             jars=tuple(str(jar) for jar in kafka_connector_jars()),
             executors=1,
         ),
-        restart=BRISK,
+        restart=BRISK_RESTART,
+        stop=BRISK_STOP,
+        submit=BRISK_SUBMIT,
+        heartbeat=BRISK_HEARTBEAT,
+        watch=BRISK_WATCH,
     )

@@ -19,6 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import PERSISTED
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.secrets import MASK, is_secret
 
@@ -33,13 +34,26 @@ def read(kind: type[T], given: object) -> T:
 
     Raises InvalidInput: that names every wrong field (dotted), what was given (never a secret) and what is allowed.
     """
+    return _read(kind, given, {})
+
+
+def _read(kind: type[T], given: object, context: dict[str, bool]) -> T:
+    plain = dict(given) if isinstance(given, Mapping) else given
     try:
-        found: T = _adapter(kind).validate_python(dict(given) if isinstance(given, Mapping) else given)
+        found: T = _adapter(kind).validate_python(plain, context=context)
         return found
     except ValidationError as error:
         raise InvalidInput("; ".join(_first(_complaints(kind, error)))) from None
     except RecursionError:
         raise InvalidInput("it is nested too deeply") from None
+
+
+def read_persisted(kind: type[T], given: object) -> T:
+    """As `read`, of what was accepted and written down: whatever an earlier version let pass is read back.
+
+    Types are still checked; what a value means is not.
+    """
+    return _read(kind, given, {PERSISTED: True})
 
 
 def written(value: Any) -> Any:
@@ -139,7 +153,7 @@ def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
     for part in map(str, loc):
         owners = tuple(each for each in kinds if part in _fields(each))
         tagged = tuple(each for each in kinds if part in _tags(each))
-        if tagged and not owners:
+        if tagged and (len(kinds) > 1 or not owners):
             kinds = owners = tagged
             continue
         names += [printable(part)[:_SHOWN] or "''"] if part != "[key]" else []

@@ -6,10 +6,11 @@ import base64
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from airflow_kstream.model.durations import Duration
@@ -17,14 +18,17 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import is_principal
 from airflow_kstream.model.ticket import CacheKind, split_cache_name
 
+# In pydantic's context: what was accepted once is read whatever is refused today.
+PERSISTED = "persisted"
+
 
 def must(
     holds: Callable[[Any], bool], allowed: str, *, hidden: Callable[[Any], bool] = lambda value: False
 ) -> AfterValidator:
     """Refuse a value for which `holds` is false; one that is `hidden` isn't shown in the refusal."""
 
-    def checked(value: Any) -> Any:
-        if not holds(value):
+    def checked(value: Any, info: ValidationInfo) -> Any:
+        if not (info.context or {}).get(PERSISTED) and not holds(value):
             raise PydanticCustomError("refused", "{allowed}", {"allowed": allowed, "hidden": hidden(value)})
         return value
 
@@ -102,6 +106,26 @@ def _is_token_file(text: str) -> bool:
     )
 
 
+def _is_file_name(text: str) -> bool:
+    return _is_line(text) and not text.startswith("-") and "," not in text and not text.endswith("/")
+
+
+def _is_application(text: str) -> bool:
+    return _is_file_name(text) and text.endswith((".py", ".jar", ".R"))
+
+
+def _is_checkpoint(text: str) -> bool:
+    """As Hadoop's Path takes it: no empty part, no colon, no . or ..; a comma would divide a list of them."""
+    found = _CHECKPOINT.fullmatch(text) if _is_line(text) else None
+    return found is not None and all(part not in {"", ".", ".."} for part in found["path"].rstrip("/").split("/")[1:])
+
+
+def _lie_apart(checkpoints: tuple[str, ...]) -> bool:
+    plain = [_CHECKPOINT.fullmatch(each) for each in checkpoints]
+    paths = sorted(found["path"].rstrip("/") + "/" for found in plain if found)
+    return not any(later.startswith(earlier) for earlier, later in pairwise(paths))
+
+
 def _is_cache_file(text: str) -> bool:
     return _is_cache_name(text) and split_cache_name(text)[0] is CacheKind.FILE
 
@@ -118,6 +142,7 @@ def _is_cache_name(text: str) -> bool:
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(?:%[A-Za-z0-9]+)?")
 _FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")
 _HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
+_CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/[^:,]*[^:,/]/?)")
 _STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
 _PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
@@ -167,7 +192,17 @@ Memory = Annotated[
 ]
 # Not 0 and not 1, nor what is no number.
 Share = Annotated[float, must(lambda number: 0 < number < 1, "a number between 0 and 1")]
+ShareOrNone = Annotated[float, must(lambda number: 0 <= number < 1, "a number from 0 to below 1")]
+Factor = Annotated[float, must(lambda number: 1 <= number <= 1000, "a number from 1 to 1000")]
 Count = Annotated[int, must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000")]
+
+# As Spark takes them: local, or a URI, with what it is called there behind a #.
+FileName = Annotated[str, must(_is_file_name, "a path or a URI, printable, without a comma")]
+ApplicationFile = Annotated[str, must(_is_application, "the path or URI of one .py, .jar or .R file")]
+Checkpoints = Annotated[
+    tuple[Annotated[str, must(_is_checkpoint, "an absolute HDFS path below /, or an hdfs:// URI of one")], ...],
+    must(_lie_apart, "folders of which none is or holds another"),
+]
 
 # What reaches a job as it is. A NUL ends an argument; whatever else it means is the job's business.
 Argument = Annotated[
@@ -182,6 +217,10 @@ _LONGEST = timedelta(days=3660)
 # Of what may take no time at all.
 Wait = Annotated[Duration, must(_between(timedelta(), _LONGEST), "0s to 3660d")]
 # Of what makes no sense without any time.
-Period = Annotated[Duration, must(_between(timedelta(milliseconds=100), _LONGEST), "0.1s to 3660d")]
+Patience = Annotated[Duration, must(_between(timedelta(seconds=1), _LONGEST), "1s to 3660d")]
+# How often servers are asked.
+Pace = Annotated[Duration, must(_between(timedelta(milliseconds=100), timedelta(days=1)), "0.1s to 1d")]
+# After which a job is replaced: a restart alone takes a minute.
+Age = Annotated[Duration, must(_between(timedelta(minutes=1), _LONGEST), "1m to 3660d")]
 # How often Airflow starts something.
 Schedule = Annotated[Duration, must(_between(timedelta(seconds=10), timedelta(days=366)), "10s to 366d")]

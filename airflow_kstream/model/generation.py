@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 
@@ -59,14 +59,24 @@ class Position:
     commit: int
 
 
+class Missing(StrEnum):
+    """What a claim's file doesn't tell although every version writes it. It is unknown, and never none."""
+
+    LIFETIMES = "lifetimes"
+    POSITIONS = "positions"
+    ADOPTED = "adopted"
+    KEY = "key"
+
+
 @dataclass(frozen=True)
 class Claim:
     """The exclusive right to submit one generation, as it stands in `state_dir`.
 
     `claimed_at` is the NameNode's time of the file, so a moment before the submission: it bounds the issue of the
-    generation's first tokens from below. `adopted` is the application that was taken over instead of submitted;
-    then `adopted_started` is its start by the ResourceManager's clock. `submitted_spec` has secrets masked. `key` is
-    which key of its keytab it was submitted with; None without a keytab, or where somebody else submitted it.
+    generation's first tokens from below. `adopted` is the application that was taken over instead of submitted.
+    `started` is the application's start by the ResourceManager's clock, where the claim alone doesn't tell how old
+    its tokens are. `spec` is what was submitted. `key` is which key of its keytab it was submitted with; None without
+    a keytab, or where that is not known. A claim that is `newer` than this program is watched, and never acted upon.
     """
 
     generation: int
@@ -74,21 +84,31 @@ class Claim:
     claimed_at: datetime
     claimed_by: str
     spec_fingerprint: str
-    submitted_spec: Mapping[str, Any] = field(repr=False)
+    spec: StreamSpec | UnknownSpec = field(repr=False)
     lifetimes: TokenLifetimes | None
     positions: Mapping[str, Position]
     reason: str = ""
     adopted: str | None = None
-    adopted_started: datetime | None = None
+    started: datetime | None = None
     key: KeyVersion | None = None
-
-    @property
-    def spec(self) -> StreamSpec:
-        return StreamSpec.from_mapping(self.submitted_spec)
+    missing: frozenset[Missing] = frozenset()
+    newer: bool = False
 
     @property
     def fence(self) -> str:
         return fence_name(self.generation, self.nonce)
+
+    @property
+    def submitted_by_us(self) -> bool:
+        """Whether its application carries its tags and started after the claim."""
+        return self.adopted is None and Missing.ADOPTED not in self.missing
+
+    @property
+    def doubt(self) -> str:
+        """What is not known of it, as a sentence without its end; empty when everything is."""
+        if isinstance(self.spec, UnknownSpec):
+            return f"what was submitted is not known: {self.spec.why}"
+        return f"its claim doesn't tell its {', '.join(sorted(self.missing))}" if self.missing else ""
 
 
 def fence_name(generation: int, nonce: str) -> str:

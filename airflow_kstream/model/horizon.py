@@ -12,22 +12,22 @@ class HorizonReason(StrEnum):
     YARN_LIFETIME = "YARN ends the application at its lifetime limit"
     KEYTAB_ROTATED = "its keytab was rotated: with the one that it was submitted with it gets no more tokens"
     POLICY_MAX_AGE = "the restart policy's max_age"
+    UNKNOWN = "when its credentials end is not known"
     NONE = "the job makes its own tokens from its keytab"
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """`hard` is when the credentials end (None: never by themselves), `plan` and `force` when we act before it.
+    """`hard` is when the credentials end, `plan` and `force` when we act before it.
 
-    Between `plan` and `force` a restart waits for a good preflight, after `force` it doesn't; without `force` it always
-    waits. `am_retry_unsafe_from` is when a second application attempt would start on dead launch tokens.
+    Without `hard` they never end by themselves (NONE), or nobody knows when (UNKNOWN). Between `plan` and `force` a
+    restart waits for a good preflight, after `force` it doesn't; without `force` it always waits.
     """
 
     reason: HorizonReason
     hard: datetime | None = None
     plan: datetime | None = None
     force: datetime | None = None
-    am_retry_unsafe_from: datetime | None = None
 
     def due(self, now: datetime) -> bool:
         return self.plan is not None and now >= self.plan

@@ -94,7 +94,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Report:
-    """How a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI."""
+    """How a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI.
+
+    `spec_doubt` says why it isn't known whether the declared spec would submit another job than the one that runs.
+    """
 
     stream: str
     phase: Phase
@@ -108,6 +111,7 @@ class Report:
     horizon: Horizon | None
     heartbeat: Heartbeat | None
     spec_differences: tuple[str, ...] = ()
+    spec_doubt: str = ""
     done: tuple[Done, ...] = field(default=())
 
     @property

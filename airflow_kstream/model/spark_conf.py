@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from airflow_kstream.model.fields import Argument, ConfKey
+from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey
 
 _TAGS = "spark.yarn.tags"
 _OUR_TAG = "kstream"
@@ -47,7 +47,9 @@ def _is_share(text: str) -> bool:
         return False
 
 
-def _checked(conf: Mapping[str, str]) -> Mapping[str, str]:
+def _checked(conf: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+    if (info.context or {}).get(PERSISTED):
+        return conf
     if wrong := "; ".join(conf_errors(conf)):
         raise PydanticCustomError("conf", "{wrong}", {"wrong": wrong})
     return conf

@@ -106,7 +106,7 @@ class SparkStreamOperator(BaseOperator):
 
     def _watch(self, pause: float = 0.0) -> NoReturn:
         spec = self._spec()
-        every = spec.restart.watch_every.total_seconds()
+        every = spec.watch.every.total_seconds()
         self.defer(trigger=StreamTrigger(self.cluster_conn_id, spec.name, every, pause), method_name="resume")
 
     def _publish(self, context: Context, report: Report) -> None:
@@ -116,6 +116,8 @@ class SparkStreamOperator(BaseOperator):
         ti.xcom_push("yarn_application", report.application_url)
         ti.xcom_push("yarn_logs", report.logs_url)
         metrics.count("restarts", sum((done.submitted or 1) > 1 for done in report.done), report.stream)
+        if report.spec_doubt:
+            self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
         for field in report.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 

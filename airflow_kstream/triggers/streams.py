@@ -55,6 +55,7 @@ class StreamTrigger(BaseTrigger):
         state = (verdict.why, pulse, str(verdict.generation), str(verdict.verified))
         if state != told:
             remaining = f", horizon in {format_duration(verdict.remaining)}" if verdict.remaining is not None else ""
+            remaining = remaining or ("" if verdict.horizon_known else ", horizon unknown")
             beat = f", heartbeat {pulse}: {verdict.heartbeat.why}" if verdict.heartbeat else ""
             self.log.info("%s generation %s: %s%s%s", self.stream, verdict.generation, verdict.why, beat, remaining)
         return state

@@ -12,6 +12,9 @@ from rich.text import Text
 
 from airflow_kstream.clients.local.credential_files import CredentialFile
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.tokens import AttemptToken, DelegationToken, Identifier, KafkaToken, Token
 from airflow_kstream.supervise.tokens.files import TokenValidity
@@ -65,7 +68,7 @@ def launch_json(launch: LaunchTokens) -> dict[str, Any]:
         "state": launch.application.state,
         "stream": launch.stream or None,
         "generation": launch.claim.generation if launch.claim else None,
-        "credentials": launch.claim.spec.credentials.mode if launch.claim else None,
+        "credentials": _mode(launch.claim) if launch.claim else None,
         "issued_not_before": launch.issued.isoformat(),
         "launch_tokens_end": launch.end.isoformat(),
         "renew_interval_seconds": launch.lifetimes.renew_interval.total_seconds(),
@@ -82,7 +85,7 @@ def _launch_rows(launch: LaunchTokens) -> Iterator[tuple[str, str]]:
     yield "application", f"{app.id} of {app.user}, {app.state}"
     if launch.claim:
         yield "stream", f"{launch.stream}, generation {launch.claim.generation}"
-        yield "credentials", launch.claim.spec.credentials.mode
+        yield "credentials", _mode(launch.claim) or f"not known: {launch.claim.doubt}"
     yield "its tokens", "seen by nobody outside of it; what follows is concluded from when it was launched"
     yield "issued", f"not before {moment(launch.issued, now)}"
     yield (
@@ -98,10 +101,16 @@ def _horizon(launch: LaunchTokens) -> str:
     horizon = launch.horizon
     if horizon is None:
         return "not known: it is of no stream, and may or may not make its own tokens from a keytab"
+    if horizon.reason is HorizonReason.UNKNOWN:
+        return f"unknown: {launch.claim.doubt if launch.claim else horizon.reason}"
     if horizon.hard is None:
         return f"none: {horizon.reason}"
     planned = f"; a restart is planned for {moment(horizon.plan, launch.now)}" if horizon.plan else ""
     return f"{moment(horizon.hard, launch.now)}: {horizon.reason}{planned}"
+
+
+def _mode(claim: Claim) -> str | None:
+    return None if isinstance(claim.spec, UnknownSpec) else claim.spec.credentials.mode
 
 
 def moment(when: datetime, now: datetime) -> str:

@@ -77,7 +77,7 @@ def test_the_jobs_own_failure_is_the_tasks_failure_with_the_reason(
         await_that(lambda: verified(look(supervisor.session, spec)), "it commits")
         app = look(supervisor.session, spec).current
         assert app is not None
-        supervisor.session.yarn.kill(app.id, "pulled the plug", spec.restart.kill_wait)
+        supervisor.session.yarn.kill(app.id, "pulled the plug", spec.stop.kill_wait)
         await_that(lambda: look(supervisor.session, spec).generation == 2, "the retry starts generation 2")
         assert "pulled the plug" in airflow.api.task_log(task, 1)
         want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")

@@ -23,7 +23,8 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import KeytabCredentials, TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
 from airflow_kstream.triggers import awaiting
 from tests.airflow.token_waiting import CONNECTION, deferred, fired, poked, sensor, watching
 from tests.cluster.streams import fields, rate_stream

@@ -21,10 +21,10 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import (
     KeytabCredentials,
     ProxyUserCredentials,
-    RestartPolicy,
     StreamSpec,
     TicketCredentials,
 )
+from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.spark_submission import identity_of
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
@@ -33,16 +33,15 @@ from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 
 DEFAULTS = SparkDefaults(binary=find_spark_submit())
-BRISK = RestartPolicy(
-    jitter_ratio=0.0,
+BRISK_RESTART = RestartPolicy(jitter_ratio=0.0)
+BRISK_STOP = StopPolicy(
     marker_grace=timedelta(seconds=60),
     quiescent_wait=timedelta(seconds=10),
     signal_grace=timedelta(seconds=10),
     silence=timedelta(seconds=5),
-    submit_ttl=timedelta(minutes=10),
-    recovery_wait=timedelta(seconds=20),
-    look_every=timedelta(seconds=0.5),
-    watch_every=timedelta(seconds=1),
+)
+BRISK_WATCH = WatchPolicy(
+    every=timedelta(seconds=1), look_every=timedelta(seconds=0.5), recovery_wait=timedelta(seconds=20)
 )
 
 
@@ -76,7 +75,9 @@ def rate_stream(
             application=str(Path(__file__).with_name("jobs") / "rate.py"),
             arguments=(folder,),
             checkpoints=(f"{folder}/checkpoint",),
-            restart=BRISK,
+            restart=BRISK_RESTART,
+            stop=BRISK_STOP,
+            watch=BRISK_WATCH,
         ),
         **more,
     )

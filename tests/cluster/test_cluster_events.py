@@ -26,7 +26,7 @@ from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.cluster.shipping import settings_of, shipping
-from tests.cluster.streams import BRISK, await_that, look, reconciler
+from tests.cluster.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, look, reconciler
 
 JOBS = Path(cluster_events.__file__).parent
 
@@ -58,7 +58,9 @@ def spec(minicluster: Minicluster, settings: ShipperSettings, tmp_path: Path) ->
         checkpoints=(f"{folder}/checkpoint",),
         conf={"spark.security.credentials.kafka.enabled": "false"},
         deploy=Deploy(jars=tuple(map(str, kafka_connector_jars())), files=(str(keytab),)),
-        restart=BRISK,
+        restart=BRISK_RESTART,
+        stop=BRISK_STOP,
+        watch=BRISK_WATCH,
     )
 
 

@@ -12,10 +12,12 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.stream import KeytabCredentials, RestartPolicy, TicketCredentials
+from airflow_kstream.model.stream import KeytabCredentials, TicketCredentials
+from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 from tests.cluster.streams import rate_stream
 from tests.cluster.token_makers import access_as, fetch, sleeper

@@ -28,7 +28,7 @@ from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.streams.desired import request_restart, want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.cluster.streams import BRISK, await_that, cluster, fields, look, rate_stream, reconciler
+from tests.cluster.streams import BRISK_RESTART, await_that, cluster, fields, look, rate_stream, reconciler
 
 INTERVAL = timedelta(seconds=150)
 # The log tells whole ones.
@@ -55,7 +55,7 @@ def keytab_stream(minicluster: Minicluster, name: str, who: str) -> StreamSpec:
         name,
         KeytabCredentials(minicluster.principal(who), str(minicluster.keytab(who))),
         conf={"spark.hadoop.ipc.client.connection.maxidletime": "100"},
-        restart=replace(BRISK, adopt_margin=timedelta(seconds=20)),
+        restart=replace(BRISK_RESTART, adopt_margin=timedelta(seconds=20)),
     )
 
 

@@ -27,7 +27,7 @@ from airflow_kstream.supervise.streams.desired import request_restart, want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
-from tests.cluster.streams import BRISK, await_that, look, rate_stream, reconciler, submit_by_hand
+from tests.cluster.streams import BRISK_STOP, await_that, look, rate_stream, reconciler, submit_by_hand
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def test_a_stream_with_an_instance_principal_runs_is_adopted_and_stops_at_its_ma
         assert report.horizon is not None
         assert report.horizon.hard is None
         seen = look(first.session, spec)
-        assert heartbeat(spec.restart, seen).pulse is Pulse.HEALTHY
+        assert heartbeat(spec.heartbeat, seen).pulse is Pulse.HEALTHY
         staging = f"/user/{getuser()}/.sparkStaging/{report.application}"
         assert any("keytab" in file.name for file in first.session.hdfs.list(staging))
         ended = stop(first)
@@ -162,7 +162,7 @@ def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_de
 ) -> None:
     """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
     # Longer than a batch of a busy machine takes.
-    spec = rate_stream("taken", TicketCredentials(), restart=replace(BRISK, silence=timedelta(seconds=20)))
+    spec = rate_stream("taken", TicketCredentials(), stop=replace(BRISK_STOP, silence=timedelta(seconds=20)))
     submit_by_hand(minicluster, spec, tag="by-hand")
     with reconciler(minicluster, spec) as supervisor:
         await_that(lambda: look(supervisor.session, spec).checkpoints[0].position.commit >= 2, "it commits")

@@ -11,7 +11,8 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId, fence_name
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Step, Stop, Submit
-from airflow_kstream.model.stream import RestartPolicy, StreamSpec, TicketCredentials
+from airflow_kstream.model.spec_fingerprint import fingerprint
+from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,7 +24,6 @@ TICKET_SPEC = StreamSpec(
     credentials=TicketCredentials(),
     application="/jobs/orders.py",
     checkpoints=(CHECKPOINT,),
-    restart=RestartPolicy(),
 )
 
 
@@ -33,8 +33,8 @@ def claim_of(spec: StreamSpec, generation: int, at: datetime, positions: dict[st
         nonce=f"nonce{generation}",
         claimed_at=at,
         claimed_by="somebody",
-        spec_fingerprint=spec.fingerprint(),
-        submitted_spec=spec.to_mapping(),
+        spec_fingerprint=fingerprint(spec),
+        spec=spec,
         lifetimes=WEEK,
         positions=positions or {},
     )

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.generation import Claim, Position
+from airflow_kstream.model.generation import Claim, Missing, Position
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import RestartPolicy
+from airflow_kstream.model.stream_policies import HeartbeatPolicy
 
 # Worst first: a job with several queries is as healthy as the worst of them.
 _BY_WEIGHT = (Pulse.STALLED, Pulse.START_STALLED, Pulse.UNKNOWN, Pulse.STARTING, Pulse.IDLE, Pulse.HEALTHY)
 
 
-def heartbeat(policy: RestartPolicy, seen: Observation) -> Heartbeat:
+def heartbeat(policy: HeartbeatPolicy, seen: Observation) -> Heartbeat:
     """The worst pulse among the stream's checkpoints; UNKNOWN when it declares none."""
     if seen.claim is None or not seen.checkpoints:
         return Heartbeat(Pulse.UNKNOWN, None, "no checkpoint is declared, or nothing was claimed yet")
@@ -30,7 +30,7 @@ def verified(seen: Observation) -> bool:
     return all(_advanced(point, seen.claim) for point in seen.checkpoints)
 
 
-def stall_threshold(policy: RestartPolicy, point: Checkpoint) -> timedelta:
+def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
     """How long a batch may take: the floor, or a multiple of the 99th percentile of the query's own history."""
     durations = sorted(point.durations()[1:])
     if not durations:
@@ -39,7 +39,7 @@ def stall_threshold(policy: RestartPolicy, point: Checkpoint) -> timedelta:
     return max(policy.stall_floor, p99 * policy.stall_factor)
 
 
-def _pulse(policy: RestartPolicy, point: Checkpoint, claim: Claim, now: datetime) -> Heartbeat:
+def _pulse(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: datetime) -> Heartbeat:
     age = now - point.last_commit if point.last_commit else None
     if not _advanced(point, claim):
         return _starting(policy, claim, now, age)
@@ -53,13 +53,13 @@ def _pulse(policy: RestartPolicy, point: Checkpoint, claim: Claim, now: datetime
     return Heartbeat(Pulse.HEALTHY, age, batch)
 
 
-def _starting(policy: RestartPolicy, claim: Claim, now: datetime, age: timedelta | None) -> Heartbeat:
+def _starting(policy: HeartbeatPolicy, claim: Claim, now: datetime, age: timedelta | None) -> Heartbeat:
     waited = now - claim.claimed_at
     why = f"no new commit in the {format_duration(waited)} since generation {claim.generation} was claimed"
     return Heartbeat(Pulse.START_STALLED if waited > policy.start_timeout else Pulse.STARTING, age, why)
 
 
-def _between_batches(policy: RestartPolicy, point: Checkpoint, age: timedelta | None) -> Heartbeat:
+def _between_batches(policy: HeartbeatPolicy, point: Checkpoint, age: timedelta | None) -> Heartbeat:
     committed = f"batch {point.position.commit} is committed"
     if age is not None and age <= stall_threshold(policy, point):
         return Heartbeat(Pulse.HEALTHY, age, committed)
@@ -67,6 +67,9 @@ def _between_batches(policy: RestartPolicy, point: Checkpoint, age: timedelta | 
 
 
 def _advanced(point: Checkpoint, claim: Claim) -> bool:
+    """Past where it stood when it was claimed; where that is not known, whether its last commit came after that."""
+    if Missing.POSITIONS in claim.missing:
+        return point.last_commit is not None and point.last_commit > claim.claimed_at
     before = claim.positions.get(point.path, Position(None, -1, -1))
     anew = before.query is not None and point.query is not None and point.query != before.query
     return point.position.commit > (-1 if anew else before.commit)

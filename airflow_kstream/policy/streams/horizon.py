@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.generation import Claim, Missing
 from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
-from airflow_kstream.model.stream import RestartPolicy, StreamSpec
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss, renewal_ratio
 
 # Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than an argument about one.
@@ -28,58 +30,81 @@ class _End:
 
 
 def horizon(
-    spec: StreamSpec, claim: Claim, now: datetime, time_left: timedelta | None, key_at_hand: KeyVersion | None = None
+    policy: RestartPolicy,
+    claim: Claim,
+    now: datetime,
+    time_left: timedelta | None,
+    key_at_hand: KeyVersion | None = None,
 ) -> Horizon:
     """The earliest end of the claim's generation, with its reason.
 
     A job without a keytab ends at issue + max-lifetime however healthy it looks: an established RPC connection is
     not checked again, so only the deadline tells (Spark does not renew for proxy users, nor from a ticket in
     cluster mode). A job with a keytab makes its own tokens and has no end of this kind, until `key_at_hand`, the key
-    that its successor would start with, is another than the one that it was submitted with itself.
+    that its successor would start with, is another than the one that it was submitted with itself. Where the claim
+    doesn't tell enough, the horizon is UNKNOWN, and we act at the earliest of those ends that are known.
     """
-    issue = issued_at(claim, spec.restart)
-    ends = [*_ends(spec, claim, issue, now, time_left), *_rotation(spec.restart, claim, issue, now, key_at_hand)]
-    am_retry = issue + claim.lifetimes.max_lifetime if claim.lifetimes else None
+    issue = issued_at(claim, policy)
+    ends = [*_ends(policy, claim, issue, now, time_left), *_rotation(policy, claim, issue, now, key_at_hand)]
+    unknown = _unknown(claim, issue, key_at_hand)
     if not ends:
-        return Horizon(HorizonReason.NONE, am_retry_unsafe_from=am_retry)
+        return Horizon(HorizonReason.UNKNOWN if unknown else HorizonReason.NONE)
     end = min(ends, key=lambda end: end.hard)
-    force, plan = _planned(end, spec.restart, claim)
+    force, plan = _planned(end, policy, claim)
+    if unknown:
+        return Horizon(HorizonReason.UNKNOWN, plan=plan, force=force)
     if end.reason is HorizonReason.KEYTAB_ROTATED:
         # A successor that can't log in with the keytab at hand is no better than what dies: preflight has to pass.
-        return Horizon(end.reason, end.hard, plan, am_retry_unsafe_from=am_retry)
-    return Horizon(end.reason, end.hard, plan, force, am_retry_unsafe_from=am_retry)
+        return Horizon(end.reason, end.hard, plan)
+    return Horizon(end.reason, end.hard, plan, force)
 
 
-def issued_at(claim: Claim, policy: RestartPolicy) -> datetime:
-    """A lower bound of the issue of the generation's tokens: never later than the truth.
+def issued_at(claim: Claim, policy: RestartPolicy) -> datetime | None:
+    """A lower bound of the issue of the generation's tokens: never later than the truth, None where it is not known.
 
-    For a submitted generation the claim itself, written just before spark-submit. For an adopted one the
-    ResourceManager's start time less a margin, because the client got its tokens before that.
+    For a submitted generation the claim itself, written just before spark-submit. For one that was adopted, or whose
+    claim doesn't tell enough, the ResourceManager's start time less a margin, because the client got its tokens
+    before that.
     """
-    if claim.adopted is None:
+    if claim.submitted_by_us and Missing.LIFETIMES not in claim.missing:
         return claim.claimed_at
-    return (claim.adopted_started or claim.claimed_at) - policy.adopt_margin
+    return min(claim.started, claim.claimed_at) - policy.adopt_margin if claim.started else None
+
+
+def _unknown(claim: Claim, issue: datetime | None, key_at_hand: KeyVersion | None) -> bool:
+    if isinstance(claim.spec, UnknownSpec):
+        return True
+    if claim.lifetimes and issue:
+        return False
+    return not claim.spec.credentials.renews_itself or _rotated(claim, key_at_hand)
 
 
 def _ends(
-    spec: StreamSpec, claim: Claim, issue: datetime, now: datetime, time_left: timedelta | None
+    policy: RestartPolicy, claim: Claim, issue: datetime | None, now: datetime, time_left: timedelta | None
 ) -> Iterator[_End]:
-    ratio = spec.restart.plan_ratio
     # What was submitted counts, not what is declared by now.
-    if not claim.spec.credentials.renews_itself and claim.lifetimes:
-        yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, ratio)
+    dies_with_its_tokens = isinstance(claim.spec, StreamSpec) and not claim.spec.credentials.renews_itself
+    since = issue or claim.claimed_at
+    if dies_with_its_tokens and claim.lifetimes and issue:
+        yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
     if time_left is not None:
-        yield _End(now + time_left, HorizonReason.YARN_LIFETIME, issue, ratio)
-    if spec.restart.max_age is not None:
-        yield _End(issue + spec.restart.max_age, HorizonReason.POLICY_MAX_AGE, issue, ratio)
+        yield _End(now + time_left, HorizonReason.YARN_LIFETIME, since, policy.plan_ratio)
+    if policy.max_age is not None:
+        yield _End(since + policy.max_age, HorizonReason.POLICY_MAX_AGE, since, policy.plan_ratio)
+
+
+def _rotated(claim: Claim, key_at_hand: KeyVersion | None) -> bool:
+    return claim.key is not None and key_at_hand is not None and key_at_hand.succeeds(claim.key)
 
 
 def _rotation(
-    policy: RestartPolicy, claim: Claim, issue: datetime, now: datetime, key_at_hand: KeyVersion | None
+    policy: RestartPolicy, claim: Claim, issue: datetime | None, now: datetime, key_at_hand: KeyVersion | None
 ) -> Iterator[_End]:
     """Taken for rotated when the keytab at hand was written. As an export may come long after the rotation, and the
     end then sooner than we can know, the restart is planned as soon as the fleet's spread allows."""
-    if claim.key is None or key_at_hand is None or claim.lifetimes is None or not key_at_hand.succeeds(claim.key):
+    if key_at_hand is None or not _rotated(claim, key_at_hand):
+        return
+    if isinstance(claim.spec, UnknownSpec) or claim.lifetimes is None or issue is None:
         return
     rotated = min(max(key_at_hand.stamped or issue, issue), now)
     rounds = RenewalRounds(issue, claim.lifetimes.renew_interval, renewal_ratio(claim.spec.conf), policy.adopt_margin)

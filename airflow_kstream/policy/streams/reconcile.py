@@ -13,12 +13,14 @@ from enum import StrEnum
 from airflow_kstream.jobs.kstream_driver import stop_marker, stopped_marker
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.generation import Claim, DesiredState
+from airflow_kstream.model.generation import Claim, DesiredState, Missing
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
+from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.horizon import horizon
+from airflow_kstream.policy.streams.spec_change import spec_change
 
 
 class Mode(StrEnum):
@@ -33,6 +35,8 @@ def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, mode: M
     applications lives, is somebody else's."""
     if seen.desired.state is DesiredState.HELD:
         return Settled(Phase.HELD, f"held by {_who(seen)}: {seen.desired.reason or 'no reason given'}")
+    if seen.claim and seen.claim.newer:
+        return _hands_off(spec, seen, seen.claim)
     if seen.claim and seen.claim.generation < seen.generation:
         # Claimed and submitted between the two halves of this look; an old claim says nothing of the new application.
         return Wait(seen.now, f"generation {seen.generation} appeared while we looked")
@@ -45,14 +49,29 @@ def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, mode: M
 
 
 def horizon_of(spec: StreamSpec, seen: Observation) -> Horizon | None:
-    return horizon(spec, seen.claim, seen.now, seen.time_left, seen.key_at_hand) if seen.claim else None
+    """Of the generation that runs; None before the first."""
+    return horizon(spec.restart, seen.claim, seen.now, seen.time_left, seen.key_at_hand) if seen.claim else None
 
 
 def silence_needed(spec: StreamSpec, seen: Observation) -> timedelta:
     """How long a checkpoint must not move before its writer counts as gone: at least two median batches."""
     durations = sorted(duration for point in seen.checkpoints for duration in point.durations())
     median = durations[len(durations) // 2] if durations else timedelta()
-    return max(spec.restart.silence, 2 * median)
+    return max(spec.stop.silence, 2 * median)
+
+
+def _hands_off(spec: StreamSpec, seen: Observation, claim: Claim) -> Step:
+    """A newer supervisor has claimed it: what that one means to do is not known, so nothing is done."""
+    app = seen.current
+    why = f"generation {claim.generation} is left alone: {claim.doubt}"
+    if app and app.alive:
+        phase = Phase.RUNNING if app.state is ApplicationState.RUNNING else Phase.STARTING
+        return Settled(phase, f"{app.id} is {app.state}; {why}")
+    if seen.desired.state is DesiredState.STOPPED:
+        return Settled(Phase.STOPPED, f"{_who(seen)} wants it stopped; {why}")
+    if app is None and seen.now < claim.claimed_at + spec.submit.ttl:
+        return Settled(Phase.STARTING, f"its application may still arrive; {why}")
+    return Refuse(f"no application of it runs, and {why}; start it where it was claimed, or upgrade this program")
 
 
 def _intruders(seen: Observation) -> list[Application]:
@@ -87,17 +106,18 @@ def _reason_to_stop(spec: StreamSpec, seen: Observation) -> str | None:
     return next((why for holds, why in reasons if holds), None)
 
 
+def _changed(spec: StreamSpec, claim: Claim | None) -> bool:
+    return spec_change(spec, claim).change is Change.CHANGED
+
+
 def _horizon_words(ends: Horizon | None, now: datetime) -> str:
     left = ends.remaining(now) if ends else None
-    return f"its horizon is {format_duration(left)} away: {ends.reason}" if ends and left is not None else ""
+    away = "not known" if left is None else f"{format_duration(left)} away"
+    return f"its horizon is {away}: {ends.reason}" if ends else ""
 
 
 def _who(seen: Observation) -> str:
     return seen.desired.by or "somebody"
-
-
-def _changed(spec: StreamSpec, claim: Claim | None) -> bool:
-    return claim is not None and claim.adopted is None and claim.spec_fingerprint != spec.fingerprint()
 
 
 def _dead(spec: StreamSpec, seen: Observation, first_look: datetime, mode: Mode) -> Step:
@@ -106,6 +126,8 @@ def _dead(spec: StreamSpec, seen: Observation, first_look: datetime, mode: Mode)
         return pending
     if seen.desired.state is DesiredState.STOPPED:
         return Settled(Phase.STOPPED, f"{_who(seen)} wants it stopped")
+    if app is None and seen.claim and Missing.ADOPTED in seen.claim.missing:
+        return Refuse(f"no application carries the tag of generation {number}, and {seen.claim.doubt}: one may run")
     if number == 0:
         return _submit_when_silent(spec, seen, first_look, "its first generation")
     why = _reason_to_follow(spec, seen, app)
@@ -119,10 +141,10 @@ def _arrival_pending(spec: StreamSpec, seen: Observation) -> Step | None:
     claim = seen.claim
     if claim is None or claim.fence not in seen.files:
         return None
-    until = claim.claimed_at + spec.restart.submit_ttl
+    until = claim.claimed_at + spec.submit.ttl
     if seen.now < until:
         return Wait(until, f"generation {claim.generation} was claimed and its application may still arrive")
-    waited = format_duration(spec.restart.submit_ttl)
+    waited = format_duration(spec.submit.ttl)
     return GiveUp(claim.generation, claim.fence, f"no application of generation {claim.generation} within {waited}")
 
 

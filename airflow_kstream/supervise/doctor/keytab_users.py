@@ -9,15 +9,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult, Severity
-from airflow_kstream.model.stream import KeytabCredentials
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.horizon import issued_at
 from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss, renewal_ratio
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.watch import stream_names
+from airflow_kstream.supervise.streams.claim_facts import completed
+from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
 
 @dataclass(frozen=True)
@@ -73,23 +74,38 @@ def keytab_users(session: ClusterSession) -> tuple[tuple[KeytabUser, ...], tuple
     Raise NotFound when there is no state_dir, Denied and Unavailable as the servers answer.
     """
     listed = session.yarn.applications(ALL_STREAMS_TAG)
+    session.hdfs.status(session.cluster.state_dir)
     users: list[KeytabUser] = []
     trouble: list[KeytabFinding] = []
-    for name in stream_names(session):
-        stream = StreamId(name, session.cluster.state_dir)
-        folder = StreamFolder(session.hdfs, stream)
-        try:
-            names = folder.names()
-            claim = folder.claim(names)
-        except (InvalidInput, Denied) as error:
-            words = f"whether {name} uses it is not known: {error}"
+    for registered in newest_claims(session):
+        if doubt := _doubt(registered):
+            words = f"whether {registered.stream.name} uses it is not known: {doubt}"
             trouble.append(KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words))
-            continue
-        app = _running(session, stream, claim, listed) if claim else None
-        if claim and app and isinstance(credentials := claim.spec.credentials, KeytabCredentials):
-            rounds = _rounds(session, claim, app, folder.driver_started(claim.generation, names))
-            users.append(KeytabUser(name, claim, app, credentials.principal, credentials.keytab, rounds))
+        elif user := _user(session, registered, listed):
+            users.append(user)
     return tuple(users), tuple(trouble)
+
+
+def _doubt(registered: RegisteredStream) -> str:
+    newest = registered.newest
+    if isinstance(newest, KstreamError):
+        if newest.retryable:
+            raise newest
+        return str(newest)
+    return newest.doubt if newest and isinstance(newest.spec, UnknownSpec) else ""
+
+
+def _user(session: ClusterSession, registered: RegisteredStream, listed: Sequence[Application]) -> KeytabUser | None:
+    claim = registered.newest
+    if not isinstance(claim, Claim) or isinstance(spec := claim.spec, UnknownSpec):
+        return None
+    app = _running(session, registered.stream, claim, listed)
+    if app is None or not isinstance(credentials := spec.credentials, KeytabCredentials):
+        return None
+    claim = completed(session, claim, app)
+    started = registered.folder.driver_started(claim.generation, registered.names)
+    rounds = _rounds(session, claim, spec, app, started)
+    return KeytabUser(registered.stream.name, claim, app, credentials.principal, credentials.keytab, rounds)
 
 
 def affected_streams(
@@ -137,15 +153,17 @@ def _running(
     return max(found, key=lambda app: app.id, default=None)
 
 
-def _rounds(session: ClusterSession, claim: Claim, app: Application, started: datetime | None) -> RenewalRounds | None:
+def _rounds(
+    session: ClusterSession, claim: Claim, spec: StreamSpec, app: Application, started: datetime | None
+) -> RenewalRounds | None:
     """The first comes between the application's start and its driver's word; without that, within our own margin."""
-    if claim.lifetimes is None:
+    issued = issued_at(claim, spec.restart)
+    if claim.lifetimes is None or issued is None:
         return None
-    policy = claim.spec.restart
-    first = max(issued_at(claim, policy), app.started or claim.claimed_at)
-    slack = max(started - first, timedelta()) if started else policy.adopt_margin
-    ratio = renewal_ratio(session.cluster.spark_conf, claim.spec.conf)
-    launch_tokens_end = issued_at(claim, policy) + claim.lifetimes.max_lifetime
+    first = max(issued, app.started or claim.claimed_at)
+    slack = max(started - first, timedelta()) if started else spec.restart.adopt_margin
+    ratio = renewal_ratio(session.cluster.spark_conf, spec.conf)
+    launch_tokens_end = issued + claim.lifetimes.max_lifetime
     return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
 
 

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound
-from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.lease import Attribution
 from airflow_kstream.model.open_file import FileHistory, OpenFile
+from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.watch import stream_names
+from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
 # A YARN application's id, or that of a MapReduce task attempt in a client name: DFSClient_attempt_<cluster>_<n>_m_...
 # Thirteen digits are milliseconds: Spark's own attempts carry fourteen, which are a date.
@@ -109,31 +109,21 @@ class Attributions:
     def _declarations(self) -> Sequence[_Declared]:
         """Longest path first, so that the nearest declaration counts."""
         if self._declared is None:
-            found = [row for name in self._names() for row in self._of_name(name)]
+            found = [row for registered in newest_claims(self._access) for row in _declared_by(registered)]
             self._declared = sorted(found, key=lambda row: -len(row.path))
         return self._declared
 
-    def _names(self) -> tuple[str, ...]:
-        try:
-            return stream_names(self._access)
-        except NotFound:
-            return ()
 
-    def _of_name(self, name: str) -> list[_Declared]:
-        stream = StreamId(name, self._access.cluster.state_dir)
-        folder = StreamFolder(self._access.hdfs, stream)
-        try:
-            claim = folder.claim(folder.names())
-        except KstreamError:
-            # A broken claim hides its own stream and no other.
-            return []
-        if claim is None:
-            return []
-        spec = claim.spec
-        arguments = [path for word in spec.arguments if (path := _hdfs_path(word))]
-        return [_Declared(stream, _hdfs_path(path), "it lies in its checkpoint", True) for path in spec.checkpoints] + [
-            _Declared(stream, path, "it lies below a path among its arguments", False) for path in arguments
-        ]
+def _declared_by(registered: RegisteredStream) -> list[_Declared]:
+    """A claim that can't be read hides its own stream and no other."""
+    claim, stream = registered.newest, registered.stream
+    if not isinstance(claim, Claim) or isinstance(claim.spec, UnknownSpec):
+        return []
+    spec = claim.spec
+    arguments = [path for word in spec.arguments if (path := _hdfs_path(word))]
+    return [_Declared(stream, _hdfs_path(path), "it lies in its checkpoint", True) for path in spec.checkpoints] + [
+        _Declared(stream, path, "it lies below a path among its arguments", False) for path in arguments
+    ]
 
 
 def _named_in(text: str) -> str | None:

@@ -21,6 +21,9 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
 
 _FOLDER_MODE, _FILE_MODE = "750", "640"
+# Of each line. Lines of version 1 had no number; nothing but people acts on a line, so those of any version are read.
+_VERSION = 2
+_IN_EVERY_LINE = {"run", "path", "at", "who", "principal"}
 _NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kind>intents|results)\.jsonl")
 # Longer than a failover takes.
 _PATIENCE = timedelta(seconds=30)
@@ -61,7 +64,8 @@ class Journal:
         self.run_id = run_id
         self._hdfs = hdfs
         self._folder = f"{folder.rstrip('/')}/audit"
-        self._by = {"run": run_id, "who": f"{getpass.getuser()}@{socket.gethostname()}", "principal": str(identity)}
+        who = f"{getpass.getuser()}@{socket.gethostname()}"
+        self._by = {"version": _VERSION, "run": run_id, "who": who, "principal": str(identity)}
         self._results: list[str] = []
         self._number = 0
 
@@ -146,9 +150,11 @@ def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRe
                 intents.append(line)
             else:
                 (answers if line.get("action") == "ask" else results)[line["path"]] = line
-    meant = {intent["path"] for intent in intents if intent["action"] == "recover"}
-    come_of = {"ask": answers, "recover": results}
-    yield from (_record(intent, come_of[intent["action"]].get(intent["path"])) for intent in intents)
+    meant = {intent["path"] for intent in intents if intent.get("action") != "ask"}
+    yield from (
+        _record(intent, (answers if intent.get("action") == "ask" else results).get(intent["path"]))
+        for intent in intents
+    )
     # What was never asked for has a result and no intent.
     yield from (_record(result, result) for path, result in results.items() if path not in meant)
 
@@ -156,21 +162,27 @@ def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRe
 def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
     action = intent.get("action", "recover")
     outcome: Outcome | None = None
-    if action == "recover":
-        outcome = Outcome(result["outcome"]) if result else Outcome.UNCONFIRMED
+    if action != "ask":
+        outcome = _outcome(result)
     return JournalRecord(
         run=intent["run"],
         action=action,
         path=intent["path"],
-        reason=intent["reason"],
+        reason=intent.get("reason", ""),
         at=datetime.fromisoformat(intent["at"]),
         who=intent["who"],
         principal=intent["principal"],
-        holder=intent["holder"],
+        holder=intent.get("holder"),
         outcome=outcome,
-        why=result["why"] if result else OUTCOME_MEANS[outcome] if outcome else "",
+        why=result.get("why", "") if result else OUTCOME_MEANS[outcome] if outcome else "",
         recovery=result if result and outcome else {},
     )
+
+
+def _outcome(result: Mapping[str, Any] | None) -> Outcome:
+    """UNCONFIRMED also where another version tells of one that this one doesn't know."""
+    said = result.get("outcome") if result else None
+    return Outcome(said) if said in set(Outcome) else Outcome.UNCONFIRMED
 
 
 def _line(data: Mapping[str, Any]) -> str:
@@ -178,11 +190,11 @@ def _line(data: Mapping[str, Any]) -> str:
 
 
 def _lines(text: str) -> Iterator[dict[str, Any]]:
-    """All but the last line of a writer that was killed in the middle of it."""
+    """All but what nobody can understand, such as the last line of a writer that was killed in the middle of it."""
     for line in text.split("\n"):
         try:
             found = json.loads(line)
         except json.JSONDecodeError:
             continue
-        if isinstance(found, dict):
+        if isinstance(found, dict) and found.keys() >= _IN_EVERY_LINE:
             yield found

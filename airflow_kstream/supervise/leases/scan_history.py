@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.identity import Identity, split_principal
 from airflow_kstream.model.open_file import FileHistory
 
-_WATCHED: TypeAdapter[list[FileHistory]] = TypeAdapter(list[FileHistory])
+_VERSION: Literal[2] = 2
+_FILES: TypeAdapter[list[FileHistory]] = TypeAdapter(list[FileHistory])
+_WATCHED_IN_1 = TypeAdapter(list[dict[str, Any]])
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The file. Version 1 was the list alone, without a number."""
+
+    version: Literal[2]
+    files: list[FileHistory]
+
+
+_WRITTEN: TypeAdapter[_Written] = TypeAdapter(_Written)
 
 
 def lease_folder(state_dir: str, identity: Identity) -> str:
@@ -32,12 +47,20 @@ class ScanHistory:
     def load(self) -> dict[str, FileHistory]:
         """By path. Whatever can't be understood is forgotten: it costs two more looks and never a file."""
         try:
-            return {history.file.path: history for history in _WATCHED.validate_json(self._hdfs.read(self._path))}
-        except (NotFound, ValidationError):
+            return {history.file.path: history for history in _read(self._hdfs.read(self._path))}
+        except (NotFound, ValueError):
             return {}
 
     def save(self, history: Iterable[FileHistory]) -> None:
         draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._folder, "750")
-        self._hdfs.write(draft, _WATCHED.dump_json(list(history)).decode(), permission="640")
+        self._hdfs.write(draft, _WRITTEN.dump_json(_Written(_VERSION, list(history))).decode(), permission="640")
         self._hdfs.rename_over(draft, self._path)
+
+
+def _read(text: str) -> list[FileHistory]:
+    """Raises ValueError: it is of a newer version, or damaged."""
+    if not text.lstrip().startswith("["):
+        return _WRITTEN.validate_json(text).files
+    known = _WATCHED_IN_1.validate_json(text)
+    return _FILES.validate_python([{**file, "last_growth": file.get("grew")} for file in known], strict=False)

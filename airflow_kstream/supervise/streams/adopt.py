@@ -8,8 +8,9 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.watchable import require_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
 
 
 def adopt(session: ClusterSession, spec: StreamSpec, application_id: str) -> Claim:
@@ -28,6 +29,8 @@ def adopt(session: ClusterSession, spec: StreamSpec, application_id: str) -> Cla
         raise Conflict(f"it ended as {app.state}", tried=tried)
     if seen.current and seen.current.alive:
         raise Conflict(f"the stream already runs {seen.current.id}", tried=tried)
+    if seen.claim and seen.claim.newer:
+        raise Conflict(f"generation {seen.claim.generation} is not ours to follow: {seen.claim.doubt}", tried=tried)
     if seen.current is None and seen.claim and seen.claim.fence in seen.files:
         raise Conflict(f"generation {seen.claim.generation} was claimed and may still arrive", tried=tried)
     if seen.desired.state is not DesiredState.RUNNING:

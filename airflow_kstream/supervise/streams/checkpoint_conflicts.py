@@ -4,39 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput
-from airflow_kstream.model.generation import Claim, DesiredState, StreamId
+from airflow_kstream.model.errors import Conflict, KstreamError
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
 
 def require_exclusive_checkpoint(session: ClusterSession, spec: StreamSpec, tell: Callable[[str], None]) -> None:
-    """Raise Conflict when another stream of this state_dir, not wanted stopped, has one of the spec's checkpoints.
+    """Refuse a checkpoint that another stream of this state_dir, not wanted stopped, has among its own.
 
     Its silence proves nothing: it may be between two generations. One whose claim can't be read is told of and keeps
     nobody from submitting: who moves a checkpoint is seen by its movement, too.
+
+    Raises Conflict: another stream has it. Raises Unavailable: HDFS is away.
     """
-    state_dir = session.cluster.state_dir
     ours = {_plain(path) for path in spec.checkpoints}
-    for folder in session.hdfs.list(state_dir):
-        other = StreamId(folder.name.rpartition("-")[0], state_dir)
-        if not folder.is_folder or str(other) != folder.name or other.name == spec.name:
+    for other in newest_claims(session):
+        if other.stream.name == spec.name:
             continue
-        files = StreamFolder(session.hdfs, other)
-        names = files.names()
-        claim = _readable(files, names, tell)
-        shared = ours & {_plain(path) for path in claim.spec.checkpoints} if claim else set()
-        if shared and files.desired(names).state is not DesiredState.STOPPED:
-            raise Conflict(f"{shared.pop()} is the checkpoint of stream {other.name}", tried=f"submit {spec.name}")
+        shared = ours & _checkpoints(other, tell)
+        if shared and not _stopped(other, tell):
+            whose = f"{shared.pop()} is the checkpoint of stream {other.stream.name}"
+            raise Conflict(whose, tried=f"submit {spec.name}")
 
 
-def _readable(files: StreamFolder, names: frozenset[str], tell: Callable[[str], None]) -> Claim | None:
+def _checkpoints(other: RegisteredStream, tell: Callable[[str], None]) -> set[str]:
+    if isinstance(other.newest, KstreamError):
+        _tell_or_raise(other, other.newest, tell)
+        return set()
+    if other.newest is None:
+        return set()
+    if isinstance(other.newest.spec, UnknownSpec):
+        tell(f"whether stream {other.stream.name} shares a checkpoint is not known: {other.newest.doubt}")
+        return set()
+    return {_plain(path) for path in other.newest.spec.checkpoints}
+
+
+def _stopped(other: RegisteredStream, tell: Callable[[str], None]) -> bool:
+    """What can't be read is not wanted stopped."""
     try:
-        return files.claim(names)
-    except (InvalidInput, Denied) as error:
-        tell(f"whether that stream shares a checkpoint is not known: {error}")
-        return None
+        return other.folder.desired(other.names).state is DesiredState.STOPPED
+    except KstreamError as error:
+        _tell_or_raise(other, error, tell)
+        return False
+
+
+def _tell_or_raise(other: RegisteredStream, error: KstreamError, tell: Callable[[str], None]) -> None:
+    if error.retryable:
+        raise error
+    tell(f"whether stream {other.stream.name} shares a checkpoint is not known: {error}")
 
 
 def _plain(path: str) -> str:

@@ -17,6 +17,8 @@ def clean_up(session: ClusterSession, seen: Observation, spec: StreamSpec) -> tu
 
     YARN's 250 ms between SIGTERM and SIGKILL are too short for Spark to do it when it is killed (SPARK-17340).
     """
+    if seen.claim and seen.claim.newer:
+        return ()
     dead = [app for _, app in seen.applications if not app.alive]
     deleted = [folder for app in dead if session.hdfs.delete(folder := _staging(session, spec, app), recursive=True)]
     if seen.generation > _CLAIMS_KEPT:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_kstream.model.errors import Conflict, NotFound
+from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -35,4 +36,6 @@ def declared_at_last(session: ClusterSession, stream: StreamId) -> StreamSpec:
     claim = folder.claim(folder.names())
     if claim is None:
         raise NotFound("no generation of it was ever claimed", tried=f"read the claims of {stream.name}")
+    if isinstance(claim.spec, UnknownSpec):
+        raise InvalidInput(claim.doubt, tried=f"read the claim of generation {claim.generation} of {stream.name}")
     return claim.spec

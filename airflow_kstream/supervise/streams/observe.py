@@ -14,8 +14,10 @@ from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
@@ -40,6 +42,8 @@ def observe(
     names = folder.names()
     claim = known.claim if known.claim and newest_claim(set(names)) == known.claim.generation else folder.claim(names)
     applications = _applications(session.yarn, stream, claim, known.listed)
+    if claim:
+        claim = completed(session, claim, _of_generation(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
         _refuse_to_conclude_from_a_fresh_start(session, spec, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
@@ -59,19 +63,26 @@ def observe(
 def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
     """Of the principal that the running generation logs in as: another principal is another spec, not a rotation."""
     declared = spec.credentials
-    if claim is None or claim.key is None or not isinstance(declared, KeytabCredentials):
+    if claim is None or claim.key is None or isinstance(claim.spec, UnknownSpec):
         return None
     submitted = claim.spec.credentials
-    if not isinstance(submitted, KeytabCredentials) or submitted.principal != declared.principal:
+    if not isinstance(declared, KeytabCredentials) or not isinstance(submitted, KeytabCredentials):
+        return None
+    if submitted.principal != declared.principal:
         return None
     return keytabs.key_at_hand(declared.keytab, declared.principal)
+
+
+def _of_generation(applications: tuple[tuple[int, Application], ...], generation: int) -> Application | None:
+    mine = [app for number, app in applications if number == generation]
+    return max(mine, key=lambda app: (app.alive, app.id), default=None)
 
 
 def _refuse_to_conclude_from_a_fresh_start(session: ClusterSession, spec: StreamSpec, claim: Claim) -> None:
     """A ResourceManager that restarted answers before it has recovered its applications: then none proves nothing."""
     info = session.yarn.info(session.yarn.active())
     known_for = session.hdfs.now() - info.started
-    if info.started > claim.claimed_at and known_for < spec.restart.recovery_wait:
+    if info.started > claim.claimed_at and known_for < spec.watch.recovery_wait:
         raise Unavailable(
             f"it started {format_duration(known_for)} ago and may not have recovered its applications yet",
             tried=f"look for generation {claim.generation} of {spec.name}",

@@ -17,15 +17,16 @@ from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted,
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
-from airflow_kstream.model.stream import StreamSpec, differences
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.policy.streams.watchable import require_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.cleanup import clean_up
-from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.stop import stop
 from airflow_kstream.supervise.streams.submit import claim_next, preflight, submit
@@ -69,10 +70,13 @@ class Reconciler:
             require_watchable(self.spec, self.session.cluster)
         self.done = []
         first_look: datetime | None = None
-        patience = _Patience(self.spec.restart.start_timeout.total_seconds())
+        known = Prefetched()
+        patience = _Patience(self.spec.heartbeat.start_timeout.total_seconds())
         while True:
             try:
-                seen = observe(self.session, self.stream, self.spec)
+                seen = observe(self.session, self.stream, self.spec, known)
+                # What the claim's file doesn't tell is asked of the cluster once.
+                known = Prefetched(seen.claim)
                 first_look = first_look or seen.now
                 step = next_step(self.spec, seen, first_look, mode)
                 if isinstance(step, Settled):
@@ -92,7 +96,7 @@ class Reconciler:
             case Wait():
                 self._pause()
             case Kill(application, why):
-                self.session.yarn.kill(application, f"kstream: {why}", self.spec.restart.kill_wait)
+                self.session.yarn.kill(application, f"kstream: {why}", self.spec.stop.kill_wait)
                 self._record(f"killed {application}", why)
             case Stop():
                 self._stop(step)
@@ -153,7 +157,7 @@ class Reconciler:
             self.tell(line)
 
     def _pause(self) -> None:
-        time.sleep(self.spec.restart.look_every.total_seconds())
+        time.sleep(self.spec.watch.look_every.total_seconds())
 
 
 class _Patience:
@@ -175,7 +179,7 @@ def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, d
     """An observation and its verdict, as plain values for people, XCom and the UI."""
     app: Application | None = seen.current
     ended = step.phase in {Phase.STOPPED, Phase.ENDED}
-    changed = differences(spec, seen.claim.submitted_spec) if seen.claim and seen.claim.adopted is None else ()
+    change = spec_change(spec, seen.claim)
     return Report(
         stream=spec.name,
         phase=step.phase,
@@ -187,8 +191,9 @@ def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, d
         succeeded=bool(app and app.succeeded) or step.phase is not Phase.ENDED,
         diagnostics=app.diagnostics if app and ended else "",
         horizon=horizon_of(spec, seen),
-        heartbeat=heartbeat(spec.restart, seen),
-        spec_differences=changed,
+        heartbeat=heartbeat(spec.heartbeat, seen),
+        spec_differences=change.fields,
+        spec_doubt=change.doubt,
         done=done,
     )
 

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import getpass
-import json
 import socket
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, started_marker, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, Position, StreamId, fence_name
-from airflow_kstream.model.keytab import KeyVersion
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId, fence_name
+from airflow_kstream.supervise.streams.formats import (
+    ClaimDraft,
+    read_claim,
+    read_desired,
+    written_claim,
+    written_desired,
+    written_stop,
+)
+
+T = TypeVar("T")
 
 _DESIRED = "desired.json"
 # The watching principal reads what the stream's own writes; nothing in here is secret.
 _FOLDER_MODE, _FILE_MODE = "755", "644"
-
-
-@dataclass(frozen=True)
-class ClaimDraft:
-    """A claim before it is made; `nonce` tells our own file from a rival's."""
-
-    generation: int
-    nonce: str
-    spec: StreamSpec
-    lifetimes: TokenLifetimes
-    positions: Mapping[str, Position]
-    reason: str
-    adopted: str | None = None
-    adopted_started: datetime | None = None
-    key: KeyVersion | None = None
 
 
 class StreamFolder:
@@ -66,7 +56,7 @@ class StreamFolder:
         draft = self._path(f".claim-{candidate.nonce}")
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
         self._hdfs.write(fence, f"{self._stream} generation {candidate.generation}\n", permission=_FILE_MODE)
-        self._hdfs.write(draft, json.dumps(_claim_json(candidate), indent=1), permission=_FILE_MODE)
+        self._hdfs.write(draft, written_claim(candidate, _whoami()), permission=_FILE_MODE)
         try:
             self._hdfs.rename_onto_nothing(draft, target)
         except (Conflict, NotFound, Unavailable) as error:
@@ -82,7 +72,7 @@ class StreamFolder:
         return self._hdfs.status(self._path(marker)).modified if marker in names else None
 
     def ask_to_stop(self, generation: int, why: str) -> None:
-        self._put(stop_marker(generation), json.dumps({"why": why, "by": _whoami()}))
+        self._put(stop_marker(generation), written_stop(why, _whoami()))
 
     def take_fence(self, fence: str) -> None:
         self._hdfs.delete(self._path(fence))
@@ -91,19 +81,13 @@ class StreamFolder:
         if _DESIRED not in names:
             return Desired()
         path = self._path(_DESIRED)
-        try:
-            said = json.loads(self._hdfs.read(path))
-            at = self._hdfs.status(path).modified
-            return Desired(DesiredState(said["wish"]), said["restart_through"], said["by"], at, said["reason"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(f"{path} is not a desired state: {error!r}") from error
+        return self._understood(path, read_desired)
 
     def want(self, state: DesiredState, reason: str, restart_up_to: int | None = None) -> None:
         """Write down what a person wants; the newest word counts. A restart that was asked for stays asked for."""
         if restart_up_to is None:
             restart_up_to = self.desired(self.names()).restart_up_to
-        said = {"wish": state, "restart_through": restart_up_to, "by": _whoami(), "reason": reason}
-        self._put(_DESIRED, json.dumps(said))
+        self._put(_DESIRED, written_desired(state, restart_up_to, _whoami(), reason))
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
         """Delete what generations before this one left; the newest claim always stays."""
@@ -147,11 +131,17 @@ class StreamFolder:
         return Conflict("another supervisor has it", tried=tried, server=error.server, principal=error.principal)
 
     def _read_claim(self, number: int) -> Claim:
-        path = self._path(claim_file(number))
+        return self._understood(self._path(claim_file(number)), lambda text, at: read_claim(text, number, at))
+
+    def _understood(self, path: str, read: Callable[[str, datetime], T]) -> T:
         try:
-            return _claim(json.loads(self._hdfs.read(path)), self._hdfs.status(path).modified)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(f"{path} is not a claim: {error!r}") from error
+            return read(self._hdfs.read(path), self._hdfs.status(path).modified)
+        except UnicodeDecodeError:
+            why = "it is no text"
+        except InvalidInput as error:
+            why = error.message
+        advice = "nothing is done for this stream before somebody has looked at that file"
+        raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried=f"look at stream {self._stream.name}")
 
     def _path(self, name: str) -> str:
         return f"{self._stream.folder}/{name}"
@@ -163,40 +153,3 @@ def new_nonce() -> str:
 
 def _whoami() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
-
-
-def _claim_json(candidate: ClaimDraft) -> dict[str, Any]:
-    return {
-        "generation": candidate.generation,
-        "nonce": candidate.nonce,
-        "claimed_by": _whoami(),
-        "reason": candidate.reason,
-        "spec_fingerprint": candidate.spec.fingerprint(),
-        "spec": candidate.spec.to_masked_mapping(),
-        "renew_interval_seconds": candidate.lifetimes.renew_interval.total_seconds(),
-        "max_lifetime_seconds": candidate.lifetimes.max_lifetime.total_seconds(),
-        "positions": {path: [at.query, at.offset, at.commit] for path, at in candidate.positions.items()},
-        "adopted": candidate.adopted,
-        "adopted_started": candidate.adopted_started.isoformat() if candidate.adopted_started else None,
-        "key": {"kvno": candidate.key.kvno, "fingerprint": candidate.key.fingerprint} if candidate.key else None,
-    }
-
-
-def _claim(said: Mapping[str, Any], claimed_at: datetime) -> Claim:
-    started, key = said["adopted_started"], said["key"]
-    return Claim(
-        generation=said["generation"],
-        nonce=said["nonce"],
-        claimed_at=claimed_at,
-        claimed_by=said["claimed_by"],
-        spec_fingerprint=said["spec_fingerprint"],
-        submitted_spec=said["spec"],
-        lifetimes=TokenLifetimes(
-            timedelta(seconds=said["renew_interval_seconds"]), timedelta(seconds=said["max_lifetime_seconds"])
-        ),
-        positions={path: Position(*at) for path, at in said["positions"].items()},
-        reason=said["reason"],
-        adopted=said["adopted"],
-        adopted_started=datetime.fromisoformat(started) if started else None,
-        key=KeyVersion(key["kvno"], key["fingerprint"]) if key else None,
-    )

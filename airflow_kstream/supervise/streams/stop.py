@@ -24,12 +24,12 @@ def stop(session: ClusterSession, stream: StreamId, spec: StreamSpec, step: Stop
     """
     folder = StreamFolder(session.hdfs, stream)
     folder.ask_to_stop(step.generation, step.why)
-    policy = spec.restart
+    policy = spec.stop
     if started_marker(step.generation) in folder.names():
         ended = _await_end(session, step.application, spec, policy.marker_grace)
         if ended:
             return ended, "its driver stopped at the marker"
-    _await(lambda: _quiescent(session, spec), policy.look_every, policy.quiescent_wait)
+    _await(lambda: _quiescent(session, spec), spec.watch.look_every, policy.quiescent_wait)
     if _signalled(session, step.application):
         ended = _await_end(session, step.application, spec, policy.signal_grace)
         if ended:
@@ -47,7 +47,7 @@ def _await_end(session: ClusterSession, application: str, spec: StreamSpec, wait
             ended.append(app)
         return not app.alive
 
-    return ended[0] if _await(look, spec.restart.look_every, wait) else None
+    return ended[0] if _await(look, spec.watch.look_every, wait) else None
 
 
 def _quiescent(session: ClusterSession, spec: StreamSpec) -> bool:

@@ -21,7 +21,8 @@ from airflow_kstream.model.submission import SparkDefaults, Submission
 from airflow_kstream.policy.streams.spark_submission import SubmissionInputs, submission
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.streams.state_folder import ClaimDraft, StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
 
 
@@ -85,7 +86,7 @@ def submit(
         cache = private / "tickets"
         if not isinstance(spec.credentials, KeytabCredentials):
             tickets.acquire(session.identity, cache)
-        outcome = spark.submit(plan, spark.environment(session.cluster, cache), private, spec.restart.submit_timeout)
+        outcome = spark.submit(plan, spark.environment(session.cluster, cache), private, spec.submit.timeout)
     found = _find(session, stream, claim, spec, patient=outcome.exit_code == 0)
     if found is None:
         StreamFolder(session.hdfs, stream).take_fence(claim.fence)
@@ -102,7 +103,7 @@ def _find(
     session: ClusterSession, stream: StreamId, claim: Claim, spec: StreamSpec, *, patient: bool
 ) -> Application | None:
     """The application by tag. After a spark-submit that said yes it may take the ResourceManager a moment."""
-    deadline = time.monotonic() + (spec.restart.submit_ttl.total_seconds() if patient else 0)
+    deadline = time.monotonic() + (spec.submit.ttl.total_seconds() if patient else 0)
     while True:
         try:
             found = session.yarn.applications(stream.generation_tag(claim.generation))
@@ -112,7 +113,7 @@ def _find(
             found = ()
         if found or time.monotonic() > deadline:
             return max(found, key=lambda app: app.id, default=None)
-        time.sleep(spec.restart.look_every.total_seconds())
+        time.sleep(spec.watch.look_every.total_seconds())
 
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:

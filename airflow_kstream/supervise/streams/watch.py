@@ -13,8 +13,10 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.heartbeat import Heartbeat
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.plan import Phase, Settled, Step
-from airflow_kstream.model.stream import OnChange
+from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -26,9 +28,9 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 class Verdict:
     """What a round says of one stream. `step` is None when no conclusion was possible; `why` then says so.
 
-    `remaining` is the time to the horizon, None when there is none. `verified` is whether the generation has
-    committed a batch of its own. `blind` is when the watcher has been refused for so long that somebody with the
-    stream's own rights has to look.
+    `remaining` is the time to the horizon, None when there is none or it is not known: `horizon` tells which.
+    `verified` is whether the generation has committed a batch of its own. `blind` is when the watcher has been
+    refused for so long that somebody with the stream's own rights has to look.
     """
 
     step: Step | None
@@ -37,6 +39,7 @@ class Verdict:
     application: str | None = None
     heartbeat: Heartbeat | None = None
     remaining: timedelta | None = None
+    horizon: HorizonReason | None = None
     verified: bool = False
     blind: bool = False
 
@@ -50,8 +53,13 @@ class Verdict:
             "pulse": self.heartbeat.pulse.value if self.heartbeat else None,
             "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),
             "horizon_seconds": _seconds(self.remaining),
+            "horizon": self.horizon.name.lower() if self.horizon else None,
             "verified": self.verified,
         }
+
+    @property
+    def horizon_known(self) -> bool:
+        return self.horizon is not None and self.horizon is not HorizonReason.UNKNOWN
 
     @property
     def calls_for_action(self) -> bool:
@@ -107,17 +115,21 @@ class Watch:
 
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
         # The claim's spec has its secrets masked: it can't be compared with itself.
-        spec = replace(claim.spec, on_change=OnChange.REPORT)
+        spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
         seen = observe(self._access, stream, spec, Prefetched(claim, listed))
+        if seen.claim:
+            # With what its file didn't tell: asked for once.
+            self._claims[stream.name] = seen.claim
         step = next_step(spec, seen, self._since.setdefault(stream.name, seen.now), Mode.WATCH)
         ends = horizon_of(spec, seen)
         return Verdict(
             step=step,
-            why=step.why,
+            why=f"{step.why}; {claim.doubt}" if claim.doubt and not claim.newer else step.why,
             generation=seen.generation,
             application=seen.current.id if seen.current else None,
-            heartbeat=heartbeat(spec.restart, seen),
+            heartbeat=heartbeat(spec.heartbeat, seen),
             remaining=ends.remaining(seen.now) if ends else None,
+            horizon=ends.reason if ends else None,
             verified=verified(seen),
         )
 
@@ -132,10 +144,8 @@ class Watch:
         return known
 
 
-def stream_names(session: ClusterSession) -> tuple[str, ...]:
-    """The streams that have a folder in this state_dir; NotFound when there is no such state_dir."""
-    state_dir = session.cluster.state_dir
-    session.hdfs.status(state_dir)
-    folders = [folder.name for folder in session.hdfs.list(state_dir) if folder.is_folder]
-    named = [(folder.rpartition("-")[0], folder) for folder in folders]
-    return tuple(sorted(name for name, folder in named if name and str(StreamId(name, state_dir)) == folder))
+def _watchable(stream: StreamId, claim: Claim) -> StreamSpec:
+    """Of a spec that can't be read the name is left: its application and its desired state are watched, no more."""
+    if isinstance(claim.spec, UnknownSpec):
+        return StreamSpec(stream.name, TicketCredentials(), application="")
+    return claim.spec

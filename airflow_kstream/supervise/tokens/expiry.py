@@ -13,14 +13,18 @@ from pydantic import ConfigDict
 
 from airflow_kstream.clients.hdfs.credentials import CredentialHdfs
 from airflow_kstream.clients.local.credential_files import read_credentials
+from airflow_kstream.model.application import Application
 from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.declared import read, written
-from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded
+from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded, Unavailable
 from airflow_kstream.model.fields import ApplicationId, StreamName, TokenFile, Wait
 from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import DelegationToken, Token
 from airflow_kstream.policy.streams.horizon import issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
@@ -138,10 +142,14 @@ class TokenWatch:
         if claim is None:
             raise NotFound(f"no generation of {name} was ever claimed", tried=f"look at the tokens of stream {name}")
         _refuse_its_own(claim, f"stream {name}")
-        _require_running(session, stream, claim)
-        if claim.lifetimes is None:
-            raise InvalidInput(f"the claim of generation {claim.generation} of {name} tells no lifetimes of its tokens")
-        end = issued_at(claim, claim.spec.restart) + claim.lifetimes.max_lifetime
+        claim = completed(session, claim, _require_running(session, stream, claim))
+        issued = issued_at(claim, _spec_of(claim, f"stream {name}").restart)
+        if claim.lifetimes is None or issued is None:
+            raise Unavailable(
+                f"neither the claim of generation {claim.generation} nor the cluster tells how old they are",
+                tried=f"look at the tokens of stream {name}",
+            )
+        end = issued + claim.lifetimes.max_lifetime
         return session.hdfs.now(), (TokenEnd(f"launch tokens of generation {claim.generation} of {name}", end),)
 
     def _of_application(self, session: ClusterSession, application_id: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
@@ -180,18 +188,25 @@ def _name(token: Token) -> str:
 
 def _refuse_its_own(claim: Claim, what: str) -> None:
     """The tokens of a launch tell nothing about a job that makes others in time."""
-    if claim.spec.credentials.renews_itself:
+    if _spec_of(claim, what).credentials.renews_itself:
         raise InvalidInput(f"{what} makes its own tokens from its keytab: those of its launch are not its end")
 
 
-def _require_running(session: ClusterSession, stream: StreamId, claim: Claim) -> None:
+def _spec_of(claim: Claim, what: str) -> StreamSpec:
+    if isinstance(claim.spec, UnknownSpec):
+        raise InvalidInput(claim.doubt, tried=f"look at the tokens of {what}")
+    return claim.spec
+
+
+def _require_running(session: ClusterSession, stream: StreamId, claim: Claim) -> Application:
     found = (
         (session.yarn.application(claim.adopted),)
         if claim.adopted
         else session.yarn.applications(stream.generation_tag(claim.generation))
     )
-    if not any(app.alive for app in found):
-        # Another one may follow; a ResourceManager that has just come back may not know it yet.
-        raise NotFound(
-            f"no application of generation {claim.generation} is alive", tried=f"look at the tokens of {stream.name}"
-        )
+    if alive := [app for app in found if app.alive]:
+        return alive[-1]
+    # Another one may follow; a ResourceManager that has just come back may not know it yet.
+    raise NotFound(
+        f"no application of generation {claim.generation} is alive", tried=f"look at the tokens of {stream.name}"
+    )

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.errors import Denied, InvalidInput
-from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.errors import Denied, KstreamError
+from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import Horizon
-from airflow_kstream.model.stream import RestartPolicy
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.observe import key_at_hand
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from airflow_kstream.supervise.streams.watch import stream_names
+from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
     ResourceManager does not list, and Denied where it does not tell us its start.
     """
     app = session.yarn.application(application_id)
-    for name in stream_names(session):
-        claim = _claim_of(session, StreamId(name, session.cluster.state_dir), app)
-        if claim and claim.lifetimes:
-            return _of_stream(session, app, name, claim, claim.lifetimes)
+    for registered in newest_claims(session):
+        claim = _claim_of(registered, app)
+        if claim and (found := _of_stream(session, app, registered.stream.name, claim)):
+            return found
     if app.started is None:
         raise Denied(
             "it is of no stream, and this principal may not see when it started",
@@ -64,30 +64,34 @@ def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
     return LaunchTokens(app, app.started - RestartPolicy().adopt_margin, lifetimes, session.hdfs.now())
 
 
-def _of_stream(
-    session: ClusterSession, app: Application, name: str, claim: Claim, lifetimes: TokenLifetimes
-) -> LaunchTokens:
-    now = session.hdfs.now()
+def _of_stream(session: ClusterSession, app: Application, name: str, claim: Claim) -> LaunchTokens | None:
+    """None where neither the claim nor the cluster tells enough."""
+    claim = completed(session, claim, app)
+    spec = claim.spec if isinstance(claim.spec, StreamSpec) else None
+    policy = spec.restart if spec else RestartPolicy()
+    issued = issued_at(claim, policy)
+    if claim.lifetimes is None or issued is None:
+        return None
     time_left = session.yarn.time_left(app.id) if app.state is ApplicationState.RUNNING else None
+    now = session.hdfs.now()
     return LaunchTokens(
         application=app,
-        issued=issued_at(claim, claim.spec.restart),
-        lifetimes=lifetimes,
+        issued=issued,
+        lifetimes=claim.lifetimes,
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(claim.spec, claim, now, time_left, key_at_hand(claim.spec, claim)),
+        horizon=horizon(policy, claim, now, time_left, key_at_hand(spec, claim) if spec else None),
     )
 
 
-def _claim_of(session: ClusterSession, stream: StreamId, app: Application) -> Claim | None:
+def _claim_of(registered: RegisteredStream, app: Application) -> Claim | None:
     """The claim of the application's generation: by its tags, or, when it was adopted, by the newest claim's word."""
-    folder = StreamFolder(session.hdfs, stream)
-    number = stream.generation_of(app.tags)
+    newest = registered.newest
+    if isinstance(newest, KstreamError) and newest.retryable:
+        raise newest
+    number = registered.stream.generation_of(app.tags)
     if number is not None:
-        return folder.claim(folder.names() & {claim_file(number)})
+        return registered.folder.claim(registered.names & {claim_file(number)})
     # Another stream's broken claim says nothing of this application.
-    with suppress(InvalidInput):
-        newest = folder.claim(folder.names())
-        return newest if newest and newest.adopted == app.id else None
-    return None
+    return newest if isinstance(newest, Claim) and newest.adopted == app.id else None

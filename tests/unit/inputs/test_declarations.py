@@ -9,11 +9,12 @@ import pytest
 
 from airflow_kstream.get_provider_info import get_provider_info
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import connection_fields
 from airflow_kstream.supervise.leases.requests import OpenFileCondition, RecoveryRequest
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
-from tests.unit.inputs import bad_clusters, bad_leases, bad_tickets
+from tests.unit.inputs import bad_clusters, bad_leases, bad_streams, bad_tickets
 
 
 def rows(table: Mapping[str, Sequence[tuple[Any, str]]]) -> list[Any]:
@@ -79,3 +80,28 @@ def test_a_condition_that_nobody_can_mean_is_refused_by_name(text: str, says: st
 @pytest.mark.parametrize("name", bad_leases.ACCEPTED)
 def test_a_recovery_request_that_can_be_meant_is_accepted(name: str) -> None:
     RecoveryRequest.from_mapping(read_mapping(bad_leases.ACCEPTED[name])).settings()
+
+
+def stream(change: str) -> str:
+    """The good stream, with the fields of `change` in place of its own."""
+    keys = {line.partition(":")[0] for line in change.splitlines()}
+    kept = [line for line in bad_streams.GOOD.splitlines() if line.partition(":")[0] not in keys]
+    return "\n".join([*kept, change])
+
+
+@pytest.mark.parametrize(("change", "says"), rows(bad_streams.BAD))
+def test_a_stream_that_nobody_can_mean_is_refused_by_name(change: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says) as refusal:
+        StreamSpec.from_yaml(stream(change))
+    assert readable(refusal)
+
+
+@pytest.mark.parametrize("name", bad_streams.ACCEPTED)
+def test_a_stream_that_can_be_meant_is_read_and_written(name: str) -> None:
+    spec = StreamSpec.from_yaml(stream(bad_streams.ACCEPTED[name]))
+    assert StreamSpec.from_mapping(spec.to_mapping()) == spec
+
+
+def test_a_number_in_a_conf_is_what_yaml_says() -> None:
+    conf = StreamSpec.from_yaml(stream(bad_streams.ACCEPTED["numbers and booleans in a conf"])).conf
+    assert list(conf.values()) == ["8", "true", "3.10", "no", "0600"]

@@ -10,7 +10,7 @@ from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, World, claim_of
 
-POLICY = TICKET_SPEC.restart
+POLICY = TICKET_SPEC.heartbeat
 
 
 def world_at(seconds: int, *, offsets: dict[int, int], commits: dict[int, int], before: int = -1) -> World:

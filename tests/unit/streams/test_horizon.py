@@ -9,40 +9,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, RestartPolicy
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials
+from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
-from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, claim_of
+from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB_SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))
 CLAIM = claim_of(TICKET_SPEC, 1, START)
 
 
-def test_a_job_with_a_keytab_has_no_end_of_its_own_but_an_unsafe_second_attempt() -> None:
-    found = horizon(KEYTAB_SPEC, claim_of(KEYTAB_SPEC, 1, START), START, None)
+def test_a_job_with_a_keytab_has_no_end_of_its_own() -> None:
+    found = horizon(KEYTAB_SPEC.restart, claim_of(KEYTAB_SPEC, 1, START), START, None)
     assert (found.reason, found.hard, found.plan) == (HorizonReason.NONE, None, None)
-    assert found.am_retry_unsafe_from == START + WEEK.max_lifetime
 
 
 def test_a_job_without_a_keytab_ends_at_issue_plus_max_lifetime() -> None:
     for credentials in (TICKET_SPEC.credentials, ProxyUserCredentials("alice")):
         spec = replace(TICKET_SPEC, credentials=credentials)
-        found = horizon(spec, claim_of(spec, 1, START), START, None)
+        found = horizon(spec.restart, claim_of(spec, 1, START), START, None)
         assert (found.reason, found.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))
 
 
 def test_a_keytab_that_is_declared_later_does_not_help_the_job_that_was_submitted_without() -> None:
-    assert horizon(KEYTAB_SPEC, CLAIM, START, None).hard == START + timedelta(days=7)
+    assert horizon(KEYTAB_SPEC.restart, CLAIM, START, None).hard == START + timedelta(days=7)
 
 
 def test_the_nearest_end_is_the_horizon() -> None:
-    soon = horizon(TICKET_SPEC, CLAIM, START, timedelta(hours=3))
+    soon = horizon(TICKET_SPEC.restart, CLAIM, START, timedelta(hours=3))
     assert (soon.reason, soon.hard) == (HorizonReason.YARN_LIFETIME, START + timedelta(hours=3))
 
 
 def test_an_adopted_job_is_taken_for_older_than_its_start() -> None:
-    adopted = replace(CLAIM, adopted="application_1_0001", adopted_started=START - timedelta(days=2))
-    found = horizon(TICKET_SPEC, adopted, START, None)
+    adopted = replace(CLAIM, adopted="application_1_0001", started=START - timedelta(days=2))
+    found = horizon(TICKET_SPEC.restart, adopted, START, None)
     assert found.hard == START - timedelta(days=2) - TICKET_SPEC.restart.adopt_margin + timedelta(days=7)
 
 
@@ -57,7 +57,7 @@ def test_plan_force_and_horizon_come_in_this_order_after_the_issue(
 ) -> None:
     spec = replace(TICKET_SPEC, restart=RestartPolicy(plan_ratio=plan_ratio, jitter_ratio=jitter))
     claim = replace(CLAIM, nonce=nonce, lifetimes=TokenLifetimes(life, life))
-    found = horizon(spec, claim, START, None)
+    found = horizon(spec.restart, claim, START, None)
     assert found.plan is not None
     assert found.force is not None
     assert found.hard is not None

@@ -73,7 +73,7 @@ def test_the_ratio_is_the_last_word_of_the_confs_or_sparks_own() -> None:
 
 def test_a_generation_whose_keytab_was_replaced_has_a_horizon_and_is_restarted_soon_but_never_blindly() -> None:
     now = START + 21 * HOUR
-    found = horizon(SPEC, claim(), now, None, NEW)
+    found = horizon(SPEC.restart, claim(), now, None, NEW)
     assert (found.reason, found.hard) == (HorizonReason.KEYTAB_ROTATED, START + 42 * HOUR)
     assert found.plan is not None
     assert START + 20 * HOUR <= found.plan <= START + 20 * HOUR + 0.1 * (22 * HOUR)
@@ -82,12 +82,12 @@ def test_a_generation_whose_keytab_was_replaced_has_a_horizon_and_is_restarted_s
 
 def test_a_rotation_weeks_after_the_start_still_leaves_the_last_round_its_tokens() -> None:
     rotated = replace(NEW, stamped=START + timedelta(days=60))
-    found = horizon(SPEC, claim(), START + timedelta(days=60), None, rotated)
+    found = horizon(SPEC.restart, claim(), START + timedelta(days=60), None, rotated)
     assert found.hard is not None
     assert timedelta(hours=5) < found.hard - START - timedelta(days=60) <= DAY
 
 
 def test_the_same_key_an_older_one_or_an_unknown_one_changes_nothing() -> None:
     for at_hand in (OLD, replace(OLD, stamped=START), KeyVersion(2, "older"), None):
-        assert horizon(SPEC, claim(), START + HOUR, None, at_hand).reason is HorizonReason.NONE
-    assert horizon(SPEC, replace(claim(), key=None), START + HOUR, None, NEW).reason is HorizonReason.NONE
+        assert horizon(SPEC.restart, claim(), START + HOUR, None, at_hand).reason is HorizonReason.NONE
+    assert horizon(SPEC.restart, replace(claim(), key=None), START + HOUR, None, NEW).reason is HorizonReason.NONE

@@ -1,0 +1,101 @@
+"""A declaration as a claim keeps it, read by whichever version of this package.
+
+Strictness is for what people write. Of what was persisted, fields that this version doesn't know are dropped, and
+those that rule the supervisor alone may be missing or wrong: they then have their default. Whatever makes the job
+itself has to be there, else the whole spec is unknown: a guess would start another job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from airflow_kstream.model.declared import read, read_persisted
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.stream import CREDENTIALS, POLICIES, Deploy, OnChange, StreamSpec
+
+_JOB = ("name", "credentials", "application", "checkpoints", "arguments", "conf", "deploy")
+
+# Version 1 had all of these in one block `restart`.
+_MOVED_IN_2 = {
+    "marker_grace": ("stop", "marker_grace"),
+    "quiescent_wait": ("stop", "quiescent_wait"),
+    "signal_grace": ("stop", "signal_grace"),
+    "kill_wait": ("stop", "kill_wait"),
+    "silence": ("stop", "silence"),
+    "submit_timeout": ("submit", "timeout"),
+    "submit_ttl": ("submit", "ttl"),
+    "start_timeout": ("heartbeat", "start_timeout"),
+    "stall_floor": ("heartbeat", "stall_floor"),
+    "stall_factor": ("heartbeat", "stall_factor"),
+    "watch_every": ("watch", "every"),
+    "look_every": ("watch", "look_every"),
+    "recovery_wait": ("watch", "recovery_wait"),
+}
+
+
+@dataclass(frozen=True)
+class UnknownSpec:
+    """In place of a spec that can't be read; `why` says what is the matter, as the end of a sentence."""
+
+    why: str
+
+
+def read_spec(said: object, version: int) -> StreamSpec | UnknownSpec:
+    """The spec that a claim of this version keeps."""
+    if not isinstance(said, Mapping):
+        return UnknownSpec("the claim holds no spec")
+    if missing := [name for name in _JOB if name not in said]:
+        return UnknownSpec(f"the claim's spec lacks {', '.join(missing)}")
+    given = _of_version_1(said) if version == 1 else said
+    job = {name: given[name] for name in _JOB} | {
+        "credentials": _credentials(given["credentials"]),
+        "deploy": _known(Deploy, given["deploy"]),
+    }
+    policies = {name: _policy(kind, given.get(name)) for name, kind in POLICIES.items()}
+    try:
+        return read_persisted(StreamSpec, job | policies | {"on_change": _on_change(given.get("on_change"))})
+    except InvalidInput as error:
+        return UnknownSpec(f"the claim's spec can't be read: {error.message}")
+
+
+def _of_version_1(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    block = said.get("restart")
+    groups: dict[str, dict[str, Any]] = {name: {} for name in POLICIES}
+    for name, value in block.items() if isinstance(block, Mapping) else ():
+        group, field = _MOVED_IN_2.get(name, ("restart", name))
+        groups[group][field] = value
+    return {**said, **groups}
+
+
+def _credentials(said: object) -> object:
+    kind = CREDENTIALS.get(str(said.get("mode"))) if isinstance(said, Mapping) else None
+    return _known(kind, said) if kind else said
+
+
+def _known(kind: type[Any], said: object) -> object:
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in said.items() if name in names} if isinstance(said, Mapping) else said
+
+
+def _policy(kind: type[Any], said: object) -> Any:
+    """Each field that can be read, the others at their default."""
+    given = said if isinstance(said, Mapping) else {}
+    good = {field.name: given[field.name] for field in fields(kind) if _valid(kind, given, field.name)}
+    return _build(kind, good) or kind()
+
+
+def _valid(kind: type[Any], given: Mapping[str, Any], name: str) -> bool:
+    return name in given and _build(kind, {name: given[name]}) is not None
+
+
+def _build(kind: type[Any], given: Mapping[str, Any]) -> Any | None:
+    try:
+        return read(kind, given)
+    except InvalidInput:
+        return None
+
+
+def _on_change(said: object) -> str:
+    return str(said) if said in set(OnChange) else OnChange.REPORT.value

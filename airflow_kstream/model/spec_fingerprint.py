@@ -1,0 +1,82 @@
+"""Whether a declared spec would submit another job than the one that runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import StrEnum
+from typing import Any
+
+from airflow_kstream.model.declared import written
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.secrets import MASK
+from airflow_kstream.model.stream import POLICIES, StreamSpec
+
+# Raised whenever the same spec gets another digest. Version 1 had no number.
+_VERSION = 2
+_RULES_THE_SUPERVISOR = {*POLICIES, "on_change"}
+
+
+class Change(StrEnum):
+    """What a comparison of fingerprints tells. UNKNOWN: they were made by different versions."""
+
+    NONE = "none"
+    CHANGED = "changed"
+    UNKNOWN = "unknown"
+
+
+def fingerprint(spec: StreamSpec) -> str:
+    """`<version>:<digest>` of what makes the job, without the fields that are at their default.
+
+    So a field that a later version adds leaves it as it is, and so do policies and `on_change`.
+    """
+    text = json.dumps(_submitted(spec), sort_keys=True)
+    return f"{_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def change(declared: StreamSpec, running: str) -> Change:
+    """Compare with the fingerprint of what runs."""
+    if running.partition(":")[0] != str(_VERSION) or ":" not in running:
+        return Change.UNKNOWN
+    return Change.NONE if running == fingerprint(declared) else Change.CHANGED
+
+
+def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tuple[str, ...]:
+    """The fields, dotted, in which a declared spec would submit another job than the one that runs.
+
+    What can't be compared, an unknown spec or a masked secret of version 1, is not among them.
+    """
+    if isinstance(running, UnknownSpec):
+        return ()
+    ours, theirs = _leaves(_submitted(declared)), _leaves(_submitted(running))
+    changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+    return tuple(key for key in changed if theirs.get(key) != MASK)
+
+
+def _submitted(spec: StreamSpec) -> dict[str, Any]:
+    return {name: value for name, value in _set(spec).items() if name not in _RULES_THE_SUPERVISOR}
+
+
+def _set(value: Any) -> dict[str, Any]:
+    """The fields that are not at their default, as plain data."""
+    changed = [(field.name, getattr(value, field.name)) for field in fields(value) if not _at_default(value, field)]
+    return {name: _set(item) if is_dataclass(item) else written(item) for name, item in changed}
+
+
+def _at_default(value: Any, field: Field[Any]) -> bool:
+    # Credentials of two kinds may set the same fields: the kind itself always counts.
+    if field.name == "mode":
+        return False
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return bool(getattr(value, field.name) == default)
+
+
+def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {prefix: value}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        found |= _leaves(item, f"{prefix}.{key}" if prefix else str(key))
+    return found

@@ -1,0 +1,88 @@
+"""The durations and ratios of a stream, by what they rule. The defaults suit a cluster with 7-day tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pydantic import ConfigDict
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import Age, Factor, Pace, Patience, Share, ShareOrNone, Wait
+
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class RestartPolicy:
+    """When a generation is replaced.
+
+    A restart is planned at `plan_ratio` of a generation's life, earlier by up to `jitter_ratio` of it so that a fleet
+    doesn't restart at once; from `force_margin` before the horizon it happens whatever preflight says. A generation is
+    replaced at `max_age` even if its credentials last longer. `adopt_margin` is by how much the tokens of a job may be
+    older than its start.
+    """
+
+    __pydantic_config__ = STRICT
+
+    plan_ratio: Share = 0.75
+    jitter_ratio: ShareOrNone = 0.10
+    force_margin: Wait = timedelta(hours=1)
+    max_age: Age | None = None
+    adopt_margin: Wait = timedelta(minutes=2)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jitter_ratio < self.plan_ratio:
+            raise InvalidInput(f"restart.jitter_ratio is {self.jitter_ratio}; allowed is 0 up to plan_ratio")
+
+
+@dataclass(frozen=True)
+class StopPolicy:
+    """How long each means of ending a generation has, and for how long its checkpoint must be silent afterwards."""
+
+    __pydantic_config__ = STRICT
+
+    marker_grace: Wait = timedelta(minutes=3)
+    quiescent_wait: Wait = timedelta(minutes=2)
+    signal_grace: Wait = timedelta(minutes=1)
+    kill_wait: Patience = timedelta(minutes=2)
+    silence: Patience = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class SubmitPolicy:
+    """How long `spark-submit` may take, and how long after its claim an application may still arrive."""
+
+    __pydantic_config__ = STRICT
+
+    timeout: Patience = timedelta(minutes=5)
+    ttl: Patience = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class HeartbeatPolicy:
+    """When a query counts as stalled.
+
+    Its first commit may take `start_timeout`, a batch `stall_floor` or `stall_factor` times what the longest ones of
+    its own history took, whichever is longer.
+    """
+
+    __pydantic_config__ = STRICT
+
+    start_timeout: Patience = timedelta(minutes=10)
+    stall_floor: Patience = timedelta(minutes=10)
+    stall_factor: Factor = 4.0
+
+
+@dataclass(frozen=True)
+class WatchPolicy:
+    """How often a stream is looked at: `every` while it is well, `look_every` while a step is under way.
+
+    For `recovery_wait` after its start, a ResourceManager's word that an application is gone proves nothing.
+    """
+
+    __pydantic_config__ = STRICT
+
+    every: Pace = timedelta(seconds=15)
+    look_every: Pace = timedelta(seconds=2)
+    recovery_wait: Wait = timedelta(minutes=2)

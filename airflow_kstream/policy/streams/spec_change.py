@@ -1,0 +1,40 @@
+"""Whether what runs was declared as the spec is now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.spec_fingerprint import Change, change, differences
+from airflow_kstream.model.stream import StreamSpec
+
+
+@dataclass(frozen=True)
+class SpecChange:
+    """`fields` are those that differ, dotted, as far as they can be compared; `doubt` says why CHANGE is UNKNOWN."""
+
+    change: Change
+    fields: tuple[str, ...] = ()
+    doubt: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        told = tuple(f"what runs was declared with another {field}" for field in self.fields)
+        return (self.doubt, *told) if self.doubt else told
+
+
+def spec_change(spec: StreamSpec, claim: Claim | None) -> SpecChange:
+    """UNKNOWN is never a reason to restart anything."""
+    if claim is None or claim.adopted is not None:
+        return SpecChange(Change.NONE)
+    if isinstance(claim.spec, UnknownSpec) or not claim.submitted_by_us:
+        return SpecChange(Change.UNKNOWN, (), _doubt(claim.doubt))
+    found = change(spec, claim.spec_fingerprint)
+    fields = differences(spec, claim.spec) if found is not Change.NONE else ()
+    why = "the claim's fingerprint was made by another version" if found is Change.UNKNOWN else ""
+    return SpecChange(found, fields, _doubt(why) if why else "")
+
+
+def _doubt(why: str) -> str:
+    return f"whether the declared spec would submit another job is not known: {why}"

@@ -1,0 +1,52 @@
+"""The streams of a state_dir. Nothing else goes through its folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+
+
+@dataclass(frozen=True)
+class RegisteredStream:
+    """A stream with its newest claim: None when nothing was ever claimed, an error when it can't be read.
+
+    The error is of this stream alone; what it means for the question at hand, the caller decides.
+    """
+
+    stream: StreamId
+    folder: StreamFolder
+    names: frozenset[str]
+    newest: Claim | KstreamError | None
+
+
+def stream_names(session: ClusterSession) -> tuple[str, ...]:
+    """The streams that have a folder in this state_dir. Raises NotFound: there is no such state_dir."""
+    session.hdfs.status(session.cluster.state_dir)
+    return tuple(stream.name for stream in _streams(session))
+
+
+def newest_claims(session: ClusterSession) -> Iterator[RegisteredStream]:
+    """Every stream with its newest claim; none where there is no such state_dir."""
+    for stream in _streams(session):
+        yield _registered(StreamFolder(session.hdfs, stream), stream)
+
+
+def _registered(folder: StreamFolder, stream: StreamId) -> RegisteredStream:
+    names: frozenset[str] = frozenset()
+    try:
+        names = folder.names()
+        return RegisteredStream(stream, folder, names, folder.claim(names))
+    except KstreamError as error:
+        return RegisteredStream(stream, folder, names, error)
+
+
+def _streams(session: ClusterSession) -> list[StreamId]:
+    state_dir = session.cluster.state_dir
+    folders = [folder.name for folder in session.hdfs.list(state_dir) if folder.is_folder]
+    named = [(StreamId(folder.rpartition("-")[0], state_dir), folder) for folder in folders]
+    return sorted((stream for stream, folder in named if str(stream) == folder), key=lambda stream: stream.name)

@@ -1,0 +1,277 @@
+"""Claims of every version: what is read, what stays unknown, and that none but its own stream is touched.
+
+The files in `claims` were written by the code of commit 7cddc87, before claims had a version.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, Missing, Position
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit
+from airflow_kstream.model.spec_fingerprint import Change
+from airflow_kstream.model.stream import KeytabCredentials, OnChange, StreamSpec
+from airflow_kstream.model.stream_policies import (
+    HeartbeatPolicy,
+    RestartPolicy,
+    StopPolicy,
+    SubmitPolicy,
+    WatchPolicy,
+)
+from airflow_kstream.policy.streams.heartbeat import verified
+from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.spec_change import spec_change
+from airflow_kstream.supervise.streams.formats import (
+    ClaimDraft,
+    read_claim,
+    read_desired,
+    written_claim,
+    written_desired,
+)
+from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, World, application
+
+OLD = Path(__file__).with_name("claims")
+DRAFT = ClaimDraft(1, "nonce1", TICKET_SPEC, WEEK, {CHECKPOINT: Position("q", 3, 2)}, "test", key=KeyVersion(1, "k"))
+RESTARTING = replace(TICKET_SPEC, on_change=OnChange.RESTART)
+
+
+def old(name: str, generation: int = 1) -> Claim:
+    return read_claim((OLD / f"{name}.json").read_text(), generation, START)
+
+
+def written(**changed: Any) -> Claim:
+    """A claim of this version with other fields; None takes one out."""
+    said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+    said |= {name: value for name, value in changed.items() if value is not None}
+    return read_claim(json.dumps({name: said[name] for name in said if changed.get(name, "") is not None}), 1, START)
+
+
+def running_under(claim: Claim) -> World:
+    """An hour later, with the claim's application running."""
+    world = World(now=START + timedelta(hours=1), claims={1: claim}, files={"gen-000001", claim.fence})
+    world.applications = [(1, application(1, ApplicationState.RUNNING))]
+    return world
+
+
+def dead_under(claim: Claim) -> World:
+    world = running_under(claim)
+    world.applications = [(1, application(1, ApplicationState.FAILED, finished=START))]
+    return world
+
+
+def step(world: World, mode: Mode = Mode.ENSURE, spec: StreamSpec = RESTARTING) -> Step:
+    return next_step(spec, world.look(), START, mode)
+
+
+class TestWhatCommit7cddc87Wrote:
+    def test_its_block_of_18_durations_is_read_into_the_groups_of_today(self) -> None:
+        spec = old("keytab", 7).spec
+        assert isinstance(spec, StreamSpec)
+        assert spec.credentials == KeytabCredentials("streamer/edge@EXAMPLE.COM", "/etc/streamer.keytab")
+        assert spec.restart == RestartPolicy(0.5, 0.05, timedelta(hours=2), timedelta(days=30), timedelta(seconds=67))
+        assert spec.stop == StopPolicy(
+            timedelta(minutes=4),
+            timedelta(minutes=3),
+            timedelta(seconds=61),
+            timedelta(seconds=62),
+            timedelta(seconds=45),
+        )
+        assert spec.submit == SubmitPolicy(timedelta(seconds=63), timedelta(seconds=64))
+        assert spec.heartbeat == HeartbeatPolicy(timedelta(seconds=65), timedelta(seconds=68), 5.0)
+        assert spec.watch == WatchPolicy(timedelta(seconds=16), timedelta(seconds=3), timedelta(seconds=66))
+        assert spec.deploy.executors == 4
+        assert spec.on_change is OnChange.RESTART
+
+    def test_its_facts_are_known(self) -> None:
+        claim = old("keytab", 7)
+        assert (claim.missing, claim.newer, claim.doubt) == (frozenset(), False, "")
+        assert (claim.generation, claim.nonce, claim.lifetimes) == (7, "nonce7", WEEK)
+        assert claim.positions == {CHECKPOINT: Position("q", 3, 2)}
+        assert claim.key == KeyVersion(3, "abc")
+        adopted = old("adopted", 2)
+        assert (adopted.adopted, adopted.started, adopted.submitted_by_us) == ("application_1_0001", START, False)
+
+    @pytest.mark.parametrize("changed", [RESTARTING, replace(RESTARTING, arguments=("--fast",))])
+    def test_a_stream_that_it_started_is_not_restarted_under_on_change_restart(self, changed: StreamSpec) -> None:
+        """Whether the declaration changed can't be told from a fingerprint that was made by other rules."""
+        claim = old("ticket")
+        found = step(running_under(claim), spec=changed)
+        assert isinstance(found, Settled)
+        assert found.phase is Phase.RUNNING
+        assert spec_change(changed, claim).change is Change.UNKNOWN
+        assert "made by another version" in spec_change(changed, claim).words[0]
+
+    def test_what_differs_for_certain_is_named_and_a_masked_secret_is_not(self) -> None:
+        spec = old("keytab", 7).spec
+        assert isinstance(spec, StreamSpec)
+        declared = replace(spec, arguments=("--slow",), conf={**spec.conf, "spark.ssl.keyPassword": "hunter2"})
+        assert spec_change(declared, old("keytab", 7)).fields == ("arguments",)
+
+    def test_a_negative_duration_that_it_accepted_is_read_as_the_default(self) -> None:
+        """faults.md D1: such a claim kept every stream of its state_dir from being submitted, stopped or held."""
+        assert '"look_every": "-1s"' in (OLD / "negative_duration.json").read_text()
+        spec = old("negative_duration").spec
+        assert isinstance(spec, StreamSpec)
+        assert spec.watch == WatchPolicy()
+
+    def test_its_word_for_a_desired_state_is_read(self) -> None:
+        text = '{"wish": "stopped", "restart_through": 3, "by": "ann", "reason": "why"}'
+        assert read_desired(text, START) == Desired(DesiredState.STOPPED, 3, "ann", START, "why")
+
+
+class TestWhatThisVersionWrites:
+    def test_a_claim_is_read_back(self) -> None:
+        claim = read_claim(written_claim(DRAFT, "me"), 1, START)
+        assert (claim.spec, claim.lifetimes, claim.positions, claim.key) == (
+            TICKET_SPEC,
+            WEEK,
+            DRAFT.positions,
+            DRAFT.key,
+        )
+        assert (claim.missing, claim.newer) == (frozenset(), False)
+        assert spec_change(TICKET_SPEC, claim).change is Change.NONE
+
+    def test_a_desired_state_is_read_back(self) -> None:
+        text = written_desired(DesiredState.HELD, 4, "ann", "why")
+        assert read_desired(text, START) == Desired(DesiredState.HELD, 4, "ann", START, "why")
+
+    def test_a_changed_declaration_is_restarted_under_on_change_restart(self) -> None:
+        found = step(running_under(written()), spec=replace(RESTARTING, arguments=("--fast",)))
+        assert isinstance(found, Stop)
+        assert found.why == "the declared spec changed"
+
+
+class TestFieldsThatAreUnknownOrMissing:
+    def test_an_unknown_field_is_dropped_wherever_it_stands(self) -> None:
+        said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+        said["colour"] = "blue"
+        said["spec"]["engine"] = "flink"
+        for block in ("credentials", "deploy", "restart", "stop", "watch"):
+            said["spec"][block]["colour"] = "blue"
+        claim = read_claim(json.dumps(said), 1, START)
+        assert (claim.spec, claim.doubt) == (TICKET_SPEC, "")
+
+    def test_a_missing_policy_has_its_default(self) -> None:
+        said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+        del said["spec"]["heartbeat"], said["spec"]["stop"]["silence"], said["spec"]["on_change"]
+        assert read_claim(json.dumps(said), 1, START).spec == TICKET_SPEC
+
+    @pytest.mark.parametrize("name", ["credentials", "application", "checkpoints", "conf", "deploy", "arguments"])
+    def test_a_spec_without_what_makes_the_job_is_unknown_and_so_is_its_horizon(self, name: str) -> None:
+        said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+        del said["spec"][name]
+        claim = read_claim(json.dumps(said), 1, START)
+        assert claim.spec == UnknownSpec(f"the claim's spec lacks {name}")
+        world = running_under(claim)
+        assert isinstance(step(world), Settled)
+        assert (found := horizon_of(RESTARTING, world.look()))
+        assert (found.reason, found.hard) == (HorizonReason.UNKNOWN, None)
+
+    @pytest.mark.parametrize("name", ["renew_interval_seconds", "max_lifetime_seconds"])
+    @pytest.mark.parametrize("value", [None, "a week", -1, 0, float("nan"), 1e300])
+    def test_missing_lifetimes_are_an_unknown_horizon_and_never_none(self, name: str, value: object) -> None:
+        claim = written(**{name: value})
+        assert claim.missing == {Missing.LIFETIMES}
+        assert "doesn't tell its lifetimes" in claim.doubt
+        assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
+        assert found.reason is HorizonReason.UNKNOWN
+
+    def test_lifetimes_that_were_learned_anew_count_from_the_applications_start(self) -> None:
+        claim = replace(written(max_lifetime_seconds=None), lifetimes=WEEK, started=START - timedelta(days=1))
+        assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
+        margin = TICKET_SPEC.restart.adopt_margin
+        assert (found.reason, found.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=6) - margin)
+
+    def test_with_an_unknown_horizon_the_ends_that_are_known_still_count(self) -> None:
+        claim = written(max_lifetime_seconds=None)
+        aged = replace(TICKET_SPEC, restart=RestartPolicy(max_age=timedelta(minutes=50)))
+        found = step(running_under(claim), spec=aged)
+        assert isinstance(found, Stop)
+        assert "its horizon is not known" in found.why
+
+    def test_where_positions_are_missing_a_commit_after_the_claim_counts(self) -> None:
+        world = running_under(written(positions=None))
+        world.offsets[3] = world.commits[3] = START - timedelta(seconds=1)
+        assert not verified(world.look())
+        world.offsets[4] = world.commits[4] = START + timedelta(seconds=1)
+        assert verified(world.look())
+
+    def test_a_claim_that_may_be_of_an_adopted_job_is_followed_by_nothing(self) -> None:
+        """That job carries no tag: not to find it proves nothing."""
+        said = json.loads(written_claim(DRAFT, "me"))
+        del said["adopted"]
+        world = World(now=START + timedelta(days=1), claims={1: read_claim(json.dumps(said), 1, START)})
+        world.files = {"gen-000001"}
+        found = step(world)
+        assert isinstance(found, Refuse)
+        assert "doesn't tell its adopted" in found.why
+
+
+class TestANewerVersion:
+    CLAIM = written(version=3)
+
+    def test_it_is_watched_and_told_of(self) -> None:
+        found = step(running_under(self.CLAIM))
+        assert isinstance(found, Settled)
+        assert found.phase is Phase.RUNNING
+        assert "left alone: what was submitted is not known: its claim is of version 3, and this program" in found.why
+        assert (ends := horizon_of(TICKET_SPEC, running_under(self.CLAIM).look()))
+        assert ends.reason is HorizonReason.UNKNOWN
+
+    @pytest.mark.parametrize("mode", Mode)
+    @pytest.mark.parametrize("wanted", DesiredState)
+    @pytest.mark.parametrize("again", [0, 1])
+    @pytest.mark.parametrize("days", [0, 6, 8])
+    def test_it_is_never_acted_upon(self, mode: Mode, wanted: DesiredState, again: int, days: int) -> None:
+        second = application(1, ApplicationState.RUNNING, number=2)
+        worlds = [running_under(self.CLAIM), dead_under(self.CLAIM), running_under(self.CLAIM), dead_under(self.CLAIM)]
+        worlds[2].applications.append((1, second))
+        worlds[3].applications.clear()
+        for world in worlds:
+            world.now += timedelta(days=days)
+            world.desired = Desired(wanted, again, "somebody")
+            assert not isinstance(step(world, mode), Submit | Stop | Kill | GiveUp)
+
+    def test_a_dead_one_is_a_refusal_that_says_who_may_start_it(self) -> None:
+        found = step(dead_under(self.CLAIM))
+        assert isinstance(found, Refuse)
+        assert "start it where it was claimed, or upgrade this program" in found.why
+
+    def test_a_newer_desired_state_is_no_wish_to_run(self) -> None:
+        with pytest.raises(InvalidInput, match="it is of version 3, and this program reads up to 2"):
+            read_desired('{"version": 3, "state": "running"}', START)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "it is no JSON"),
+        ("gen", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
+        ("[]", "it is no JSON object"),
+        ("{}", "it lacks the nonce"),
+        ('{"version": "two"}', "its version is 'two'; allowed is a number from 1"),
+        ('{"version": 0}', "its version is 0"),
+        ('{"version": 2, "nonce": 7}', "it lacks the nonce"),
+    ],
+)
+def test_what_is_no_claim_is_refused_in_a_sentence(text: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        read_claim(text, 1, START)
+
+
+@pytest.mark.parametrize("text", ['{"state": "running"}', '{"version": 2, "state": "gone"}', '{"version": 2}', "{"])
+def test_a_desired_state_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_desired(text, START)

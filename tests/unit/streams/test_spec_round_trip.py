@@ -1,0 +1,150 @@
+"""Whatever passes the declaration's checks can be written to a claim and read back, over all its fields."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from datetime import timedelta
+from typing import Any
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.persisted_spec import read_spec
+from airflow_kstream.model.spec_fingerprint import Change, change, differences, fingerprint
+from airflow_kstream.model.stream import (
+    Deploy,
+    KeytabCredentials,
+    OnChange,
+    ProxyUserCredentials,
+    StreamCredentials,
+    StreamSpec,
+    TicketCredentials,
+)
+from airflow_kstream.model.stream_policies import (
+    HeartbeatPolicy,
+    RestartPolicy,
+    StopPolicy,
+    SubmitPolicy,
+    WatchPolicy,
+)
+from tests.unit.simulated_yarn import TICKET_SPEC
+
+
+def _matching(pattern: str) -> st.SearchStrategy[str]:
+    return st.from_regex(pattern, fullmatch=True)
+
+
+def _durations(least: timedelta, most: timedelta = timedelta(days=3660)) -> st.SearchStrategy[timedelta]:
+    return st.timedeltas(min_value=least, max_value=most)
+
+
+_SECOND = timedelta(seconds=1)
+_TEXT = st.text(max_size=12).filter(lambda text: "\0" not in text)
+_WORD = _matching(r"[A-Za-z0-9_.]{1,8}")
+_PATH = _matching(r"(/[a-z0-9._-]{0,3}[a-z]){1,3}")
+_PRINCIPAL = _matching(r"[a-z]{1,8}(/[a-z]{1,8})?@[A-Z]{1,8}")
+_BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
+    "plan_ratio": st.floats(0.5, 0.99),
+    "jitter_ratio": st.floats(0, 0.49),
+    "environment": st.dictionaries(_matching("[A-Z_]{1,8}"), _TEXT, max_size=3),
+}
+_BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
+    "Wait": _durations(timedelta()),
+    "Patience": _durations(_SECOND),
+    "Pace": _durations(_SECOND / 10, timedelta(days=1)),
+    "Age | None": st.none() | _durations(60 * _SECOND),
+    "Factor": st.floats(1, 1000),
+    "Word | None": st.none() | _WORD,
+    "Memory | None": st.none() | _matching("[1-9][0-9]{0,3}[kmgtKMGT]?"),
+    "Count | None": st.none() | st.integers(1, 10**6),
+    "tuple[FileName, ...]": st.lists(_PATH, max_size=3).map(tuple),
+}
+
+
+def every_field(kind: type[Any]) -> st.SearchStrategy[Any]:
+    """A field of a type that has no strategy here is an error, so that no field is left out."""
+    known = [(field.name, str(field.type)) for field in fields(kind)]
+    return st.builds(kind, **{name: _BY_FIELD[name] if name in _BY_FIELD else _BY_TYPE[of] for name, of in known})
+
+
+credentials: st.SearchStrategy[StreamCredentials] = st.one_of(
+    st.builds(KeytabCredentials, _PRINCIPAL, _PATH),
+    st.builds(TicketCredentials, st.none() | _PRINCIPAL, st.none() | _PATH, st.none() | _PATH),
+    st.builds(ProxyUserCredentials, _matching("[a-z]{1,8}")),
+)
+_OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
+    "name": st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True),
+    "credentials": credentials,
+    "application": _PATH.map("{}.py".format),
+    "checkpoints": st.lists(_matching("/[a-z]{1,8}"), max_size=2, unique=True).map(tuple),
+    "arguments": st.lists(_TEXT, max_size=3).map(tuple),
+    "conf": st.dictionaries(_WORD, _TEXT, max_size=3),
+    "deploy": every_field(Deploy),
+    "restart": every_field(RestartPolicy),
+    "stop": every_field(StopPolicy),
+    "submit": every_field(SubmitPolicy),
+    "heartbeat": every_field(HeartbeatPolicy),
+    "watch": every_field(WatchPolicy),
+    "on_change": st.sampled_from(OnChange),
+}
+specs = st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)})
+
+
+@given(specs)
+def test_a_declaration_is_read_back_from_its_plain_data(spec: StreamSpec) -> None:
+    assert StreamSpec.from_mapping(spec.to_mapping()) == spec
+
+
+@given(specs)
+def test_a_declaration_is_read_back_from_a_claim(spec: StreamSpec) -> None:
+    assert read_spec(json.loads(json.dumps(spec.to_mapping())), version=2) == spec
+
+
+@given(st.one_of(st.integers(-100, 100), st.floats(), _durations(timedelta()).map(timedelta.total_seconds), _TEXT))
+def test_any_duration_that_is_accepted_is_read_back(written: object) -> None:
+    given = TICKET_SPEC.to_mapping() | {"stop": {"silence": written}}
+    try:
+        spec = StreamSpec.from_mapping(given)
+    except InvalidInput:
+        return
+    assert spec.stop.silence >= timedelta()
+    assert StreamSpec.from_mapping(spec.to_mapping()) == spec
+
+
+@given(specs)
+def test_a_declaration_differs_from_itself_in_nothing(spec: StreamSpec) -> None:
+    assert change(spec, fingerprint(spec)) is Change.NONE
+    assert differences(spec, spec) == ()
+
+
+@given(specs, specs)
+def test_policies_alone_are_not_another_job(one: StreamSpec, other: StreamSpec) -> None:
+    names = ("restart", "stop", "submit", "heartbeat", "watch", "on_change")
+    calmer = replace(one, **{name: getattr(other, name) for name in names})
+    assert fingerprint(calmer) == fingerprint(one)
+    assert differences(calmer, one) == ()
+
+
+@given(specs, specs)
+def test_a_fingerprint_differs_when_and_only_when_a_field_of_the_job_does(one: StreamSpec, other: StreamSpec) -> None:
+    assert (differences(one, other) == ()) == (fingerprint(one) == fingerprint(other))
+
+
+def test_the_fingerprint_leaves_out_what_is_at_its_default() -> None:
+    """So that a field which a later version adds changes none. A digest that changes here needs another version."""
+    assert fingerprint(TICKET_SPEC) == fingerprint(replace(TICKET_SPEC, deploy=Deploy(jars=())))
+    assert fingerprint(TICKET_SPEC) == "2:44654b4cf59af938"
+
+
+def test_a_fingerprint_of_another_version_tells_nothing() -> None:
+    for another in ("", "e96577b7cfd827b7", "3:" + fingerprint(TICKET_SPEC)[2:]):
+        assert change(TICKET_SPEC, another) is Change.UNKNOWN
+    assert change(replace(TICKET_SPEC, arguments=("--fast",)), fingerprint(TICKET_SPEC)) is Change.CHANGED
+
+
+def test_a_declaration_in_yaml_may_leave_every_policy_out() -> None:
+    given = yaml.safe_load("{name: orders, credentials: {mode: ticket}, application: /j.py}")
+    assert StreamSpec.from_mapping(given).watch == WatchPolicy()
