@@ -117,10 +117,9 @@ def recover_stuck_files(question: Question) -> dict[str, Any]:
     """What the operator and the command do: looked at twice, judged, holders asked, recovered."""
     from datetime import timedelta
 
-    from airflow_kstream.supervise.leases.execute_recoveries import RecoverySettings, recover_stuck_files
-
     from airflow_kstream.model.lease import LeaseRules, Search
     from airflow_kstream.policy.leases.limits import RecoveryLimits
+    from airflow_kstream.supervise.leases.recover import RecoverySettings, recover_stuck_files
 
     # Files that are younger than ten minutes count too, and the failover that made this NameNode the active one not.
     rules = LeaseRules(min_age=timedelta(0), blackout=timedelta(0))

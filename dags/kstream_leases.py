@@ -147,7 +147,7 @@ def declared(text: str) -> dict[str, Any]:
         raise InvalidInput(f"every is {given['every']!r}; allowed is more than nothing")
     fields = {name: value for name, value in given.items() if name not in {"paths", "every"}}
     for path in given["paths"]:
-        RecoveryRequest.from_mapping({**fields, "path": path}).order()
+        RecoveryRequest.from_mapping({**fields, "path": path}).settings()
     return given
 
 

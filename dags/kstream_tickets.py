@@ -90,10 +90,10 @@ def keytab_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     return dag
 
 
-def cluster_dags(declaration: Path, text: str) -> Iterator[DAG]:
+def cluster_dags(file: Path, text: str) -> Iterator[DAG]:
     declaration = TicketDeclaration.from_yaml(text)
-    yield ticket_dag(declaration.stem, declaration)
-    yield keytab_dag(declaration.stem, declaration)
+    yield ticket_dag(file.stem, declaration)
+    yield keytab_dag(file.stem, declaration)
 
 
 globals().update(declared_dags("tickets", "*.yaml", cluster_dags))

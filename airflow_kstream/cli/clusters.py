@@ -1,4 +1,4 @@
-"""Which cluster a command speaks to: a file, or an Airflow connection. Never a default."""
+"""The cluster that a command talks to: a file or an Airflow connection, never a default."""
 
 from __future__ import annotations
 
@@ -27,24 +27,27 @@ ClusterOption = Annotated[
 
 
 @contextmanager
-def opened(cluster: str) -> Iterator[Cluster]:
-    with cluster_of(cluster, _fields(cluster)) as found:
-        yield found
+def opened(cluster_name: str) -> Iterator[Cluster]:
+    """Open the cluster that --cluster names. Raises InvalidInput: it is neither a file nor a connection."""
+    with cluster_of(cluster_name, _fields(cluster_name)) as cluster:
+        yield cluster
 
 
-def _fields(cluster: str) -> ConnectionFields:
-    path = Path(cluster)
+def _fields(cluster_name: str) -> ConnectionFields:
+    path = Path(cluster_name)
     if path.suffix in {".yaml", ".yml"}:
         return _from_file(path)
-    # Importing Airflow takes seconds; a command with a file does without.
+    # Importing Airflow takes seconds, which a command with a file can do without.
     from airflow.sdk.exceptions import AirflowException
 
     from airflow_kstream.hooks.cluster import KstreamClusterHook, fields_of
 
     try:
-        return fields_of(KstreamClusterHook.get_connection(cluster))
+        return fields_of(KstreamClusterHook.get_connection(cluster_name))
     except AirflowException as error:
-        raise InvalidInput(f"--cluster {cluster} is neither a .yaml file nor an Airflow connection: {error}") from error
+        raise InvalidInput(
+            f"--cluster {cluster_name} is neither a .yaml file nor an Airflow connection: {error}"
+        ) from error
 
 
 def _from_file(path: Path) -> ConnectionFields:

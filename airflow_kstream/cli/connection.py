@@ -1,49 +1,30 @@
-"""`kstream connection check`: does a connection work, step by step."""
+"""`kstream connection check`: does a connection work, probe by probe."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-from typing import Annotated
-
 import typer
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.doctor.connection import ProbeResult, check_connection
+from airflow_kstream.cli.output import JsonOption, print_json, show
+from airflow_kstream.supervise.doctor.connection import check_connection
+from airflow_kstream.views.connection import probes_table
 
-app = typer.Typer(no_args_is_help=True, help="Cluster connections.")
+app = typer.Typer(no_args_is_help=True, help="Connections to clusters.")
 
 
 @app.callback()
 def _group() -> None:
-    """Cluster connections."""
+    """Connections to clusters."""
 
 
 @app.command()
-def check(
-    cluster: ClusterOption,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-) -> None:
-    """Try each step (names, TLS, ticket, SPNEGO, active servers, token lifetimes, state_dir). Exit 1 if one fails."""
-    with opened(cluster) as found:
-        steps = list(check_connection(found))
+def check(cluster_name: ClusterOption, as_json: JsonOption = False) -> None:
+    """Check names, TLS, ticket, SPNEGO, active servers, token lifetimes and state_dir. Exit 1 if a probe fails."""
+    with opened(cluster_name) as cluster:
+        results = list(check_connection(cluster))
     if as_json:
-        typer.echo(json.dumps([asdict(step) for step in steps], indent=1))
+        print_json([result.to_json() for result in results])
     else:
-        Console().print(steps_table(steps))
-    if not all(step.passed for step in steps):
+        show(probes_table(results))
+    if not all(result.passed for result in results):
         raise typer.Exit(1)
-
-
-def steps_table(steps: list[ProbeResult]) -> Table:
-    table = Table("step", "", Column("what was found", overflow="fold"))
-    for step in steps:
-        table.add_row(Text(step.name), Text(*_RESULTS[step.passed]), Text(printable(step.said)))
-    return table
-
-
-_RESULTS = {True: ("passed", "green"), False: ("failed", "red")}

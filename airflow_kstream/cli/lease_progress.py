@@ -1,4 +1,4 @@
-"""A person follows a recovery: a bar while files are closed, and Ctrl-C that leaves nothing half-told."""
+"""A recovery as a person follows it: a bar while files are closed, and a Ctrl-C that still reports."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ProgressDisplay:
-    """What a recovery tells goes to standard error: a bar on a terminal, and lines in any case.
+    """The progress of a recovery, on standard error: a bar on a terminal, and lines in any case.
 
-    The first Ctrl-C (or SIGTERM) asks the recovery to begin nothing more; the second ends the program at once.
+    The first Ctrl-C (or SIGTERM) stops the recovery from starting anything more; the second ends the program at once.
     """
 
     def __init__(self, console: Console) -> None:
@@ -38,13 +38,13 @@ class ProgressDisplay:
             disable=not console.is_terminal,
             transient=True,
         )
-        self._task = self._bar.add_task("looking", total=None)
-        self._meant = 0
+        self._task = self._bar.add_task("scanning", total=None)
+        self._total = 0
         self._unsettled = 0
 
     @property
     def exit_code(self) -> int | None:
-        """What a shell calls the signal that came, if one did."""
+        """The exit code by which a shell names the signal that came, None if none did."""
         return None if self._signal is None else 128 + self._signal
 
     @property
@@ -64,9 +64,9 @@ class ProgressDisplay:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _started(self, meant: int) -> None:
-        self._meant += meant
-        self._bar.update(self._task, description="recovering", total=self._meant)
+    def _started(self, files: int) -> None:
+        self._total += files
+        self._bar.update(self._task, description="recovering", total=self._total)
 
     def _finished(self, recovery: Recovery) -> None:
         self._unsettled += not recovery.outcome.settled
@@ -78,4 +78,4 @@ class ProgressDisplay:
         self._stop.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self.tell("stopping: what is under way gets one last look; once more ends at once")
+        self.tell("stopping after a final check of recoveries in progress; press Ctrl-C again to quit now")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_order
+from airflow_kstream.cli.output import JsonOption, print_json, show
+from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_declaration
 from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal
@@ -18,35 +17,40 @@ from airflow_kstream.views.keytabs import checks_table
 
 _FAILED = 1
 
+KeytabOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Check this keytab only; without it the connection's own, those of its streams and of the declaration."
+    ),
+]
+PrincipalOption = Annotated[
+    str | None,
+    typer.Option(help="The principal whose key in --keytab is checked; not needed if the file has only one."),
+]
+
 
 def check(
-    cluster: ClusterOption,
-    keytab: Annotated[
-        Path | None,
-        typer.Option(
-            help="This keytab alone; else the connection's own, and those of its streams and its tickets' order."
-        ),
-    ] = None,
-    principal: Annotated[
-        str | None, typer.Option(help="Whose key in --keytab; may be left out where it holds one principal's.")
-    ] = None,
+    cluster_name: ClusterOption,
+    keytab: KeytabOption = None,
+    principal: PrincipalOption = None,
     declaration: DeclarationOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Keytabs against the file system and the KDC: each failure with its remedy, and the streams that it will end.
+    """Check keytabs against the file system and the KDC, and report how to fix each problem.
 
-    Exits with 1 when a keytab has an error. The KDC is asked by logging in; nothing is written.
+    Exit 1 if a keytab has an error. The check logs in to the KDC and writes nothing. Running streams that will lose
+    their tokens are named, with the time.
     """
     place = _place(keytab, principal)
-    ordered = written_order(cluster, declaration).declaration.principals
-    also = [KeytabPlace(each.principal, each.keytab) for each in ordered if each.keytab]
-    with opened(cluster) as found:
-        checks = list(check_keytabs(found, place, also))
+    principals = written_declaration(declaration).declaration.principals
+    also = [KeytabPlace(declared.principal, declared.keytab) for declared in principals if declared.keytab]
+    with opened(cluster_name) as cluster:
+        checks = list(check_keytabs(cluster, place, also))
     if as_json:
-        typer.echo(json.dumps([each.to_json() for each in checks], indent=1))
+        print_json([check.to_json() for check in checks])
     else:
-        Console().print(checks_table(checks))
-    if any(each.failed for each in checks):
+        show(checks_table(checks))
+    if any(check.failed for check in checks):
         raise typer.Exit(_FAILED)
 
 
@@ -62,5 +66,5 @@ def _owner(keytab: Path) -> str:
     try:
         return only_principal(str(keytab))
     except CredentialError:
-        # That it can't be read is a finding like any other.
+        # A keytab that can't be read is a finding like any other.
         return ""

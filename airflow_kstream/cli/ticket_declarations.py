@@ -1,4 +1,4 @@
-"""Whose tickets a command is about: the order that was named, or that of the cluster."""
+"""Whose tickets a command is about: those of a declaration, and always the connection's own."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ import typer
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets, order_path, read_order
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets, read_order
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
 DeclarationOption = Annotated[
     Path | None,
-    typer.Option("--declaration", help="A YAML file of principals; by default $KSTREAM_TICKETS/CLUSTER.yaml."),
+    typer.Option(
+        "--declaration", help="A YAML file of principals; without it only the connection's own principal counts."
+    ),
 ]
 
 
 @dataclass(frozen=True)
-class WrittenOrder:
-    """An order and the file that it was read from, None where nothing is written down."""
+class WrittenDeclaration:
+    """A declaration and the file that it was read from, None if there is none."""
 
     declaration: TicketDeclaration
     path: Path | None = None
 
     def kept(self, cluster: Cluster) -> tuple[ManagedTicket, ...]:
-        """Raise InvalidInput that names the file."""
+        """Return whose tickets are kept, and where. Raises InvalidInput: the declaration does not fit this cluster."""
         try:
             return kept_tickets(cluster, self.declaration)
         except InvalidInput as error:
-            raise InvalidInput(f"{self.path}: {error.message}" if self.path else error.message) from error
+            message = f"{self.path}: {error.message}" if self.path else f"{error.message} (--declaration FILE)"
+            raise InvalidInput(message) from error
 
 
-def written_order(cluster: str, named: Path | None) -> WrittenOrder:
-    """Raise InvalidInput."""
-    path = named or order_path(cluster)
-    return WrittenOrder(read_order(path) if path else TicketDeclaration(), path)
+def written_declaration(path: Path | None) -> WrittenDeclaration:
+    """Read the declaration, an empty one without a file. Raises InvalidInput: the file can't be read or is wrong."""
+    return WrittenDeclaration(read_order(path) if path else TicketDeclaration(), path)

@@ -1,8 +1,7 @@
-"""`kstream tickets ...`: the tickets that are kept fresh; renew them; check the keytabs behind them."""
+"""`kstream tickets ...`: list and renew tickets; check the keytabs behind them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.output import JsonOption, print_json, show
 from airflow_kstream.cli.ticket_check import check
-from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_order
+from airflow_kstream.cli.ticket_declarations import DeclarationOption, written_declaration
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.ticket import TicketCache
@@ -22,111 +21,111 @@ from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket, renew_all, ticket_status
 from airflow_kstream.views import tickets as ticket_views
 
-app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew; keytabs: check.")
+app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew, show; their keytabs: check.")
 app.command()(check)
 
 Principals = Annotated[
-    list[str] | None, typer.Option("--principal", "-p", help="This principal's ticket alone. Can be repeated.")
+    list[str] | None, typer.Option("--principal", "-p", help="Only this principal's ticket. Can be repeated.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+Force = Annotated[bool, typer.Option("--force", help="Also renew tickets that are fresh enough.")]
+Cache = Annotated[str, typer.Argument(metavar="CACHE", help="FILE:/path, /path, DIR:/folder, /folder or MEMORY:name.")]
 
 _ALERT = 1
 
 
 @app.command(name="list")
 def list_(
-    cluster: ClusterOption, declaration: DeclarationOption = None, principal: Principals = None, as_json: AsJson = False
+    cluster_name: ClusterOption,
+    declaration: DeclarationOption = None,
+    principal: Principals = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """How the kept tickets stand. Nobody is asked but the files. Where they lie and their flags: --json.
+    """List the tickets that are kept fresh. Reads local caches only. Use --json for paths and flags.
 
-    Exits with 1 when one is about to expire, expired or missing.
+    Exit 1 if a ticket is about to expire, expired or missing.
     """
-    with _kept(cluster, declaration, principal) as (kept, policy):
-        statuses = [ticket_status(each, policy) for each in kept]
+    with _kept(cluster_name, declaration, principal) as (kept, policy):
+        statuses = [ticket_status(ticket, policy) for ticket in kept]
     now = datetime.now(UTC)
     if as_json:
-        _print_json([ticket_views.status_json(each, now) for each in statuses])
+        print_json([status.to_json(now) for status in statuses])
     else:
-        Console().print(ticket_views.statuses_table(statuses, now))
+        show(ticket_views.statuses_table(statuses, now))
         for line in ticket_views.troubles(statuses, now):
-            Console(soft_wrap=True).print(line)
-    if any(each.alert for each in statuses):
+            show(line)
+    if any(status.alert for status in statuses):
         raise typer.Exit(_ALERT)
 
 
 @app.command()
 def renew(
-    cluster: ClusterOption,
+    cluster_name: ClusterOption,
     declaration: DeclarationOption = None,
     principal: Principals = None,
-    force: Annotated[bool, typer.Option("--force", help="Also those that have enough of their life left.")] = False,
-    as_json: AsJson = False,
+    force: Force = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Renew what is due: by keytab where there is one, else by the ticket's own renewability.
+    """Renew the tickets that are due: by keytab if there is one, else by the ticket's own renewability.
 
-    A renewal that fails harms no other. Exits with 1 when one failed whose ticket is about to expire, expired or
-    missing; while the old ticket has time, a failure is told and counted.
+    One failed renewal does not affect others. Exit 1 if one failed whose ticket is about to expire, expired or
+    missing; while the old ticket is fresh enough, a failure is reported and counted.
     """
-    with _kept(cluster, declaration, principal) as (kept, policy):
+    with _kept(cluster_name, declaration, principal) as (kept, policy):
         reports = []
         for report in renew_all(kept, policy, force=force):
             reports.append(report)
             if not as_json:
-                Console(soft_wrap=True).print(ticket_views.report_line(report, datetime.now(UTC)))
+                show(ticket_views.report_line(report, datetime.now(UTC)))
     if as_json:
-        _print_json([report.to_json() for report in reports])
+        print_json([report.to_json() for report in reports])
     if any(report.alert for report in reports):
         raise typer.Exit(_ALERT)
 
 
-@app.command()
-def show(
-    cache: Annotated[
-        str, typer.Argument(metavar="CACHE", help="FILE:/path, /path, DIR:/folder, /folder or MEMORY:name.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Every ticket of one cache, or of each cache in a folder: for what, until when, with which key. No cluster.
+@app.command(name="show")
+def show_(cache: Cache, as_json: JsonOption = False) -> None:
+    """Show every ticket of a cache, or of each cache in a folder: its service, times and key. Needs no cluster.
 
-    Exits with 1 when there is no cache, or one that can't be read or has no ticket in it.
+    Exit 1 if there is no cache, or one that can't be read or has no ticket in it.
     """
-    names = tickets.members(cache)
-    # Alone, it is refused; in a folder it hides no other.
-    looks = [tickets.inspect(names[0])] if names == (cache,) else [_looked_into(name) for name in names]
+    caches = list(_caches(cache))
     now = datetime.now(UTC)
     if as_json:
-        _print_json([ticket_views.cache_json(found, now) for found in looks])
+        print_json([ticket_views.cache_json(read, now) for read in caches])
     else:
-        for found in looks:
-            Console(soft_wrap=isinstance(found, KstreamError)).print(ticket_views.cache_words(found, now))
-    if not all(isinstance(found, TicketCache) and found.tickets for found in looks):
+        for read in caches:
+            show(ticket_views.cache_view(read, now))
+    if not all(isinstance(read, TicketCache) and read.tickets for read in caches):
         raise typer.Exit(_ALERT)
 
 
-def _looked_into(cache: str) -> TicketCache | KstreamError:
-    try:
-        return tickets.inspect(cache)
-    except KstreamError as error:
-        return error
+def _caches(cache: str) -> Iterator[TicketCache | KstreamError]:
+    """Read one cache, or each in a folder. Raises CredentialError: the one cache can't be read."""
+    names = tickets.members(cache)
+    for name in names:
+        try:
+            yield tickets.inspect(name)
+        except KstreamError as error:
+            if names == (cache,):
+                raise
+            # One that can't be read hides no other in its folder.
+            yield error
 
 
 @contextmanager
 def _kept(
-    cluster: str, declaration: Path | None, principals: list[str] | None
+    cluster_name: str, path: Path | None, principals: list[str] | None
 ) -> Iterator[tuple[tuple[ManagedTicket, ...], RenewalPolicy]]:
+    written = written_declaration(path)
     # The cluster stays open meanwhile: a keytab that the connection holds is a file for that time.
-    with opened(cluster) as found:
-        asked = written_order(found.name, declaration)
-        yield _only(asked.kept(found), principals or []), asked.declaration.policy
+    with opened(cluster_name) as cluster:
+        yield _only(written.kept(cluster), principals or []), written.declaration.policy
 
 
 def _only(kept: tuple[ManagedTicket, ...], principals: list[str]) -> tuple[ManagedTicket, ...]:
-    known = {each.principal for each in kept}
+    known = {ticket.principal for ticket in kept}
     unknown = [principal for principal in principals if principal not in known]
     if unknown:
-        raise InvalidInput(f"--principal {', '.join(unknown)} is not of the order; it has {', '.join(sorted(known))}")
-    return tuple(each for each in kept if not principals or each.principal in principals)
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, indent=1))
+        declared = ", ".join(sorted(known))
+        raise InvalidInput(f"--principal {', '.join(unknown)} is not declared; it has {declared}")
+    return tuple(ticket for ticket in kept if not principals or ticket.principal in principals)

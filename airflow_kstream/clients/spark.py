@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,19 +14,11 @@ from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.model.submission import Submission
+from airflow_kstream.model.submission import Submission, SubmitOutcome
 
 # What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
 _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
 _TAIL_LINES = 30
-
-
-@dataclass(frozen=True)
-class SubmitOutcome:
-    """How spark-submit ended. Its exit code is a hint: whether there is an application is asked of YARN."""
-
-    exit_code: int
-    tail: str
 
 
 def find_spark_submit(binary: str = "spark-submit") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import requests
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
@@ -20,6 +20,7 @@ from airflow_kstream.model.identity import Identity
 
 _HEADERS = {"Accept": "application/json", "X-XSRF-Header": "kstream"}
 _LEAVE_OUT = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+_KILL_EVERY = timedelta(seconds=0.5)
 _counter = itertools.count()
 
 
@@ -110,16 +111,18 @@ class ResourceManager:
 
         Idempotent. Raise Denied when this identity may not, Unavailable when it isn't ended after `wait`.
         """
-        deadline = time.monotonic() + wait.total_seconds()
+        tried, path = f"kill {application_id}", f"/ws/v1/cluster/apps/{application_id}/state"
         body = {"state": "KILLED", "diagnostics": diagnostics}
-        while True:
-            self._call(f"kill {application_id}", "PUT", f"/ws/v1/cluster/apps/{application_id}/state", json=body)
+
+        def kill() -> Application | None:
+            self._call(tried, "PUT", path, json=body)
             app = self.application(application_id)
-            if not app.alive:
-                return app
-            if time.monotonic() > deadline:
-                raise self._unavailable(f"kill {application_id}", f"it is still {app.state}", self.active())
-            time.sleep(0.5)
+            return None if app.alive else app
+
+        ended = until(kill, _KILL_EVERY, wait)
+        if ended is None:
+            raise self._unavailable(tried, f"it is still {self.application(application_id).state}", self.active())
+        return ended
 
     def close(self) -> None:
         for session in self._sessions.values():

@@ -19,16 +19,18 @@ from airflow_kstream.demo.crashes import Crashes
 from airflow_kstream.demo.environment import Environment, Shipper, make_environment
 from airflow_kstream.demo.history import History
 from airflow_kstream.demo.promises import Promise
-from airflow_kstream.jobs import kstream_driver
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.desired import want
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.spark_engine import DRIVER_HELPER
 
 _CONTROL_TAG = "demo-control"
 _LOOK_EVERY = 1.0
@@ -166,7 +168,7 @@ class Control:
         argv = ["spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", spec.name]
         argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
         argv += ["--jars", ",".join(spec.deploy.jars), "--files", ",".join(spec.deploy.files)]
-        argv += ["--py-files", kstream_driver.__file__]
+        argv += ["--py-files", DRIVER_HELPER]
         log = self.environment.root / "control.log"
         with log.open("wb") as output:
             done = subprocess.run(
@@ -203,7 +205,7 @@ def _stream(session: ClusterSession, history: History) -> StreamId:
 
 
 def _observe(session: ClusterSession, history: History) -> Observation:
-    return observe(session, _stream(session, history), history.spec)
+    return observe(StreamRun(session, history.spec, engine_of(history.spec)))
 
 
 def _settled(history: History, now: datetime) -> bool:

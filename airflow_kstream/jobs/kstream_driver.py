@@ -39,6 +39,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+# model/contract.py has these names for the supervisor; this file is shipped alone and can import nothing of it.
 CONTRACT = "1"
 CONTRACT_CONF = "spark.kstream.contract"
 STREAM_CONF = "spark.kstream.stream"
@@ -47,20 +48,6 @@ STATE_CONF = "spark.kstream.state"
 _LONGEST_ERROR = 4000
 
 log = logging.getLogger("kstream_driver")
-
-
-def contract_conf(stream: str, generation: int, folder: str) -> dict[str, str]:
-    """The Spark confs that make a driver take part in the contract."""
-    return {
-        CONTRACT_CONF: CONTRACT,
-        STREAM_CONF: stream,
-        GENERATION_CONF: str(generation),
-        STATE_CONF: folder,
-    }
-
-
-def claim_file(generation: int) -> str:
-    return f"gen-{generation:06d}"
 
 
 def started_marker(generation: int) -> str:

@@ -2,8 +2,8 @@
 
 KstreamError
 ├── InvalidInput            a spec, connection, path or option is wrong; refused before anything was touched
-├── Unavailable             a server did not answer, or answered in a way that proves nothing; a retry can help
-├── Denied                  the server answered and refused this principal; a retry can't help
+├── Unavailable             a server did not answer, or answered in a way that proves nothing; retrying may help
+├── Denied                  the server answered and refused this principal; retrying will not help
 ├── NotFound                the server answered that it does not have it
 ├── Conflict                somebody else holds what we asked for (a claim, a lease, a checkpoint)
 ├── CredentialError         a keytab, ticket or token is missing, unreadable, expired or refused by the KDC
@@ -16,6 +16,8 @@ Foreign exceptions are mapped to these at the edge of `clients`; nothing above h
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class KstreamError(Exception):
@@ -35,11 +37,19 @@ class KstreamError(Exception):
         self.principal = principal
 
     def __str__(self) -> str:
+        return f"{self.without_advice}. {'Retrying may help.' if self.retryable else 'Retrying will not help.'}"
+
+    @property
+    def without_advice(self) -> str:
+        """What was tried, where, as whom and what came of it: for the message of another error, which has advice."""
         where = f" on {self.server}" if self.server else ""
         whom = f" as {self.principal}" if self.principal else ""
         context = f"{self.tried}{where}{whom}: " if self.tried else ""
-        advice = "A retry can help." if self.retryable else "A retry won't help."
-        return f"{context}{self.message.rstrip('.')}. {advice}"
+        return context + self.message.rstrip(".")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"error": str(self), "retryable": self.retryable}
 
 
 class InvalidInput(KstreamError):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
@@ -109,11 +110,6 @@ class Claim:
         if isinstance(self.spec, UnknownSpec):
             return f"what was submitted is not known: {self.spec.why}"
         return f"its claim doesn't tell its {', '.join(sorted(self.missing))}" if self.missing else ""
-
-
-def fence_name(generation: int, nonce: str) -> str:
-    """The file that this generation's containers localise; without it a late ApplicationMaster can't start."""
-    return f"fence-{generation:06d}-{nonce}"
 
 
 class DesiredState(StrEnum):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from airflow_kstream.model.open_file import Fingerprint
+from airflow_kstream.model.plain import fields_of
 
 
 class Outcome(StrEnum):
@@ -88,5 +89,4 @@ class Recovery:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, the loss included; times in ISO 8601 UTC."""
-        started = self.started.isoformat() if self.started else None
-        return asdict(self) | {"outcome": self.outcome.value, "started": started, "bytes_lost": self.bytes_lost}
+        return {**fields_of(self), "bytes_lost": self.bytes_lost}

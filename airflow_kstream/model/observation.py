@@ -9,6 +9,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Claim, Desired, StreamId
 from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Observation:
     `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
     still lists, with their generations. `time_left` is what YARN's lifetime limit leaves the running one.
     `key_at_hand` is the key in the keytab of this host that the next generation would be submitted with.
+    `renewal_ratio` is at which share of their renew interval a job with a keytab replaces its tokens.
     """
 
     stream: StreamId
@@ -29,6 +31,7 @@ class Observation:
     checkpoints: tuple[Checkpoint, ...]
     time_left: timedelta | None = None
     key_at_hand: KeyVersion | None = None
+    renewal_ratio: float = USUAL_RENEWAL_RATIO
 
     @property
     def generation(self) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.model.plain import plain
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,16 @@ class FileState:
     def measured(self) -> bool:
         """Whether its length is known as a reader knows it; a last block that is complete, or none, hides nothing."""
         return self.visible_length is not None or self.block is None or self.block.complete
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: lengths in bytes, times in ISO 8601; `closed_at` is None while it is open."""
+        return {
+            "length": self.length,
+            "closed_at": None if self.is_open else plain(self.modified),
+            "owner": self.owner,
+            "file_id": self.file_id,
+            "erasure_coded": self.erasure_coded,
+        }
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from airflow_kstream.model.heartbeat import Heartbeat
 from airflow_kstream.model.horizon import Horizon
+from airflow_kstream.model.plain import fields_of
 
 
 class Phase(StrEnum):
@@ -121,16 +122,4 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: times in ISO 8601 UTC, durations in seconds."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if hasattr(value, "total_seconds"):
-        return value.total_seconds()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.value if isinstance(value, StrEnum) else value
+        return fields_of(self)

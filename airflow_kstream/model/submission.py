@@ -1,9 +1,13 @@
-"""A spark-submit, word by word, each with its reason."""
+"""A submission: what is ordered, its command line word by word, each with its reason, and how it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream import StreamSpec
 
 
 @dataclass(frozen=True)
@@ -34,15 +38,46 @@ class SparkDefaults:
 
 
 @dataclass(frozen=True)
+class SubmissionOrder:
+    """One generation of one stream that is to be submitted, whatever its engine."""
+
+    cluster: Cluster
+    spec: StreamSpec
+    generation: int
+    nonce: str
+
+    @property
+    def stream(self) -> StreamId:
+        return StreamId(self.spec.name, self.cluster.state_dir)
+
+    @property
+    def folder_uri(self) -> str:
+        """The stream's folder, as a job on the cluster reaches it."""
+        return f"{self.cluster.default_fs}{self.stream.folder}"
+
+
+@dataclass(frozen=True)
 class Submission:
-    """`secret_conf` goes through a private properties file and is in neither `argv` nor repr."""
+    """A command line. `obstacle` says why this host can't run it, and is empty where it can.
+
+    `secret_conf` goes through a private properties file and is in neither `argv` nor repr.
+    """
 
     binary: str
     arguments: tuple[Argument, ...]
     secret_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    obstacle: str = ""
 
     def argv(self, properties_file: str | None = None) -> tuple[str, ...]:
         words = [word for argument in self.arguments for word in argument.words]
         # Spark 4 reads spark-defaults.conf beside a properties file only when told to.
         extra = ["--properties-file", properties_file, "--load-spark-defaults"] if properties_file else []
         return (self.binary, *extra, *words)
+
+
+@dataclass(frozen=True)
+class SubmitOutcome:
+    """How the submitting client ended. Its exit code is a hint: whether there is an application is asked of YARN."""
+
+    exit_code: int
+    tail: str

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 from urllib.parse import quote
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import split_principal
+from airflow_kstream.model.plain import fields_of
 
 
 class CacheKind(StrEnum):
@@ -53,6 +55,10 @@ class Ticket:
         """Negative when it is expired."""
         return self.expiry - now
 
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data, times in ISO 8601."""
+        return {**fields_of(self), "seconds_left": round(self.remaining(now).total_seconds())}
+
 
 @dataclass(frozen=True)
 class TicketCache:
@@ -76,6 +82,11 @@ class TicketCache:
             if ticket.client == self.principal and ticket.server == f"krbtgt/{realm}@{realm}"
         ]
         return max(own, key=lambda ticket: ticket.expiry, default=None)
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data, every ticket of the cache included."""
+        tickets = [ticket.to_json(now) for ticket in self.tickets]
+        return {"cache": self.name, "kind": self.kind.value, "principal": self.principal, "tickets": tickets}
 
 
 def split_cache_name(name: str) -> tuple[CacheKind, str]:

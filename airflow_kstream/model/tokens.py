@@ -7,9 +7,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import Message, SecretBytes, Span, written_vint
+from airflow_kstream.model.plain import fields_of
+
+# Of Spark's HadoopDelegationTokenManager and of Flink's DefaultDelegationTokenManager: a job with a keytab gets new
+# tokens at this share of their renew interval.
+USUAL_RENEWAL_RATIO = 0.75
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,12 @@ class Token:
     def is_of_namenode(self) -> bool:
         """Whether NameNodes issue, renew and cancel its kind."""
         return self.kind in _NAMENODE_KINDS
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data without any secret, the identifier's own fields included."""
+        left = (self.max_date - now).total_seconds() if self.max_date else None
+        names = {"alias": self.alias, "kind": self.kind, "service": self.service}
+        return {**names, **fields_of(self.identifier), "seconds_left": left}
 
     @classmethod
     def of(cls, alias: str, kind: str, service: str, identifier: Span, password: Span) -> Token:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseHook, BaseOperator
 from airflow.sdk.log import mask_secret
 
 from airflow_kstream import metrics
-from airflow_kstream.clients.spark import find_spark_submit, hadoop_version
 from airflow_kstream.hooks.cluster import KstreamClusterHook, spark_defaults_of
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
 from airflow_kstream.model.errors import RestartAborted, StreamEnded
@@ -19,11 +17,14 @@ from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.secrets import is_secret
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.policy.streams.spark_submission import identity_of
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.dry_run import explain
+from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.triggers.streams import StreamTrigger
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class SparkStreamOperator(BaseOperator):
         """Start or adopt, then watch."""
         if self.only_plan:
             with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-                self.submission = explain(cluster, self._spec(), self._defaults())
+                spec = self._spec()
+                self.submission = explain(cluster, spec, self._engine(spec))
             self.log.info("%s", self.submission)
             return None
         return self._reconcile(context, Mode.ENSURE)
@@ -125,18 +127,19 @@ class SparkStreamOperator(BaseOperator):
     def _reconciler(self) -> Iterator[Reconciler]:
         spec = self._spec()
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            defaults = self._defaults()
-            self.submission = explain(cluster, spec, defaults)
+            engine = self._engine(spec)
+            self.submission = explain(cluster, spec, engine)
             with open_session(cluster, identity_of(spec, cluster)) as session:
-                yield Reconciler(session, spec, defaults, tell=self.log.info)
+                yield Reconciler(StreamRun(session, spec, engine), tell=self.log.info)
 
     def _spec(self) -> StreamSpec:
         return StreamSpec.from_mapping(self.stream)
 
-    def _defaults(self) -> SparkDefaults:
-        given = spark_defaults_of(BaseHook.get_connection(self.conn_id)) if self.conn_id else SparkDefaults()
-        binary = find_spark_submit(given.binary)
-        return replace(given, binary=binary, hadoop_version=hadoop_version(binary))
+    def _engine(self, spec: StreamSpec) -> Engine:
+        return engine_of(spec, self._spark)
+
+    def _spark(self) -> SparkDefaults:
+        return spark_defaults_of(BaseHook.get_connection(self.conn_id)) if self.conn_id else SparkDefaults()
 
 
 def _mask_secrets(stream: Mapping[str, Any]) -> None:

@@ -1,70 +1,67 @@
-"""One open file in words, and the records of what was done."""
+"""One open file in words, and the records of recoveries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.lease import Attribution
 from airflow_kstream.model.open_file import Block, FileState
-from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.journal import JournalRecord
 from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
+from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, details, table
 
-_NOT_KNOWN = "not known"
 _FINISHED = {True: "finished", False: "still running", None: "whether it is finished is not known"}
+_HISTORY = ("when (UTC)", "path", "what", "because", "by")
 
 
-def explanation(done: RecoveryReport, state: FileState | None) -> Table:
-    """All that is known of the files that were found; of `state` where none is open."""
-    table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
-    for intent in done.intents:
-        if table.row_count:
-            table.add_row()
-        _add(table, _open_file(intent, done.survey.at))
-    if state is not None:
-        _add(table, _other_file(state))
-    return table
+@dataclass(frozen=True)
+class Explanation:
+    """All that is known of one path; `state` is the file's if a look found no open file there."""
 
+    path: str
+    report: RecoveryReport
+    state: FileState | None = None
 
-def closed_json(state: FileState) -> dict[str, Any]:
-    """A file that is not open, as plain data: its length in bytes, its time in ISO 8601 UTC."""
-    return {
-        "length": state.length,
-        "closed_at": state.modified.isoformat(),
-        "owner": state.owner,
-        "file_id": state.file_id,
-        "erasure_coded": state.erasure_coded,
-    }
+    @property
+    def is_open(self) -> bool:
+        return bool(self.report.intents) or bool(self.state and self.state.is_open)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: the report, and under `file` the state of a file that is closed."""
+        file = self.state.to_json() if self.state and not self.is_open else None
+        return {"path": self.path, "open": self.is_open, "file": file, **self.report.to_json()}
 
-_HEADINGS = ("when (UTC)", "path", "what", "because", "by")
+    def table(self) -> Table:
+        rows = details()
+        for intent in self.report.intents:
+            if rows.row_count:
+                rows.add_row()
+            add_details(rows, _open_file(intent, self.report.survey.at))
+        if self.state is not None:
+            add_details(rows, _other_file(self.state))
+        return rows
 
 
 def history_table(records: Sequence[JournalRecord]) -> Table:
-    """Of a recovery that went well what came of it is enough; of any other also why."""
-    table = Table(*(Column(heading, overflow="fold") for heading in _HEADINGS))
+    """Return a row for each record; a recovery that went well needs no reason beside its outcome."""
+    rows = table(*_HISTORY)
     for record in records:
         why = f": {record.why}" if record.why and not (record.outcome and record.outcome.settled) else ""
-        cells = (
+        add(
+            rows,
             f"{record.at:%Y-%m-%d %H:%M:%S}",
             record.path,
-            f"{record.outcome or 'asked'}{why}",
+            f"{record.outcome or 'probed'}{why}",
             record.reason,
             f"{record.who}, as {record.principal}",
         )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
-
-
-def history_json(records: Sequence[JournalRecord]) -> list[dict[str, Any]]:
-    return [asdict(record) | {"at": record.at.isoformat()} for record in records]
+    return rows
 
 
 def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:
@@ -76,8 +73,8 @@ def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:
     yield "recover would", intent.words
     yield "opened", f"{_moment(history.open_since, now)}, by {state.owner}"
     yield "unchanged", f"for {format_duration(history.unchanged_for)}, at {history.looks} looks"
-    yield "holder", history.file.holder or _NOT_KNOWN
-    yield "host", history.file.host or _NOT_KNOWN
+    yield "holder", history.file.holder or NOT_KNOWN
+    yield "host", history.file.host or NOT_KNOWN
     yield "written by", _writer(finding.attribution)
     yield "length", f"{_readable(state)}; {state.length} bytes are known to the NameNode"
     yield "last block", _block(state.block, now) + (", erasure-coded" if state.erasure_coded else "")
@@ -91,30 +88,24 @@ def _other_file(state: FileState) -> Iterable[tuple[str, str]]:
     yield "closed", f"{state.modified.isoformat()}; its owner is {state.owner}"
 
 
-def _add(table: Table, rows: Iterable[tuple[str, str]]) -> None:
-    for label, words in rows:
-        if words:
-            table.add_row(Text(label, style="bold"), Text(printable(words)))
-
-
 def _writer(attribution: Attribution) -> str:
     names = [f"stream {attribution.stream}"] if attribution.stream else []
     if attribution.application:
         names.append(f"{attribution.application} ({_FINISHED[attribution.finished]})")
     how = f": {attribution.how}" if attribution.how else ""
-    return f"{', '.join(names) or _NOT_KNOWN}{how}"
+    return f"{', '.join(names) or NOT_KNOWN}{how}"
 
 
 def _readable(state: FileState) -> str:
     if state.visible_length is not None:
         return f"a reader gets {state.visible_length} bytes"
-    return "a reader gets as much" if state.measured else "what a reader gets is not known: no DataNode says"
+    return "a reader gets as much" if state.measured else "what a reader gets is not known: no DataNode answered"
 
 
 def _block(block: Block | None, now: datetime) -> str:
     if block is None:
-        return "none: nothing was written yet"
-    heard = f", last heard of {_moment(block.newest_report, now)}" if block.newest_report else ""
+        return "none: nothing has been written yet"
+    heard = f", last reported {_moment(block.newest_report, now)}" if block.newest_report else ""
     state = "complete" if block.complete else "being written"
     return (
         f"{block.id}, generation stamp {block.generation_stamp}, {block.length} bytes, {state}; "

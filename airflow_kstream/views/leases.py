@@ -1,4 +1,4 @@
-"""What was found and done about open files, for people in tables and for XCom in bounded size."""
+"""Open files and their recoveries: tables for people, and bounded data for XCom."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from io import StringIO
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
@@ -19,19 +18,26 @@ from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recover
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
 from airflow_kstream.supervise.leases.survey import Finding
+from airflow_kstream.views.tables import add, table
 
 _LOG_WIDTH = 200
-# What the same call can settle later although nobody changed anything.
+# Outcomes that the same call may settle later although nobody has changed anything.
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
+_HINTS = {
+    FileCondition.UNWATCHED: "not watched long enough: list them again to see which of them grow",
+    FileCondition.IDLE: "quiet: their holders may be dead; only recover probes them (try --dry-run first)",
+    FileCondition.YOUNG: f"younger than {format_duration(LeaseRules().min_age)}, which recover skips unless its "
+    "--min-age says otherwise; their holders may be dead",
+}
 
 
 def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
-    """The open files, the stuck ones first."""
-    table = _table("path", "condition", "open for", "unchanged for", "bytes", "written by")
+    """Return a row for each open file, the stuck ones first."""
+    listed = table("path", "condition", "open for", "unchanged for", "bytes", "written by")
     for finding in sorted(findings, key=lambda finding: (not finding.stuck, finding.path)):
         history = finding.history
-        _add(
-            table,
+        add(
+            listed,
             finding.path,
             finding.judgement.condition,
             format_duration(now - history.open_since),
@@ -39,42 +45,34 @@ def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
             str(_length(finding)),
             _writer(finding),
         )
-    return table
+    return listed
 
 
 def hints(findings: Sequence[Finding]) -> list[str]:
-    """What to do next about files of which a look alone can't tell more."""
-    standings = Counter(finding.judgement.condition for finding in findings)
-    return [f"{standings[condition]} {words}" for condition, words in _HINTS.items() if standings[condition]]
-
-
-_HINTS = {
-    FileCondition.UNWATCHED: "not watched long enough: list them again to see which of them grow",
-    FileCondition.IDLE: "quiet: their holders may be dead, which only recover asks (--dry-run first)",
-    FileCondition.YOUNG: f"younger than {format_duration(LeaseRules().min_age)}, which recover skips unless its "
-    "--min-age says otherwise; holders may be dead",
-}
+    """Return what to do next about files that a listing alone can't judge."""
+    conditions = Counter(finding.judgement.condition for finding in findings)
+    return [f"{conditions[condition]} {words}" for condition, words in _HINTS.items() if conditions[condition]]
 
 
 def intents_table(intents: Sequence[Intent], rows: int | None = None) -> Table:
-    """What is meant to be done about each file, and what a person can do about those that are left alone."""
-    table = _table("path", "condition", "what is done", "advice")
-    table.caption = _left_off(len(intents), rows)
+    """Return the plan for each file, and what a person can do about those that are left alone."""
+    listed = table("path", "condition", "what is done", "advice")
+    listed.caption = _left_off(len(intents), rows)
     for intent in sorted(intents, key=_urgent_first)[:rows]:
         judgement = intent.finding.judgement
         advice = "" if intent.decision.granted or intent.would_ask else judgement.advice
-        _add(table, intent.finding.path, judgement.condition, intent.words, advice)
-    return table
+        add(listed, intent.finding.path, judgement.condition, intent.words, advice)
+    return listed
 
 
 def recoveries_table(recoveries: Sequence[Recovery], rows: int | None = None) -> Table:
-    """What came of each file, the ones that were not recovered first."""
-    table = _table("path", "outcome", "bytes", "lost", "after", "note")
-    table.caption = _left_off(len(recoveries), rows)
+    """Return the outcome for each file, the ones that were not recovered first."""
+    listed = table("path", "outcome", "bytes", "lost", "after", "note")
+    listed.caption = _left_off(len(recoveries), rows)
     for recovery in _failed_first(recoveries)[:rows]:
         why = "" if recovery.outcome.settled else recovery.why
-        _add(
-            table,
+        add(
+            listed,
             recovery.path,
             recovery.outcome,
             _bytes(recovery),
@@ -82,7 +80,7 @@ def recoveries_table(recoveries: Sequence[Recovery], rows: int | None = None) ->
             f"{recovery.seconds:.1f} s" if recovery.asked else "",
             why or _granted(recovery),
         )
-    return table
+    return listed
 
 
 def _bytes(recovery: Recovery) -> str:
@@ -92,20 +90,20 @@ def _bytes(recovery: Recovery) -> str:
 
 
 def left_alone(report: RecoveryReport) -> tuple[Intent, ...]:
-    """Stuck files that nobody allowed to recover, or that can't be."""
+    """Return the stuck files that nobody allowed to recover, or that can't be recovered."""
     return tuple(intent for intent in report.intents if intent.finding.stuck and not intent.decision.granted)
 
 
 def left_open(report: RecoveryReport) -> tuple[Intent, ...]:
-    """All that nothing is done about, be it stuck, young, growing or somebody's who lives."""
+    """Return every file that is left open: stuck, young, growing, or held by a living client."""
     return tuple(intent for intent in report.intents if not (intent.decision.granted or intent.would_ask))
 
 
 def summary(report: RecoveryReport) -> str:
-    """One sentence: what was found, what came of it, and why of the rest nothing did."""
+    """Return one sentence: what was found, what was done, and why the rest was left open."""
     stuck, unasked = len(left_alone(report)), report.unasked
     lost = sum(recovery.bytes_lost or 0 for recovery in report.recoveries)
-    early = f"it ended early: {report.stopped}" if report.stopped else ""
+    early = f"it stopped early: {report.stopped}" if report.stopped else ""
     parts = (
         f"{len(report.intents)} open files",
         ", ".join(_outcomes(report) if report.run else _plans(report)) or _nothing_recovered(report),
@@ -127,7 +125,7 @@ def _outcomes(report: RecoveryReport) -> list[str]:
 def _plans(report: RecoveryReport) -> list[str]:
     asked = sum(intent.would_ask for intent in report.intents)
     sure = sum(intent.decision.granted for intent in report.intents)
-    plans = ((sure, "to be recovered"), (asked, "to be asked for, and recovered if their holders are dead"))
+    plans = ((sure, "to be recovered"), (asked, "to be probed, and recovered if their holders are dead"))
     return [f"{count} {words}" for count, words in plans if count]
 
 
@@ -141,21 +139,21 @@ def _why_not_asked(unasked: Sequence[Intent]) -> str:
 
 
 def _why_left_open(report: RecoveryReport) -> str:
-    told = (*left_alone(report), *report.unasked)
-    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in told)
+    named = (*left_alone(report), *report.unasked)
+    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in named)
     return ", ".join(f"{count} {sort}" for sort, count in sorts.items())
 
 
 def failure(report: RecoveryReport, path: str) -> KstreamError:
-    """What to raise where something was not recovered: Unavailable if a retry can help, else Conflict."""
+    """Return the error for what was not recovered: Unavailable if a retry can help, else Conflict."""
     counts = Counter(recovery.outcome for recovery in report.failed)
     parts = [f"{count} {outcome} ({OUTCOME_MEANS[outcome]})" for outcome, count in counts.items()]
     if report.unasked:
         parts.append(_why_not_asked(report.unasked))
     if report.stopped:
-        parts.append(f"it ended early: {report.stopped}")
+        parts.append(f"it stopped early: {report.stopped}")
     if report.interrupted:
-        parts.append("it was told to stop")
+        parts.append("it was interrupted")
     retryable = _TRANSIENT & counts.keys() or any(intent.finding.retryable for intent in report.unasked)
     kind = Unavailable if report.interrupted or retryable else Conflict
     message = f"{len(report.failed) + len(report.unasked)} files were not recovered: {'; '.join(parts)}"
@@ -163,7 +161,7 @@ def failure(report: RecoveryReport, path: str) -> KstreamError:
 
 
 def bounded(report: RecoveryReport, rows: int) -> dict[str, Any]:
-    """`RecoveryReport.to_json` with counts and at most `rows` of each list: failed recoveries and stuck files first."""
+    """Return `RecoveryReport.to_json` with counts and at most `rows` of each list, failed and stuck ones first."""
     survey = report.survey
     findings = sorted(survey.findings, key=lambda finding: not (finding.stuck or finding.unasked))
     words = {intent.finding.path: intent.words for intent in report.intents}
@@ -178,7 +176,7 @@ def bounded(report: RecoveryReport, rows: int) -> dict[str, Any]:
 
 
 def lines(table: Table) -> list[str]:
-    """The table as text, for a log."""
+    """Return the table as text, for a log."""
     console = Console(file=StringIO(), width=_LOG_WIDTH, no_color=True)
     with console.capture() as captured:
         console.print(table)
@@ -212,21 +210,12 @@ def _writer(finding: Finding) -> str:
     return finding.attribution.stream or finding.attribution.application or (f"a client on {host}" if host else "")
 
 
-def _table(*headings: str) -> Table:
-    # Folded and never cut: a path is there to be copied.
-    return Table(*(Column(heading, overflow="fold") for heading in headings))
-
-
-def _add(table: Table, *cells: str) -> None:
-    table.add_row(*(Text(printable(cell)) for cell in cells))
-
-
 def _left_off(count: int, rows: int | None) -> str | None:
     return f"and {count - rows} more" if rows is not None and count > rows else None
 
 
 def _length(finding: Finding) -> int:
-    """What a reader gets, where that is known."""
+    """Return what a reader gets, if that is known."""
     state = finding.history.state
     return state.length if state.visible_length is None else state.visible_length
 
@@ -238,4 +227,4 @@ def _known(number: int | None) -> str:
 def _granted(recovery: Recovery) -> str:
     if recovery.valid_length is None:
         return ""
-    return f"Flink's companion file grants {recovery.valid_length} bytes"
+    return f"Flink's companion file declares {recovery.valid_length} bytes valid"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import yaml
 
@@ -37,9 +35,9 @@ class Ran:
 def ran(*argv: str) -> Ran:
     out, err = StringIO(), StringIO()
     code: object = 0
-    with mock.patch.object(sys, "argv", ["kstream", *argv]), redirect_stdout(out), redirect_stderr(err):
+    with redirect_stdout(out), redirect_stderr(err):
         try:
-            main()
+            main(argv)
         except SystemExit as end:
             code = end.code
     return Ran(code or 0, out.getvalue(), err.getvalue())

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kstream.clients.spark import find_spark_submit
-from airflow_kstream.jobs import kstream_driver
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import (
     KeytabCredentials,
@@ -25,14 +23,15 @@ from airflow_kstream.model.stream import (
     TicketCredentials,
 )
 from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
-from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.spark_engine import DRIVER_HELPER
 
-DEFAULTS = SparkDefaults(binary=find_spark_submit())
 BRISK_RESTART = RestartPolicy(jitter_ratio=0.0)
 BRISK_STOP = StopPolicy(
     marker_grace=timedelta(seconds=60),
@@ -86,7 +85,7 @@ def rate_stream(
 def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str) -> None:
     """The spec's job by plain spark-submit, as somebody does who has never heard of streams."""
     conf = {**minicluster.spark_conf(), "spark.yarn.tags": tag, "spark.yarn.submit.waitAppCompletion": "false"}
-    argv = [DEFAULTS.binary, "--master", "yarn", "--deploy-mode", "cluster", "--py-files", kstream_driver.__file__]
+    argv = [find_spark_submit(), "--master", "yarn", "--deploy-mode", "cluster", "--py-files", DRIVER_HELPER]
     argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     subprocess.run([*argv, spec.application, *spec.arguments], env=minicluster.client_env("streamer"), check=True)
 
@@ -95,11 +94,11 @@ def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str) -> None
 def reconciler(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
     """A reconciler that keeps what it told in `told`."""
     with cluster(minicluster, who) as found, open_session(found, identity_of(spec, found)) as session:
-        yield Reconciler(session, spec, DEFAULTS, tell=lambda line: None)
+        yield Reconciler(StreamRun(session, spec, engine_of(spec)), tell=lambda line: None)
 
 
 def look(session: ClusterSession, spec: StreamSpec) -> Observation:
-    return observe(session, StreamId(spec.name, session.cluster.state_dir), spec)
+    return observe(StreamRun(session, spec, engine_of(spec)))
 
 
 def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -> None:

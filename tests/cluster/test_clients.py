@@ -115,7 +115,7 @@ def test_what_is_not_there_is_not_found(hdfs: Hdfs, yarn: ResourceManager, playg
 
 
 def test_a_server_that_is_away_is_named_and_a_retry_is_advised(edge: Identity) -> None:
-    with pytest.raises(Unavailable, match=r"http://localhost:1.*A retry can help"):
+    with pytest.raises(Unavailable, match=r"http://localhost:1.*Retrying may help"):
         ResourceManager(("http://localhost:1",), edge, Tls()).applications("kstream")
     with pytest.raises(Unavailable, match="http://localhost:1"):
         Hdfs(("http://localhost:1",), edge, Tls()).list("/")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_kstream.jobs.kstream_driver import claim_file, started_marker, stop_marker, stopped_marker
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.contract import claim_file, started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
 from tests.cluster.streams import await_that, look, rate_stream, reconciler

@@ -215,7 +215,7 @@ def test_ctrl_c_in_the_middle_of_many_tells_of_each_file_what_became_of_it(
     records = [record for record in superuser.json("history") if record["path"] in MANY]
 
     assert code == 130
-    assert "stopping: what is under way gets one last look" in seen
+    assert "stopping after a final check" in seen
     assert f"{len(MANY)} open files; " in seen.rpartition("stopping")[2]
     assert {record["path"] for record in records} == set(MANY)
     by_outcome = {outcome: {row["path"] for row in records if row["outcome"] == outcome} for outcome in OUTCOMES}

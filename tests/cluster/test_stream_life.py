@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.jobs.kstream_driver import claim_file
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
-from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
@@ -27,7 +29,15 @@ from airflow_kstream.supervise.streams.desired import request_restart, want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
+from tests.cluster.cli import cluster_file, ran
 from tests.cluster.streams import BRISK_STOP, await_that, look, rate_stream, reconciler, submit_by_hand
+
+# The last one was written by commit 7cddc87, before claims had a version; its fence never was.
+ODD_CLAIMS = {
+    "odd-broken": "no claim",
+    "odd-newer": '{"version": 99, "nonce": "n"}',
+    "odd-first": (Path(__file__).parents[1] / "unit" / "streams" / "claims" / "ticket.json").read_text(),
+}
 
 
 @contextmanager
@@ -80,7 +90,7 @@ def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minic
         # Due soon, and older than the next generation is when it commits.
         age = 1.5 * (before.now - before.claim.claimed_at)
         due_soon = replace(spec, restart=replace(spec.restart, max_age=age))
-        hasty = Reconciler(supervisor.session, due_soon, supervisor.defaults, tell=lambda line: None)
+        hasty = Reconciler(replace(supervisor.subject, spec=due_soon), tell=lambda line: None)
         await_that(lambda: "Stop" in str(hasty.plan(Mode.WATCH)[1]), "its planned restart is due")
         report = hasty.run(Mode.WATCH)
         assert report.generation == 2
@@ -169,11 +179,11 @@ def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_de
         with pytest.raises(Conflict, match="somebody else writes it"):
             supervisor.run()
         app = max(supervisor.session.yarn.applications("by-hand"), key=lambda found: found.id)
-        claim = adopt(supervisor.session, spec, app.id)
+        claim = adopt(supervisor.subject, app.id)
         report = supervisor.run()
         assert (report.phase, report.application, report.generation) == (Phase.RUNNING, app.id, claim.generation)
         with pytest.raises(Conflict, match="already runs"):
-            adopt(supervisor.session, spec, app.id)
+            adopt(supervisor.subject, app.id)
         assert stop(supervisor).application == app.id
         assert not supervisor.session.yarn.application(app.id).alive
 
@@ -187,17 +197,43 @@ def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(min
         app = look(owner.session, original).current
         assert app is not None
         with pytest.raises(Conflict, match="it is a generation of a stream already"):
-            adopt(supervisor.session, supervisor.spec, app.id)
+            adopt(supervisor.subject, app.id)
         with pytest.raises(Conflict, match="is the checkpoint of stream original"):
-            require_exclusive_checkpoint(supervisor.session, supervisor.spec, print)
+            require_exclusive_checkpoint(supervisor.subject, print)
 
 
-def test_a_stream_whose_claim_is_broken_keeps_no_other_from_starting(minicluster: Minicluster) -> None:
-    told: list[str] = []
-    with reconciler(minicluster, rate_stream("broken", TicketCredentials())) as broken:
-        broken.session.hdfs.write(f"{broken.stream.folder}/{claim_file(1)}", "{}")
-        require_exclusive_checkpoint(broken.session, rate_stream("sound", TicketCredentials()), told.append)
-    assert any("gen-000001 is not a claim" in line and "broken" in line for line in told)
+def test_claims_that_are_broken_or_of_another_version_keep_no_other_stream_from_starting(
+    minicluster: Minicluster, tmp_path: Path
+) -> None:
+    """Each is shown with what is the matter; a stream beside them is submitted, watched and stopped as ever."""
+    spec = rate_stream("beside", TicketCredentials())
+    with reconciler(minicluster, spec) as supervisor:
+        hdfs, state_dir = supervisor.session.hdfs, supervisor.session.cluster.state_dir
+        for name, text in ODD_CLAIMS.items():
+            hdfs.write(f"{StreamId(name, state_dir).folder}/{claim_file(1)}", text)
+        try:
+            with running(minicluster, spec):
+                rewrite_without_lifetimes(hdfs, f"{supervisor.stream.folder}/{claim_file(1)}")
+                assert supervisor.run().phase is Phase.RUNNING
+                file = cluster_file(minicluster, "streamer", tmp_path)
+                found = ran("streams", "status", "--json", "--cluster", str(file)).data
+        finally:
+            for name in ODD_CLAIMS:
+                hdfs.delete(StreamId(name, state_dir).folder, recursive=True)
+    assert "gen-000001 can't be understood: it is no JSON" in found["odd-broken"]["why"]
+    assert "its claim is of version 99" in found["odd-newer"]["why"]
+    assert (found["odd-first"]["step"], found["odd-first"]["generation"]) == ("submit", 1)
+    assert found["beside"]["why"].endswith("is RUNNING; its claim doesn't tell its lifetimes")
+    assert found["beside"]["horizon"] == "token_max_lifetime"
+    assert found["beside"]["horizon_seconds"] > 0
+
+
+def rewrite_without_lifetimes(hdfs: Hdfs, path: str) -> None:
+    """As a version would that has a field more and one less."""
+    said = json.loads(hdfs.read(path))
+    del said["max_lifetime_seconds"]
+    said["spec"]["engine"] = "flink"
+    hdfs.write(path, json.dumps(said), overwrite=True, permission="644")
 
 
 def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Minicluster) -> None:
@@ -209,7 +245,7 @@ def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Miniclust
         verdict = watch.round([spec.name])[spec.name]
         minicluster.start("resourcemanager")
         assert verdict.step is None
-        assert "A retry can help" in verdict.why
+        assert "Retrying may help" in verdict.why
         report = supervisor.run(Mode.WATCH)
         # Until its driver has spoken to the new ResourceManager, a recovered application is ACCEPTED.
         assert report.phase in {Phase.RUNNING, Phase.STARTING}

@@ -101,7 +101,7 @@ def test_an_application_is_shown_with_what_nobody_can_see(
     with sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app:
         told = kstream.on_cluster("show", app)
         data = json.loads(kstream.on_cluster("show", app, "--json").out)
-    assert "seen by nobody outside of it" in " ".join(told.out.split())
+    assert "not visible from outside the application" in " ".join(told.out.split())
     assert data["stream"] is None
     assert data["max_lifetime_seconds"] == minicluster.plan.max_lifetime.total_seconds()
     assert "--cluster" in kstream.run("show", app).err

@@ -53,8 +53,8 @@ def test_the_standby_is_no_judge_of_a_token(minicluster: Minicluster, tmp_path: 
     file = issue(minicluster, tmp_path / "token")
     standby, active = standby_and_active(minicluster)
     with cluster(minicluster) as found:
-        (both,) = files.standings(replace(found, namenodes=(standby, active)), read_credentials(file))
-        (alone,) = files.standings(replace(found, namenodes=(standby,)), read_credentials(file))
+        (both,) = files.validities(replace(found, namenodes=(standby, active)), read_credentials(file))
+        (alone,) = files.validities(replace(found, namenodes=(standby,)), read_credentials(file))
     assert both.honoured is True
     assert alone.honoured is None
     assert "state standby" in alone.said
@@ -64,7 +64,7 @@ def test_a_server_that_can_not_be_trusted_is_no_judge_either(minicluster: Minicl
     _, active = standby_and_active(minicluster)
     with cluster(minicluster) as found:
         untrusted = replace(found, namenodes=(active.replace("http://", "https://"),))
-        (said,) = files.standings(untrusted, read_credentials(issue(minicluster, tmp_path / "token")))
+        (said,) = files.validities(untrusted, read_credentials(issue(minicluster, tmp_path / "token")))
     assert said.honoured is None
     assert "TLS" in said.said
 
@@ -108,7 +108,7 @@ def test_another_clusters_token_is_not_shown_to_this_one(minicluster: Minicluste
     with cluster(minicluster) as found:
         other = replace(found, default_fs="hdfs://elsewhere", namenodes=("http://192.0.2.1:1",))
         for file in credentials:
-            (said,) = files.standings(other, read_credentials(file))
+            (said,) = files.validities(other, read_credentials(file))
             assert said.honoured is None
             assert said.said.startswith("not asked: its service '")
             with pytest.raises(InvalidInput, match="is not sent to cluster minicluster: its service"):

@@ -70,7 +70,7 @@ def chosen(minicluster: Minicluster, file: Path) -> ChosenToken:
 
 def standing(minicluster: Minicluster, file: Path) -> TokenValidity:
     with cluster(minicluster) as found:
-        (said,) = files.standings(found, read_credentials(file))
+        (said,) = files.validities(found, read_credentials(file))
     return said
 
 

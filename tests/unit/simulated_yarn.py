@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from airflow_kstream.jobs.kstream_driver import stop_marker
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.generation import Claim, Desired, Position, StreamId, fence_name
+from airflow_kstream.model.contract import fence_name, stop_marker
+from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Step, Stop, Submit
 from airflow_kstream.model.spec_fingerprint import fingerprint

@@ -188,6 +188,9 @@ class Hdfs:
             kind = _ERRORS.get(error.exception, Unavailable) if error.exception else _of_a_page(error)
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
+        except UnicodeEncodeError:
+            # A name that nobody can send: no answer's fault.
+            raise
         except (ValueError, OverflowError, RecursionError) as error:
             # A date beyond all years, or JSON as deep as the stack.
             message = f"its answer makes no sense ({type(error).__name__})"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from airflow_kstream.clients.local.regular_files import read_regular
 from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.plain import plain
 from airflow_kstream.model.tokens import Token
 
 # A token has some 300 bytes, and a job a dozen of them.
@@ -24,6 +27,16 @@ class CredentialFile:
     path: Path
     credentials: HadoopCredentials
     warnings: tuple[str, ...]
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data without any secret."""
+        return {
+            "file": str(self.path),
+            "format": self.credentials.format,
+            "warnings": list(self.warnings),
+            "tokens": [token.to_json(now) for token in self.credentials.tokens],
+            "secret_keys": plain(self.credentials.secret_keys),
+        }
 
 
 def read_credentials(path: Path) -> CredentialFile:

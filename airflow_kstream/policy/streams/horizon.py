@@ -13,7 +13,8 @@ from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
-from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss, renewal_ratio
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
 
 # Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than an argument about one.
 _FORCE_SHARE = 0.1
@@ -35,6 +36,7 @@ def horizon(
     now: datetime,
     time_left: timedelta | None,
     key_at_hand: KeyVersion | None = None,
+    renewal_ratio: float = USUAL_RENEWAL_RATIO,
 ) -> Horizon:
     """The earliest end of the claim's generation, with its reason.
 
@@ -45,7 +47,10 @@ def horizon(
     doesn't tell enough, the horizon is UNKNOWN, and we act at the earliest of those ends that are known.
     """
     issue = issued_at(claim, policy)
-    ends = [*_ends(policy, claim, issue, now, time_left), *_rotation(policy, claim, issue, now, key_at_hand)]
+    ends = [
+        *_ends(policy, claim, issue, now, time_left),
+        *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio),
+    ]
     unknown = _unknown(claim, issue, key_at_hand)
     if not ends:
         return Horizon(HorizonReason.UNKNOWN if unknown else HorizonReason.NONE)
@@ -98,7 +103,12 @@ def _rotated(claim: Claim, key_at_hand: KeyVersion | None) -> bool:
 
 
 def _rotation(
-    policy: RestartPolicy, claim: Claim, issue: datetime | None, now: datetime, key_at_hand: KeyVersion | None
+    policy: RestartPolicy,
+    claim: Claim,
+    issue: datetime | None,
+    now: datetime,
+    key_at_hand: KeyVersion | None,
+    ratio: float,
 ) -> Iterator[_End]:
     """Taken for rotated when the keytab at hand was written. As an export may come long after the rotation, and the
     end then sooner than we can know, the restart is planned as soon as the fleet's spread allows."""
@@ -107,7 +117,7 @@ def _rotation(
     if isinstance(claim.spec, UnknownSpec) or claim.lifetimes is None or issue is None:
         return
     rotated = min(max(key_at_hand.stamped or issue, issue), now)
-    rounds = RenewalRounds(issue, claim.lifetimes.renew_interval, renewal_ratio(claim.spec.conf), policy.adopt_margin)
+    rounds = RenewalRounds(issue, claim.lifetimes.renew_interval, ratio, policy.adopt_margin)
     loss = key_loss(rounds, rotated, rotated)
     yield _End(max(loss.dies_from, rotated), HorizonReason.KEYTAB_ROTATED, rotated, policy.jitter_ratio)
 

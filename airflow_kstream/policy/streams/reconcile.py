@@ -10,8 +10,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from airflow_kstream.jobs.kstream_driver import stop_marker, stopped_marker
 from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.contract import stop_marker, stopped_marker
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, DesiredState, Missing
 from airflow_kstream.model.horizon import Horizon
@@ -50,7 +50,9 @@ def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, mode: M
 
 def horizon_of(spec: StreamSpec, seen: Observation) -> Horizon | None:
     """Of the generation that runs; None before the first."""
-    return horizon(spec.restart, seen.claim, seen.now, seen.time_left, seen.key_at_hand) if seen.claim else None
+    if seen.claim is None:
+        return None
+    return horizon(spec.restart, seen.claim, seen.now, seen.time_left, seen.key_at_hand, seen.renewal_ratio)
 
 
 def silence_needed(spec: StreamSpec, seen: Observation) -> timedelta:

@@ -1,21 +1,18 @@
-"""What a rotated key does to a Spark stream that started with the old one, and when.
+"""What a rotated key does to a stream that started with the old one, and when.
 
 The driver logs in afresh for each round of new tokens, with the copy of the keytab that it was submitted with. Rounds
-come at `ratio` (`spark.security.credentials.renewalRatio`) of the tokens' renew interval: HadoopDelegationTokenManager
-of Spark 3 and 4. The first round after the rotation fails ("Failed to update tokens"), and what the last good one
-brought serves for a renew interval from its issue. Connections that stand are not asked again: death comes with the
-first one that is opened after that. A driver that never got a round of its own lives by the tokens of its launch, and
-those the ResourceManager renews to their max-lifetime.
+come at a ratio of the tokens' renew interval that the engine knows. The first round after the rotation fails (Spark:
+"Failed to update tokens"), and what the last good one brought serves for a renew interval from its issue. Connections
+that stand are not asked again: death comes with the first one that is opened after that. A driver that never got a
+round of its own lives by the tokens of its launch, and those the ResourceManager renews to their max-lifetime.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-RATIO_CONF = "spark.security.credentials.renewalRatio"
-_RATIO = 0.75
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,7 @@ class RenewalRounds:
 
     first: datetime
     interval: timedelta
-    ratio: float = _RATIO
+    ratio: float = USUAL_RENEWAL_RATIO
     slack: timedelta = timedelta()
     launch_tokens_end: datetime | None = None
 
@@ -58,15 +55,3 @@ def key_loss(rounds: RenewalRounds, after: datetime, by: datetime) -> KeyLoss:
         # It may have come before the driver's first round.
         dies_by = max(dies_by, rounds.launch_tokens_end)
     return KeyLoss(surely_good + step, possibly_good + step, surely_good + rounds.interval, dies_by)
-
-
-def renewal_ratio(*confs: Mapping[str, str]) -> float:
-    """As the confs say, the later ones first; Spark's default where none does or it is no share."""
-    for conf in reversed(confs):
-        try:
-            said = float(conf[RATIO_CONF])
-        except (KeyError, ValueError):
-            continue
-        if 0 < said <= 1:
-            return said
-    return _RATIO

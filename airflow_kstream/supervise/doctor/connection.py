@@ -6,6 +6,7 @@ import socket
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from airflow_kstream.clients.kerberos import tickets
@@ -13,6 +14,7 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.plain import fields_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 
@@ -24,6 +26,9 @@ class ProbeResult:
     name: str
     passed: bool
     said: str
+
+    def to_json(self) -> dict[str, Any]:
+        return fields_of(self)
 
 
 def check_connection(cluster: Cluster) -> Iterator[ProbeResult]:

@@ -15,9 +15,10 @@ from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, 
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.horizon import issued_at
-from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss, renewal_ratio
+from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
 
@@ -162,7 +163,7 @@ def _rounds(
         return None
     first = max(issued, app.started or claim.claimed_at)
     slack = max(started - first, timedelta()) if started else spec.restart.adopt_margin
-    ratio = renewal_ratio(session.cluster.spark_conf, spec.conf)
+    ratio = engine_of(spec).renewal_ratio(session.cluster, spec)
     launch_tokens_end = issued + claim.lifetimes.max_lifetime
     return RenewalRounds(first, claim.lifetimes.renew_interval, ratio, slack, launch_tokens_end)
 

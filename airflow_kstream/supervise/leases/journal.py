@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import re
-import socket
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,9 +14,11 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
+from airflow_kstream.model.plain import fields_of
 
 _FOLDER_MODE, _FILE_MODE = "750", "640"
 # Of each line. Lines of version 1 had no number; nothing but people acts on a line, so those of any version are read.
@@ -51,7 +51,7 @@ class JournalRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; times in ISO 8601 UTC."""
-        return asdict(self) | {"at": self.at.isoformat(), "outcome": self.outcome.value if self.outcome else None}
+        return fields_of(self)
 
 
 class Journal:
@@ -64,8 +64,7 @@ class Journal:
         self.run_id = run_id
         self._hdfs = hdfs
         self._folder = f"{folder.rstrip('/')}/audit"
-        who = f"{getpass.getuser()}@{socket.gethostname()}"
-        self._by = {"version": _VERSION, "run": run_id, "who": who, "principal": str(identity)}
+        self._by = {"version": _VERSION, "run": run_id, "who": user_at_host(), "principal": str(identity)}
         self._results: list[str] = []
         self._number = 0
 

@@ -11,7 +11,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
 
@@ -30,7 +30,7 @@ def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], Non
         with open_session(cluster, identity) as session:
             yield session
         return
-    tell(f"{refusal.tried}: {refusal.message}; going on as {cluster.watcher}")
+    tell(f"{refusal.without_advice}; going on as {cluster.watcher}")
     with open_session(cluster, cluster.watcher) as session:
         try:
             yield session

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from airflow_kstream.model.errors import Conflict
-from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState, StreamId
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState
 from airflow_kstream.policy.streams.watchable import require_watchable
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import new_nonce
 
 
-def adopt(session: ClusterSession, spec: StreamSpec, application_id: str) -> Claim:
+def adopt(run: StreamRun, application_id: str) -> Claim:
     """Claim the next generation of the stream for a running application.
 
     Raise Conflict when the application has ended or is a stream's own, when the stream already runs one or may soon,
     or isn't wanted to run. Its age is taken from the
     ResourceManager's start time less a margin: its tokens are older than its start.
     """
-    stream = StreamId(spec.name, session.cluster.state_dir)
+    session, spec = run.session, run.spec
     tried = f"adopt {application_id} as {spec.name}"
     require_watchable(spec, session.cluster)
     app = session.yarn.application(application_id)
-    seen = observe(session, stream, spec)
+    seen = observe(run)
     if not app.alive:
         raise Conflict(f"it ended as {app.state}", tried=tried)
     if seen.current and seen.current.alive:
@@ -47,4 +46,4 @@ def adopt(session: ClusterSession, spec: StreamSpec, application_id: str) -> Cla
         adopted=application_id,
         adopted_started=app.started,
     )
-    return StreamFolder(session.hdfs, stream).make_claim(draft)
+    return run.folder.make_claim(draft)

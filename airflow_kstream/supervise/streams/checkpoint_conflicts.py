@@ -7,12 +7,11 @@ from collections.abc import Callable
 from airflow_kstream.model.errors import Conflict, KstreamError
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.persisted_spec import UnknownSpec
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.run import StreamRun
 
 
-def require_exclusive_checkpoint(session: ClusterSession, spec: StreamSpec, tell: Callable[[str], None]) -> None:
+def require_exclusive_checkpoint(run: StreamRun, tell: Callable[[str], None]) -> None:
     """Refuse a checkpoint that another stream of this state_dir, not wanted stopped, has among its own.
 
     Its silence proves nothing: it may be between two generations. One whose claim can't be read is told of and keeps
@@ -20,6 +19,7 @@ def require_exclusive_checkpoint(session: ClusterSession, spec: StreamSpec, tell
 
     Raises Conflict: another stream has it. Raises Unavailable: HDFS is away.
     """
+    session, spec = run.session, run.spec
     ours = {_plain(path) for path in spec.checkpoints}
     for other in newest_claims(session):
         if other.stream.name == spec.name:

@@ -1,32 +1,21 @@
-"""What an ended generation leaves behind: its staging folder, with a copy of the keytab in it."""
+"""What ended generations leave behind: their engine's folders, with a copy of the keytab in them, and old claims."""
 
 from __future__ import annotations
 
-from airflow_kstream.model.application import Application
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.run import StreamRun
 
 # Enough to see how the last restarts went.
 _CLAIMS_KEPT = 10
 
 
-def clean_up(session: ClusterSession, seen: Observation, spec: StreamSpec) -> tuple[str, ...]:
-    """Delete what dead generations left, and return what was deleted.
-
-    YARN's 250 ms between SIGTERM and SIGKILL are too short for Spark to do it when it is killed (SPARK-17340).
-    """
+def clean_up(run: StreamRun, seen: Observation) -> tuple[str, ...]:
+    """Delete what dead generations left, and return the folders that were deleted. A newer claim's stay."""
     if seen.claim and seen.claim.newer:
         return ()
     dead = [app for _, app in seen.applications if not app.alive]
-    deleted = [folder for app in dead if session.hdfs.delete(folder := _staging(session, spec, app), recursive=True)]
+    left = [folder for app in dead for folder in run.engine.leftovers(app, run.cluster, run.spec)]
+    deleted = [folder for folder in left if run.session.hdfs.delete(folder, recursive=True)]
     if seen.generation > _CLAIMS_KEPT:
-        StreamFolder(session.hdfs, seen.stream).forget_before(seen.generation - _CLAIMS_KEPT + 1, seen.files)
+        run.folder.forget_before(seen.generation - _CLAIMS_KEPT + 1, seen.files)
     return tuple(deleted)
-
-
-def _staging(session: ClusterSession, spec: StreamSpec, app: Application) -> str:
-    conf = {**session.cluster.spark_conf, **spec.conf}
-    root = conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
-    return f"{root.rstrip('/')}/.sparkStaging/{app.id}"

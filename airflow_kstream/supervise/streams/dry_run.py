@@ -5,25 +5,27 @@ from __future__ import annotations
 import shlex
 
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.secrets import MASK
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import Origin, SparkDefaults, Submission
-from airflow_kstream.policy.streams.spark_submission import identity_of
+from airflow_kstream.model.submission import Origin, Submission, SubmissionOrder
+from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.watchable import require_watchable
-from airflow_kstream.supervise.streams.submit import planned
+from airflow_kstream.supervise.streams.engine import Engine
 
 _NEXT, _NONCE = 0, "NONCE"
 
 
-def explain(cluster: Cluster, spec: StreamSpec, defaults: SparkDefaults) -> str:
-    """The command line as it would be run, each line with a comment; generation and nonce are placeholders."""
+def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
+    """Return the command line as it would be run, each line with a comment.
+
+    Generation and nonce are placeholders. Where this host could not run it, the text says why.
+    """
     require_watchable(spec, cluster)
-    stream = StreamId(spec.name, cluster.state_dir)
-    plan = planned(cluster, stream, spec, defaults, generation=_NEXT, nonce=_NONCE)
-    identity = identity_of(spec, cluster)
-    head = f"# as {identity}; generation {_NEXT} and {_NONCE} stand for the claim's own\n"
-    return head + "\n".join([shlex.quote(plan.binary) + " \\", *_lines(plan)])
+    plan = engine.submission(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
+    head = [f"# as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
+    if plan.obstacle:
+        head.append(f"# can't be submitted from here: {plan.obstacle}")
+    return "\n".join([*head, shlex.quote(plan.binary) + " \\", *_lines(plan)])
 
 
 def _lines(plan: Submission) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.jobs.kstream_driver import newest_claim
 from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
@@ -18,7 +18,7 @@ from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.run import StreamRun
 
 
 @dataclass(frozen=True)
@@ -29,34 +29,34 @@ class Prefetched:
     listed: tuple[Application, ...] | None = None
 
 
-def observe(
-    session: ClusterSession, stream: StreamId, spec: StreamSpec, known: Prefetched | None = None
-) -> Observation:
+def observe(run: StreamRun, known: Prefetched | None = None) -> Observation:
     """Ask the ResourceManager and HDFS; any of them being away raises Unavailable and proves nothing.
 
     The folder is read before the applications: an application that we see has its claim among what we saw, or is of
     a claim that came after, and then its generation is the newest anyway.
     """
     known = known or Prefetched()
-    folder = StreamFolder(session.hdfs, stream)
+    session, spec, folder = run.session, run.spec, run.folder
     names = folder.names()
-    claim = known.claim if known.claim and newest_claim(set(names)) == known.claim.generation else folder.claim(names)
-    applications = _applications(session.yarn, stream, claim, known.listed)
+    claim = known.claim if known.claim and newest_claim(names) == known.claim.generation else folder.claim(names)
+    applications = _applications(session.yarn, run.id, claim, known.listed)
     if claim:
         claim = completed(session, claim, _of_generation(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
         _refuse_to_conclude_from_a_fresh_start(session, spec, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     return Observation(
-        stream=stream,
+        stream=run.id,
         now=session.hdfs.now(),
         desired=folder.desired(names),
         claim=claim,
         files=names,
         applications=applications,
-        checkpoints=tuple(session.hdfs.checkpoint(path) for path in spec.checkpoints),
+        checkpoints=run.engine.progress(session, spec),
         time_left=session.yarn.time_left(running[-1].id) if running else None,
         key_at_hand=key_at_hand(spec, claim),
+        # What was submitted counts, not what is declared by now.
+        renewal_ratio=run.engine.renewal_ratio(run.cluster, _submitted(claim) or spec),
     )
 
 
@@ -71,6 +71,10 @@ def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
     if submitted.principal != declared.principal:
         return None
     return keytabs.key_at_hand(declared.keytab, declared.principal)
+
+
+def _submitted(claim: Claim | None) -> StreamSpec | None:
+    return claim.spec if claim and isinstance(claim.spec, StreamSpec) else None
 
 
 def _of_generation(applications: tuple[tuple[int, Application], ...], generation: int) -> Application | None:

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
-from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.spec_change import spec_change
@@ -27,9 +28,9 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
-from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
-from airflow_kstream.supervise.streams.submit import claim_next, preflight, submit
+from airflow_kstream.supervise.streams.submit import claim_next, preflight, require_client, submit
 
 log = logging.getLogger(__name__)
 
@@ -41,22 +42,30 @@ class Reconciler:
     `may_submit` is off where the spec came from a claim, whose secrets are masked.
     """
 
-    session: ClusterSession
-    spec: StreamSpec
-    defaults: SparkDefaults
+    subject: StreamRun
     tell: Callable[[str], None] = log.info
     may_submit: bool = True
     done: list[Done] = field(default_factory=list)
     _told: str = ""
+    _first_look: datetime | None = None
+    _known: Prefetched = field(default_factory=Prefetched)
+
+    @property
+    def session(self) -> ClusterSession:
+        return self.subject.session
+
+    @property
+    def spec(self) -> StreamSpec:
+        return self.subject.spec
 
     @property
     def stream(self) -> StreamId:
-        return StreamId(self.spec.name, self.session.cluster.state_dir)
+        return self.subject.id
 
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
         """What would be done first, without doing it."""
         require_watchable(self.spec, self.session.cluster)
-        seen = observe(self.session, self.stream, self.spec)
+        seen = observe(self.subject)
         return seen, next_step(self.spec, seen, seen.now, mode)
 
     def run(self, mode: Mode = Mode.ENSURE) -> Report:
@@ -69,68 +78,79 @@ class Reconciler:
             # A stream of an earlier declaration must be stopped whatever that says.
             require_watchable(self.spec, self.session.cluster)
         self.done = []
-        first_look: datetime | None = None
-        known = Prefetched()
-        patience = _Patience(self.spec.heartbeat.start_timeout.total_seconds())
+        self._first_look, self._known = None, Prefetched()
         while True:
-            try:
-                seen = observe(self.session, self.stream, self.spec, known)
-                # What the claim's file doesn't tell is asked of the cluster once.
-                known = Prefetched(seen.claim)
-                first_look = first_look or seen.now
-                step = next_step(self.spec, seen, first_look, mode)
-                if isinstance(step, Settled):
-                    return self._settle(seen, step)
-                self._tell_once(f"{type(step).__name__.lower()}: {step.why}")
-                self._carry_out(seen, step)
-                patience.renew()
-            except Unavailable as error:
-                # Whatever was under way is continued from the next look that succeeds.
-                if patience.exhausted:
-                    raise
-                self._tell_once(f"no conclusion: {error}")
-                self._pause()
+            # Servers may be away for so long after each step; what was under way is continued when they are back.
+            found = until(lambda: self._advance(mode), self.spec.watch.look_every, self.spec.heartbeat.start_timeout)
+            if isinstance(found, Report):
+                return found
+
+    def _advance(self, mode: Mode) -> Report | Step:
+        """Take one look and the step that it asks for; return a report where there is nothing left to do."""
+        try:
+            seen = observe(self.subject, self._known)
+            # What the claim's file doesn't tell is asked of the cluster once.
+            self._known = Prefetched(seen.claim)
+            self._first_look = self._first_look or seen.now
+            step = next_step(self.spec, seen, self._first_look, mode)
+            if isinstance(step, Settled):
+                return self._settle(seen, step)
+            self._tell_once(f"{type(step).__name__.lower()}: {step.why}")
+            self._carry_out(seen, step)
+            return step
+        except Unavailable as error:
+            self._tell_once(f"no conclusion: {error}")
+            raise
 
     def _carry_out(self, seen: Observation, step: Step) -> None:
         match step:
             case Wait():
-                self._pause()
+                time.sleep(self.spec.watch.look_every.total_seconds())
             case Kill(application, why):
                 self.session.yarn.kill(application, f"kstream: {why}", self.spec.stop.kill_wait)
                 self._record(f"killed {application}", why)
             case Stop():
-                self._stop(step)
+                self._stop(seen, step)
             case GiveUp(generation, fence, why):
-                StreamFolder(self.session.hdfs, self.stream).take_fence(fence)
+                self.subject.folder.take_fence(fence)
                 self._record(f"gave up generation {generation}", why)
             case Submit():
                 self._submit(seen, step)
             case Refuse(why):
                 raise Conflict(why, tried=f"start {self.spec.name}")
 
-    def _stop(self, step: Stop) -> None:
+    def _stop(self, seen: Observation, step: Stop) -> None:
+        try:
+            self._check_successor(seen, step)
+        except KstreamError as error:
+            tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
+            message = f"{error.without_advice}; the current generation keeps running"
+            raise RestartAborted(message, tried=tried) from error
+        ended = stop(self.subject, step)
+        self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
+
+    def _check_successor(self, seen: Observation, step: Stop) -> None:
+        """A forced restart takes its chances with files and tickets, but not on a host that can't submit at all."""
         if step.preflight:
-            try:
-                preflight(self.session, self.stream, self.spec, self.defaults)
-            except KstreamError as error:
-                tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
-                raise RestartAborted(f"{error} The old one runs on", tried=tried) from error
-        app, means = stop(self.session, self.stream, self.spec, step)
-        self._record(f"generation {step.generation} ({app.id}) is dead: {means}", step.why)
+            preflight(self.subject)
+        elif seen.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in seen.files:
+            require_client(self.subject)
 
     def _submit(self, seen: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
+        # Before the claim: one that brings no application keeps everybody waiting.
+        require_client(self.subject)
         if not seen.current:
-            require_exclusive_checkpoint(self.session, self.spec, self.tell)
-            preflight(self.session, self.stream, self.spec, self.defaults)
+            require_exclusive_checkpoint(self.subject, self.tell)
+            preflight(self.subject)
         try:
-            claim = claim_next(self.session, seen, self.spec, step.generation, step.why)
+            claim = claim_next(self.subject, seen, step.generation, step.why)
         except Conflict as lost:
             self.tell(f"{lost.message}: looking again")
             return
         self._record(f"claimed generation {step.generation}", step.why)
-        app = submit(self.session, self.stream, self.spec, self.defaults, claim)
+        app = submit(self.subject, claim)
         self._record(f"submitted generation {step.generation} as {app.id}", step.why, submitted=step.generation)
 
     def _settle(self, seen: Observation, step: Settled) -> Report:
@@ -140,7 +160,7 @@ class Reconciler:
 
     def _cleaned(self, seen: Observation) -> tuple[str, ...]:
         try:
-            return clean_up(self.session, seen, self.spec)
+            return clean_up(self.subject, seen)
         except KstreamError as error:
             # The stream is as it should be; what is left lying is looked at again by the next reconcile.
             self.tell(f"not cleaned up: {error}")
@@ -155,24 +175,6 @@ class Reconciler:
         if line != self._told:
             self._told = line
             self.tell(line)
-
-    def _pause(self) -> None:
-        time.sleep(self.spec.watch.look_every.total_seconds())
-
-
-class _Patience:
-    """How long servers may be away before their absence is raised; each success renews it."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.renew()
-
-    def renew(self) -> None:
-        self._until = time.monotonic() + self._seconds
-
-    @property
-    def exhausted(self) -> bool:
-        return time.monotonic() > self._until
 
 
 def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, done: tuple[Done, ...] = ()) -> Report:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import uuid
 from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.jobs.kstream_driver import claim_file, newest_claim, started_marker, stop_marker
+from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.contract import (
+    claim_file,
+    fence_name,
+    generation_of_file,
+    newest_claim,
+    started_marker,
+    stop_marker,
+)
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId, fence_name
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
 from airflow_kstream.supervise.streams.formats import (
     ClaimDraft,
     read_claim,
@@ -41,7 +47,7 @@ class StreamFolder:
 
     def claim(self, names: frozenset[str]) -> Claim | None:
         """The highest claim among these names."""
-        number = newest_claim(set(names))
+        number = newest_claim(names)
         return self._read_claim(number) if number else None
 
     def make_claim(self, candidate: ClaimDraft) -> Claim:
@@ -56,7 +62,7 @@ class StreamFolder:
         draft = self._path(f".claim-{candidate.nonce}")
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
         self._hdfs.write(fence, f"{self._stream} generation {candidate.generation}\n", permission=_FILE_MODE)
-        self._hdfs.write(draft, written_claim(candidate, _whoami()), permission=_FILE_MODE)
+        self._hdfs.write(draft, written_claim(candidate, user_at_host()), permission=_FILE_MODE)
         try:
             self._hdfs.rename_onto_nothing(draft, target)
         except (Conflict, NotFound, Unavailable) as error:
@@ -72,7 +78,7 @@ class StreamFolder:
         return self._hdfs.status(self._path(marker)).modified if marker in names else None
 
     def ask_to_stop(self, generation: int, why: str) -> None:
-        self._put(stop_marker(generation), written_stop(why, _whoami()))
+        self._put(stop_marker(generation), written_stop(why, user_at_host()))
 
     def take_fence(self, fence: str) -> None:
         self._hdfs.delete(self._path(fence))
@@ -87,18 +93,13 @@ class StreamFolder:
         """Write down what a person wants; the newest word counts. A restart that was asked for stays asked for."""
         if restart_up_to is None:
             restart_up_to = self.desired(self.names()).restart_up_to
-        self._put(_DESIRED, written_desired(state, restart_up_to, _whoami(), reason))
+        self._put(_DESIRED, written_desired(state, restart_up_to, user_at_host(), reason))
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
         """Delete what generations before this one left; the newest claim always stays."""
         for name in names:
-            kind, _, rest = name.partition("-")
-            number = rest.partition("-")[0]
-            if (
-                kind in {"gen", "stop", "started", "stopped", "failed", "fence"}
-                and number.isdigit()
-                and int(number) < generation
-            ):
+            number = generation_of_file(name)
+            if number is not None and number < generation:
                 self._hdfs.delete(self._path(name))
 
     def _put(self, name: str, text: str) -> None:
@@ -149,7 +150,3 @@ class StreamFolder:
 
 def new_nonce() -> str:
     return uuid.uuid4().hex[:12]
-
-
-def _whoami() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
+from datetime import timedelta
 
-from airflow_kstream.clients import spark
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
-from airflow_kstream.jobs import kstream_driver
+from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import CredentialError, InvalidInput, SubmissionFailed, Unavailable
-from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.errors import CredentialError, InvalidInput, SubmissionFailed
+from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
-from airflow_kstream.model.submission import SparkDefaults, Submission
-from airflow_kstream.policy.streams.spark_submission import SubmissionInputs, submission
-from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import new_nonce
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
 
 
-def preflight(session: ClusterSession, stream: StreamId, spec: StreamSpec, defaults: SparkDefaults) -> None:
+def preflight(run: StreamRun) -> None:
     """Raise what would keep the next generation from starting. Changes nothing.
 
-    The ticket can be had, the local files are there, the command line builds, both servers answer as this identity.
+    This host can submit it, the ticket can be had, and both servers answer as the stream's identity.
     """
-    planned(session.cluster, stream, spec, defaults, generation=0, nonce="preflight")
-    spark.check_conf_folder(session.cluster)
-    for path in _local_files(spec):
-        if not Path(path).exists():
-            raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
-    _log_in(session.identity)
-    session.yarn.active()
-    session.hdfs.status("/")
+    require_client(run)
+    run.engine.preflight(run.cluster, run.spec)
+    _log_in(run.session.identity)
+    run.session.yarn.active()
+    run.session.hdfs.status("/")
+
+
+def require_client(run: StreamRun) -> None:
+    """Raises InvalidInput: when this host has no client to submit with, or the spec says what the protocol owns."""
+    _planned(run, generation=0, nonce="preflight")
+
+
+def _planned(run: StreamRun, generation: int, nonce: str) -> Submission:
+    plan = run.engine.submission(SubmissionOrder(run.cluster, run.spec, generation, nonce))
+    if plan.obstacle:
+        raise InvalidInput(plan.obstacle, tried=f"submit {run.spec.name}")
+    return plan
 
 
 def _log_in(identity: Identity) -> None:
@@ -51,83 +56,60 @@ def _log_in(identity: Identity) -> None:
             raise CredentialError(known or error.message, tried=error.tried, principal=identity.principal) from error
 
 
-def planned(
-    cluster: Cluster, stream: StreamId, spec: StreamSpec, defaults: SparkDefaults, *, generation: int, nonce: str
-) -> Submission:
-    """The words of the submission, without touching the cluster."""
-    helper = str(Path(kstream_driver.__file__))
-    return submission(SubmissionInputs(spec, cluster, stream, generation, nonce, defaults, helper))
-
-
-def claim_next(session: ClusterSession, seen: Observation, spec: StreamSpec, generation: int, why: str) -> Claim:
+def claim_next(run: StreamRun, seen: Observation, generation: int, why: str) -> Claim:
     """Raise Conflict when another supervisor was quicker."""
     draft = ClaimDraft(
         generation=generation,
         nonce=new_nonce(),
-        spec=spec,
-        lifetimes=learn_lifetimes(session.hdfs, session.identity),
+        spec=run.spec,
+        lifetimes=learn_lifetimes(run.session.hdfs, run.session.identity),
         positions={point.path: point.position for point in seen.checkpoints},
         reason=why,
-        key=_key_of(spec),
+        key=_key_of(run.spec),
     )
-    return StreamFolder(session.hdfs, seen.stream).make_claim(draft)
+    return run.folder.make_claim(draft)
 
 
-def submit(
-    session: ClusterSession, stream: StreamId, spec: StreamSpec, defaults: SparkDefaults, claim: Claim
-) -> Application:
-    """Run spark-submit for a claim that we hold, and return the application that carries its tag.
+def submit(run: StreamRun, claim: Claim) -> Application:
+    """Submit a claim that we hold, and return the application that carries its tag.
 
-    When spark-submit fails and there is none, the claim's fence is taken and SubmissionFailed raised: whatever may
+    When the client fails and there is none, the claim's fence is taken and SubmissionFailed raised: whatever may
     still arrive under this claim can't start.
     """
-    plan = planned(session.cluster, stream, spec, defaults, generation=claim.generation, nonce=claim.nonce)
-    with private_folder() as private:
-        cache = private / "tickets"
-        if not isinstance(spec.credentials, KeytabCredentials):
-            tickets.acquire(session.identity, cache)
-        outcome = spark.submit(plan, spark.environment(session.cluster, cache), private, spec.submit.timeout)
-    found = _find(session, stream, claim, spec, patient=outcome.exit_code == 0)
+    plan = _planned(run, claim.generation, claim.nonce)
+    outcome = _run_client(run, plan)
+    found = _find(run, claim, patient=outcome.exit_code == 0)
     if found is None:
-        StreamFolder(session.hdfs, stream).take_fence(claim.fence)
+        run.folder.take_fence(claim.fence)
         raise SubmissionFailed(
             f"it ended with {outcome.exit_code} and left no application tagged "
-            f"{stream.generation_tag(claim.generation)}; the end of what it said:\n{outcome.tail}",
-            tried=f"run {plan.binary} for generation {claim.generation} of {stream.name}",
-            principal=str(session.identity),
+            f"{run.id.generation_tag(claim.generation)}; the end of what it said:\n{outcome.tail}",
+            tried=f"run {plan.binary} for generation {claim.generation} of {run.spec.name}",
+            principal=str(run.session.identity),
         )
     return found
 
 
-def _find(
-    session: ClusterSession, stream: StreamId, claim: Claim, spec: StreamSpec, *, patient: bool
-) -> Application | None:
-    """The application by tag. After a spark-submit that said yes it may take the ResourceManager a moment."""
-    deadline = time.monotonic() + (spec.submit.ttl.total_seconds() if patient else 0)
-    while True:
-        try:
-            found = session.yarn.applications(stream.generation_tag(claim.generation))
-        except Unavailable:
-            if time.monotonic() > deadline:
-                raise
-            found = ()
-        if found or time.monotonic() > deadline:
-            return max(found, key=lambda app: app.id, default=None)
-        time.sleep(spec.watch.look_every.total_seconds())
+def _run_client(run: StreamRun, plan: Submission) -> SubmitOutcome:
+    with private_folder() as private:
+        cache = private / "tickets"
+        if not isinstance(run.spec.credentials, KeytabCredentials):
+            tickets.acquire(run.session.identity, cache)
+        return run.engine.submit(plan, run.cluster, cache, private, run.spec.submit.timeout)
+
+
+def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
+    """The application by tag. After a client that said yes it may take the ResourceManager a moment."""
+    tag = run.id.generation_tag(claim.generation)
+
+    def look() -> Application | None:
+        return max(run.session.yarn.applications(tag), key=lambda app: app.id, default=None)
+
+    return until(look, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
 
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:
-    """Read before spark-submit copies the file: of a rotation in between, the claim tells the older key."""
+    """Read before the client copies the file: of a rotation in between, the claim tells the older key."""
     if not isinstance(spec.credentials, KeytabCredentials):
         return None
     return keytabs.key_at_hand(spec.credentials.keytab, spec.credentials.principal)
-
-
-def _local_files(spec: StreamSpec) -> list[str]:
-    deploy = spec.deploy
-    named = [spec.application, *deploy.files, *deploy.jars, *deploy.py_files, *deploy.archives]
-    return [path.partition("#")[0].removeprefix("file:") for path in named if _is_local(path)]
-
-
-def _is_local(path: str) -> bool:
-    return "://" not in path and not path.startswith("local:")

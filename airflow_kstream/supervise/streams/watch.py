@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.jobs.kstream_driver import newest_claim
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.heartbeat import Heartbeat
@@ -20,7 +20,10 @@ from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.failures import failure_of
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
@@ -30,7 +33,8 @@ class Verdict:
 
     `remaining` is the time to the horizon, None when there is none or it is not known: `horizon` tells which.
     `verified` is whether the generation has committed a batch of its own. `blind` is when the watcher has been
-    refused for so long that somebody with the stream's own rights has to look.
+    refused for so long that somebody with the stream's own rights has to look. `failure` is what the generation's
+    driver said that it died of.
     """
 
     step: Step | None
@@ -42,6 +46,7 @@ class Verdict:
     horizon: HorizonReason | None = None
     verified: bool = False
     blind: bool = False
+    failure: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, durations in seconds."""
@@ -55,6 +60,7 @@ class Verdict:
             "horizon_seconds": _seconds(self.remaining),
             "horizon": self.horizon.name.lower() if self.horizon else None,
             "verified": self.verified,
+            "failure": self.failure,
         }
 
     @property
@@ -116,7 +122,7 @@ class Watch:
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
         # The claim's spec has its secrets masked: it can't be compared with itself.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
-        seen = observe(self._access, stream, spec, Prefetched(claim, listed))
+        seen = observe(StreamRun(self._access, spec, engine_of(spec)), Prefetched(claim, listed))
         if seen.claim:
             # With what its file didn't tell: asked for once.
             self._claims[stream.name] = seen.claim
@@ -131,13 +137,14 @@ class Watch:
             remaining=ends.remaining(seen.now) if ends else None,
             horizon=ends.reason if ends else None,
             verified=verified(seen),
+            failure=failure_of(self._access.hdfs, stream, seen),
         )
 
     def _newest_claim(self, stream: StreamId) -> Claim | None:
         folder = StreamFolder(self._access.hdfs, stream)
         names = folder.names()
         known = self._claims.get(stream.name)
-        if known is None or known.generation != newest_claim(set(names)):
+        if known is None or known.generation != newest_claim(names):
             known = folder.claim(names)
         if known is not None:
             self._claims[stream.name] = known

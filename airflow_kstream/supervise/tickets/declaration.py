@@ -151,7 +151,10 @@ def _identity(each: PrincipalDeclaration, cluster: Cluster) -> Identity:
 
 
 def _state_home() -> Path:
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kstream" / "tickets"
+    try:
+        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kstream" / "tickets"
+    except RuntimeError:
+        raise InvalidInput("this user has no home folder; name a `folder` for caches in the declaration") from None
 
 
 def _folder_name(cluster: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.renewal_failures import NONE, Failures, forget, recall, remember
 from airflow_kstream.model.errors import CredentialError, KstreamError
 from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.plain import fields_of, plain
 from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
@@ -67,6 +68,20 @@ class TicketStatus:
     def alert(self) -> bool:
         return self.state.alarming
 
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return plain data, times in ISO 8601. `error` is why it is unknown, else why the last renewal failed."""
+        return {
+            "cluster": self.kept.cluster,
+            "principal": self.kept.principal,
+            "cache": str(self.kept.cache),
+            "state": self.state.value,
+            "alert": self.alert,
+            "error": str(self.error or "") or self.failures.why,
+            "failures": self.failures.count,
+            "failing_since": plain(self.failures.since),
+            **(self.ticket.to_json(now) if self.ticket else {}),
+        }
+
 
 @dataclass(frozen=True)
 class RenewalReport:
@@ -97,8 +112,8 @@ class RenewalReport:
         return self.outcome is RenewalOutcome.FAILED and self.state.alarming
 
     def to_json(self) -> dict[str, Any]:
-        said = {name: _plain(value) for name, value in vars(self).items()}
-        return {**said, "alert": self.alert}
+        """Return plain data, times in ISO 8601."""
+        return {**fields_of(self), "alert": self.alert}
 
 
 def renew_all(kept: Sequence[ManagedTicket], policy: RenewalPolicy, *, force: bool = False) -> Iterator[RenewalReport]:
@@ -267,14 +282,3 @@ def _report(now: TicketStatus, outcome: RenewalOutcome) -> RenewalReport:
         failures=now.failures.count,
         failing_since=now.failures.since,
     )
-
-
-def _plain(value: Any) -> Any:
-    return _PLAIN.get(type(value), lambda same: same)(value)
-
-
-_PLAIN: Mapping[type, Callable[[Any], Any]] = {
-    datetime: datetime.isoformat,
-    RenewalOutcome: str,
-    TicketState: str,
-}

@@ -6,7 +6,9 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
@@ -14,6 +16,7 @@ from airflow_kstream.clients.hdfs import tokens
 from airflow_kstream.clients.local.credential_files import CredentialFile, read_credentials, url_string
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError
+from airflow_kstream.model.plain import fields_of
 from airflow_kstream.model.tokens import DelegationToken, Opaque, Token
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
@@ -26,12 +29,33 @@ class TokenValidity:
     said: str
 
 
-def standings(cluster: Cluster, file: CredentialFile) -> Iterator[TokenValidity]:
-    """One for each token of the file, in its order. Changes nothing, needs no ticket, and raises nothing."""
-    return (_standing(cluster, file, token) for token in file.credentials.tokens)
+@dataclass(frozen=True)
+class CheckedFile:
+    """A credentials file at one moment; `validities` are those of its tokens, in its order, if a cluster was asked."""
+
+    file: CredentialFile
+    now: datetime
+    validities: tuple[TokenValidity, ...] = ()
+
+    @property
+    def rows(self) -> Iterator[tuple[Token, TokenValidity | None]]:
+        return zip_longest(self.file.credentials.tokens, self.validities)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data without any secret; `namenode` of a token only if its cluster was asked."""
+        tokens = [
+            {**token.to_json(self.now), **({"namenode": fields_of(validity)} if validity else {})}
+            for token, validity in self.rows
+        ]
+        return {**self.file.to_json(self.now), "tokens": tokens}
 
 
-def _standing(cluster: Cluster, file: CredentialFile, token: Token) -> TokenValidity:
+def validities(cluster: Cluster, file: CredentialFile) -> Iterator[TokenValidity]:
+    """Yield one for each token of the file, in its order. Change nothing, need no ticket, and raise nothing."""
+    return (_validity(cluster, file, token) for token in file.credentials.tokens)
+
+
+def _validity(cluster: Cluster, file: CredentialFile, token: Token) -> TokenValidity:
     if obstacle := _obstacle(cluster, token):
         return TokenValidity(None, f"not asked: {obstacle}")
     try:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from airflow_kstream.jobs.kstream_driver import claim_file
 from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import Horizon
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.plain import plain
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
-from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO, TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon, issued_at
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.claim_facts import completed
+from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import key_at_hand
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
@@ -41,6 +45,31 @@ class LaunchTokens:
     def end(self) -> datetime:
         """From here on the tokens of the launch may be dead, however often they were renewed."""
         return self.issued + self.lifetimes.max_lifetime
+
+    @property
+    def mode(self) -> str | None:
+        """How its stream authenticates; None where no claim tells."""
+        if self.claim is None or isinstance(self.claim.spec, UnknownSpec):
+            return None
+        return self.claim.spec.credentials.mode
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, times in ISO 8601, durations in seconds."""
+        horizon = self.horizon
+        return {
+            "application": self.application.id,
+            "state": self.application.state,
+            "stream": self.stream or None,
+            "generation": self.claim.generation if self.claim else None,
+            "credentials": self.mode,
+            "issued_not_before": plain(self.issued),
+            "launch_tokens_end": plain(self.end),
+            "renew_interval_seconds": plain(self.lifetimes.renew_interval),
+            "max_lifetime_seconds": plain(self.lifetimes.max_lifetime),
+            "horizon": plain(horizon.hard) if horizon else None,
+            "horizon_reason": horizon.reason if horizon else None,
+            "planned_restart": plain(horizon.plan) if horizon else None,
+        }
 
 
 def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
@@ -74,6 +103,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
         return None
     time_left = session.yarn.time_left(app.id) if app.state is ApplicationState.RUNNING else None
     now = session.hdfs.now()
+    ratio = engine_of(spec).renewal_ratio(session.cluster, spec) if spec else USUAL_RENEWAL_RATIO
     return LaunchTokens(
         application=app,
         issued=issued,
@@ -81,7 +111,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(policy, claim, now, time_left, key_at_hand(spec, claim) if spec else None),
+        horizon=horizon(policy, claim, now, time_left, key_at_hand(spec, claim) if spec else None, ratio),
     )
 
 

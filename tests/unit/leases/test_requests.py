@@ -237,7 +237,7 @@ def test_the_summary_of_a_dry_run_says_what_would_be_asked() -> None:
     asked = Intent(finding("/data/a"), Decision(False, "it is idle"), would_ask=True)
     planned = RecoveryReport(survey(asked.finding), (asked,))
 
-    assert summary(planned) == "1 open files; 1 to be asked for, and recovered if their holders are dead"
+    assert summary(planned) == "1 open files; 1 to be probed, and recovered if their holders are dead"
 
 
 def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import KeytabCredentials
+from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.streams.dry_run import explain
+from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.spark_engine import SparkEngine
+from airflow_kstream.supervise.streams.submit import preflight
 from tests.unit.simulated_yarn import TICKET_SPEC
-from tests.unit.streams.test_spark_submission import CLUSTER, DEFAULTS
+from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.unit.streams.test_spark_stream import CLUSTER, DEFAULTS
+
+ENGINE = SparkEngine(lambda: DEFAULTS)
 
 
 def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
@@ -15,7 +27,7 @@ def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
     spec = replace(
         TICKET_SPEC, credentials=KeytabCredentials("s@EXAMPLE.COM", "/s.keytab"), conf={"spark.executor.memory": "4g"}
     )
-    lines = explain(CLUSTER, spec, DEFAULTS).splitlines()
+    lines = explain(CLUSTER, spec, ENGINE).splitlines()
     assert lines[0].startswith("# as s@EXAMPLE.COM")
     assert any("--principal s@EXAMPLE.COM --keytab /s.keytab  # spec: credentials" in line for line in lines)
     assert "  --conf spark.executor.memory=4g  # spec" in lines
@@ -24,6 +36,41 @@ def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
 
 
 def test_a_secret_is_named_but_not_shown() -> None:
-    shown = explain(CLUSTER, replace(TICKET_SPEC, conf={"spark.ssl.keyPassword": "hunter2"}), DEFAULTS)
+    shown = explain(CLUSTER, replace(TICKET_SPEC, conf={"spark.ssl.keyPassword": "hunter2"}), ENGINE)
     assert "hunter2" not in shown
     assert "spark.ssl.keyPassword=***" in shown
+
+
+def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing() -> None:
+    """DEFAULTS names a spark-submit that is nowhere."""
+    shown = explain(CLUSTER, TICKET_SPEC, ENGINE)
+    assert "# can't be submitted from here: this host has no Spark client: spark-submit: /opt/spark/bin" in shown
+    assert f"--name {TICKET_SPEC.name}" in shown
+
+
+def test_a_submission_is_refused_where_there_is_no_client_and_a_look_at_the_stream_is_not() -> None:
+    run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), TICKET_SPEC, ENGINE)
+    with pytest.raises(InvalidInput, match="this host has no Spark client"):
+        preflight(run)
+    assert observe(replace(run, spec=replace(TICKET_SPEC, checkpoints=()))).claim is None
+
+
+def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -> None:
+    asked: list[SparkDefaults] = []
+
+    def given() -> SparkDefaults:
+        asked.append(DEFAULTS)
+        return DEFAULTS
+
+    engine = engine_of(TICKET_SPEC, given)
+    engine.renewal_ratio(CLUSTER, TICKET_SPEC)
+    assert not asked
+    for _ in range(2):
+        explain(CLUSTER, TICKET_SPEC, engine)
+    assert len(asked) == 1
+
+
+def test_a_checkpoint_that_cannot_be_watched_is_refused_before_anything_is_said() -> None:
+    spec = replace(TICKET_SPEC, checkpoints=("hdfs://elsewhere/a/c",))
+    with pytest.raises(InvalidInput, match="hdfs://elsewhere/a/c lies on hdfs://elsewhere; allowed is hdfs://prod"):
+        explain(CLUSTER, spec, ENGINE)

@@ -16,18 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from airflow_kstream.jobs.kstream_driver import (
-    ContractError,
-    Generation,
-    Superseded,
-    claim_file,
-    contract_conf,
-    failed_marker,
-    newest_claim,
-    started_marker,
-    stop_marker,
-    stopped_marker,
-)
+from airflow_kstream.jobs.kstream_driver import ContractError, Generation, Superseded, newest_claim
+from airflow_kstream.model.contract import claim_file, failed_marker, started_marker, stop_marker, stopped_marker
+from airflow_kstream.policy.streams.spark_stream import contract_conf
 
 StartQuery = Callable[[], StreamingQuery]
 

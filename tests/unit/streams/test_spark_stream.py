@@ -1,4 +1,4 @@
-"""From a declaration to the words of one spark-submit."""
+"""From a stream's declaration to the words of one spark-submit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.model.submission import SparkDefaults, Submission
-from airflow_kstream.policy.streams.spark_submission import SubmissionInputs, identity_of, submission
+from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder
+from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.policy.streams.spark_stream import stream_submission
 from tests.unit.simulated_yarn import STREAM, TICKET_SPEC
 
 CLUSTER = Cluster(
@@ -27,7 +28,7 @@ DEFAULTS = SparkDefaults("connection spark_prod", "/opt/spark/bin/spark-submit",
 
 
 def planned(spec: StreamSpec, *, cluster: Cluster = CLUSTER, spark: SparkDefaults = DEFAULTS) -> Submission:
-    return submission(SubmissionInputs(spec, cluster, STREAM, 3, "abc", spark, "/opt/kstream_driver.py"))
+    return stream_submission(SubmissionOrder(cluster, spec, 3, "abc"), spark, "/opt/kstream_driver.py")
 
 
 def confs(plan: Submission) -> dict[str, str]:
@@ -49,6 +50,16 @@ def test_the_driver_runs_on_the_cluster_and_nobody_waits_for_it() -> None:
     assert plan.argv()[:5] == ("/opt/spark/bin/spark-submit", "--master", "yarn", "--deploy-mode", "cluster")
     assert confs(plan)["spark.yarn.submit.waitAppCompletion"] == "false"
     assert confs(plan)["spark.yarn.maxAppAttempts"] == "1"
+
+
+def test_the_clusters_own_queue_is_for_streams_that_nobody_gave_another() -> None:
+    cluster = replace(CLUSTER, spark_conf={"spark.yarn.queue": "shared"})
+    plan = planned(TICKET_SPEC, cluster=cluster, spark=SparkDefaults())
+    assert (value_after(plan, "--queue"), source_of(plan, "--queue")) == ("shared", "connection prod")
+    assert "spark.yarn.queue" not in confs(plan)
+    assert value_after(planned(TICKET_SPEC, cluster=cluster), "--queue") == "streams"
+    mine = replace(TICKET_SPEC, deploy=Deploy(queue="mine"))
+    assert value_after(planned(mine, cluster=cluster), "--queue") == "mine"
 
 
 def test_the_application_carries_the_tags_of_its_stream_and_generation_beside_the_users_own() -> None:

@@ -1,0 +1,57 @@
+"""What every command prints with: results to standard output, remarks and errors to standard error.
+
+Nothing that comes from a server, a file or the command line drives the terminal: it is printed with its control
+characters as escapes and without the passwords of URLs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from airflow_kstream.model.printable import printable_words, without_passwords
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+# Narrower than this nothing can be read, and nobody has a wider terminal.
+_WIDTHS = (20, 100_000)
+_SIZES = {"COLUMNS": _WIDTHS, "TERMINAL_WIDTH": _WIDTHS, "LINES": (1, 100_000)}
+_DIGITS = 10
+
+
+def print_json(value: object) -> None:
+    """Print plain data."""
+    print(without_passwords(json.dumps(value, indent=1)))
+
+
+def show(view: RenderableType) -> None:
+    """Print a table, as wide as the terminal; or a line, which is never wrapped."""
+    Console().print(view, soft_wrap=isinstance(view, Text))
+
+
+def say(line: str) -> None:
+    """Print a line to standard output."""
+    show(Text(printable_words(line)))
+
+
+def note(line: str) -> None:
+    """Print a line to standard error, apart from the result."""
+    Console(stderr=True).print(Text(printable_words(line)), soft_wrap=True)
+
+
+def complain(message: str) -> None:
+    """Print why the command failed."""
+    Console(stderr=True).print(Text(f"kstream: {printable_words(message)}", style="red"), soft_wrap=True)
+
+
+def forget_unusable_sizes() -> None:
+    """Drop COLUMNS and the like from the environment if nothing can be printed so: COLUMNS=0 would print nothing."""
+    for name, (least, most) in _SIZES.items():
+        size = os.environ.get(name, str(least))
+        if not (size.isascii() and size.isdecimal() and len(size) < _DIGITS and least <= int(size) <= most):
+            del os.environ[name]

@@ -1,0 +1,66 @@
+"""The contract between a stream's supervisor and its driver: file names in the stream's folder, and the driver's terms.
+
+Every engine shares it. `jobs/kstream_driver.py` is shipped to the cluster alone and can import nothing, so that file
+repeats what it needs; a test keeps the two in step. Its docstring says who writes which of the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+CONTRACT = "1"
+CONTRACT_KEY = "contract"
+STREAM_KEY = "stream"
+GENERATION_KEY = "generation"
+STATE_KEY = "state"
+
+_CLAIM = re.compile(r"gen-(\d{6,})")
+_OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence)-(\d+)(?:-.*)?")
+
+
+def claim_file(generation: int) -> str:
+    """The claim: its writer may submit this generation."""
+    return f"gen-{generation:06d}"
+
+
+def fence_name(generation: int, nonce: str) -> str:
+    """The file that this generation's containers localise; without it a late ApplicationMaster can't start."""
+    return f"fence-{generation:06d}-{nonce}"
+
+
+def started_marker(generation: int) -> str:
+    """The driver runs and will stop at its stop marker."""
+    return f"started-{generation:06d}"
+
+
+def stop_marker(generation: int) -> str:
+    """The driver is asked to stop; for a supervisor, this generation's stop was begun and is to be finished."""
+    return f"stop-{generation:06d}"
+
+
+def stopped_marker(generation: int) -> str:
+    """The driver has stopped every query by itself: nothing of this generation writes any longer."""
+    return f"stopped-{generation:06d}"
+
+
+def failed_marker(generation: int) -> str:
+    """What a query died of."""
+    return f"failed-{generation:06d}"
+
+
+def newest_claim(names: Iterable[str]) -> int:
+    """Return the highest generation that was claimed among these file names, 0 if none was."""
+    claims = (_CLAIM.fullmatch(name) for name in names)
+    return max((int(claim[1]) for claim in claims if claim), default=0)
+
+
+def generation_of_file(name: str) -> int | None:
+    """Return the generation that this file of a stream's folder belongs to, None if it belongs to none."""
+    found = _OF_A_GENERATION.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def contract_terms(stream: str, generation: int, folder: str) -> dict[str, str]:
+    """Return what a driver has to be told to take part; each engine hands it over in its own way."""
+    return {CONTRACT_KEY: CONTRACT, STREAM_KEY: stream, GENERATION_KEY: str(generation), STATE_KEY: folder}

@@ -1,0 +1,31 @@
+"""Which identity a stream acts as."""
+
+from __future__ import annotations
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
+
+
+def identity_of(spec: StreamSpec, cluster: Cluster) -> Identity:
+    """Return the identity that submits the stream, stops it and reads its files.
+
+    Raises InvalidInput: when another principal than the connection's has neither a keytab nor a cache.
+    """
+    match spec.credentials:
+        case KeytabCredentials(principal, keytab):
+            return Identity(principal, keytab=keytab)
+        case ProxyUserCredentials(user):
+            watcher = cluster.watcher
+            return Identity(watcher.principal, watcher.keytab, watcher.ticket_cache, do_as=user)
+        case TicketCredentials(principal, keytab, cache):
+            if principal is None or principal == cluster.watcher.principal:
+                return Identity(
+                    principal or cluster.watcher.principal,
+                    keytab or (None if cache else cluster.watcher.keytab),
+                    cache or (None if keytab else cluster.watcher.ticket_cache),
+                )
+            if keytab is None and cache is None:
+                raise InvalidInput(f"credentials: {principal} needs a keytab or a cache; the connection has another's")
+            return Identity(principal, keytab, cache)

@@ -1,0 +1,158 @@
+"""From a job to the words of one spark-submit in cluster mode, each with its origin. Knows nothing of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.secrets import is_secret
+from airflow_kstream.model.stream import (
+    Deploy,
+    KeytabCredentials,
+    ProxyUserCredentials,
+    StreamCredentials,
+    TicketCredentials,
+)
+from airflow_kstream.model.submission import Argument, Origin, SparkDefaults, Submission
+
+# Flags say these. As a conf, Spark would obey whichever it reads last.
+_SAID_BY_FLAGS = {
+    "spark.master": "master is yarn",
+    "spark.submit.deployMode": "deploy mode is cluster",
+    "spark.kerberos.principal": "use credentials.principal",
+    "spark.kerberos.keytab": "use credentials.keytab",
+    "spark.yarn.principal": "use credentials.principal",
+    "spark.yarn.keytab": "use credentials.keytab",
+    "spark.yarn.queue": "use deploy.queue",
+}
+_FIRST_HADOOP_WITH_HDFS_9276 = (2, 8, 2)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A conf's value and where it came from."""
+
+    value: str
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """Everything that decides the words.
+
+    `settings` are the confs, already layered. `origins` replace the origin of a flag whose value the declaration
+    alone doesn't explain, such as "--files".
+    """
+
+    name: str
+    application: str
+    arguments: tuple[str, ...]
+    credentials: StreamCredentials
+    deploy: Deploy
+    client: SparkDefaults
+    settings: Mapping[str, Setting] = field(repr=False)
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+
+
+def spark_argv(job: SparkJob) -> Submission:
+    """Return the words; confs that hold secrets are kept out of argv."""
+    confs = (
+        Argument(("--conf", f"{key}={setting.value}"), setting.origin)
+        for key, setting in sorted(job.settings.items())
+        if not is_secret(key)
+    )
+    secret = {key: setting.value for key, setting in job.settings.items() if is_secret(key)}
+    application = Argument((job.application, *job.arguments), from_spec("application and arguments"))
+    return Submission(job.client.binary, (*_flags(job), *confs, application), secret)
+
+
+def layered(*layers: tuple[Origin, Mapping[str, str]]) -> dict[str, Setting]:
+    """Return the confs of all layers; a later layer wins."""
+    return {key: Setting(value, origin) for origin, conf in layers for key, value in conf.items()}
+
+
+def environment_settings(deploy: Deploy) -> dict[str, Setting]:
+    """Return the confs that set `deploy.environment` in the driver and the executors."""
+    return {
+        prefix + name: Setting(value, from_spec("deploy.environment"))
+        for name, value in deploy.environment.items()
+        for prefix in ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
+    }
+
+
+def client_settings(client: SparkDefaults, credentials: StreamCredentials) -> dict[str, Setting]:
+    """Return the confs that work around known defects: anything declared wins over them."""
+    return dict(_workarounds(client, credentials))
+
+
+def token_settings(paths: Iterable[str], default_fs: str) -> dict[str, Setting]:
+    """Return the conf that gets tokens for the filesystems of these paths, where it is needed."""
+    roots = {"/".join(path.split("/", 3)[:3]) for path in paths if path.startswith("hdfs://")}
+    filesystems = sorted(roots - {default_fs.rstrip("/"), "hdfs:"})
+    if not filesystems:
+        return {}
+    why = "the checkpoints lie outside fs.defaultFS and need tokens of their own"
+    return {"spark.kerberos.access.hadoopFileSystems": Setting(",".join(filesystems), from_kstream(why))}
+
+
+def refuse_confs_of_flags(conf: Mapping[str, str], where: str) -> None:
+    """Raises InvalidInput: when `conf` sets what only a flag may say."""
+    for key in conf:
+        if key in _SAID_BY_FLAGS:
+            raise InvalidInput(f"{where} sets {key}, which it may not: {_SAID_BY_FLAGS[key]}")
+
+
+def from_spec(why: str = "") -> Origin:
+    return Origin("spec", why)
+
+
+def from_kstream(why: str) -> Origin:
+    return Origin("kstream", why)
+
+
+def _flags(job: SparkJob) -> Iterator[Argument]:
+    deploy = job.deploy
+    why = "the driver outlives the submitter"
+    yield Argument(("--master", "yarn", "--deploy-mode", "cluster"), from_kstream(why))
+    yield Argument(("--name", job.name), from_spec("name"))
+    yield from _credential_flags(job.credentials)
+    queue, source = (deploy.queue, "spec") if deploy.queue else (job.client.queue, job.client.source)
+    if queue:
+        yield Argument(("--queue", queue), Origin(source, "queue"))
+    for flag, value in (
+        ("--driver-memory", deploy.driver_memory),
+        ("--driver-cores", deploy.driver_cores),
+        ("--executor-memory", deploy.executor_memory),
+        ("--executor-cores", deploy.executor_cores),
+        ("--num-executors", deploy.executors),
+        ("--class", deploy.main_class),
+        ("--jars", ",".join(deploy.jars)),
+        ("--archives", ",".join(deploy.archives)),
+        ("--files", ",".join(deploy.files)),
+        ("--py-files", ",".join(deploy.py_files)),
+    ):
+        if value:
+            yield Argument((flag, str(value)), job.origins.get(flag, from_spec("deploy")))
+
+
+def _credential_flags(credentials: StreamCredentials) -> Iterator[Argument]:
+    match credentials:
+        case KeytabCredentials(principal, keytab):
+            why = "the driver logs in from its own copy and makes new tokens before the old ones end"
+            yield Argument(("--principal", principal, "--keytab", keytab), from_spec(f"credentials: {why}"))
+        case ProxyUserCredentials(user):
+            why = "the submitter gets this user's tokens, once"
+            yield Argument(("--proxy-user", user), from_spec(f"credentials: {why}"))
+        case TicketCredentials():
+            return
+
+
+def _workarounds(client: SparkDefaults, credentials: StreamCredentials) -> Iterator[tuple[str, Setting]]:
+    if credentials.renews_itself:
+        why = "after a failed renewal Spark would wait an hour of a token's last hours (SPARK-37787)"
+        yield "spark.security.credentials.retryWait", Setting("10m", from_kstream(why))
+    version = client.hadoop_version
+    if version is not None and version < _FIRST_HADOOP_WITH_HDFS_9276:
+        why = f"Hadoop {'.'.join(map(str, version))} doesn't update the tokens of an HA nameservice (HDFS-9276)"
+        yield "spark.hadoop.fs.hdfs.impl.disable.cache", Setting("true", from_kstream(why))

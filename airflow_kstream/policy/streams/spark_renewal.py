@@ -1,0 +1,21 @@
+"""When a Spark driver with a keytab gets new tokens: HadoopDelegationTokenManager of Spark 3 and 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+
+RATIO_CONF = "spark.security.credentials.renewalRatio"
+
+
+def renewal_ratio(*confs: Mapping[str, str]) -> float:
+    """Return the ratio of the last conf that sets a valid one; Spark's default where none does."""
+    for conf in reversed(confs):
+        try:
+            said = float(conf[RATIO_CONF])
+        except (KeyError, ValueError):
+            continue
+        if 0 < said <= 1:
+            return said
+    return USUAL_RENEWAL_RATIO

@@ -1,0 +1,33 @@
+"""A stream under supervision: what almost every step takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+
+
+@dataclass(frozen=True)
+class StreamRun:
+    """One stream as declared, the servers as its identity, and its engine."""
+
+    session: ClusterSession
+    spec: StreamSpec
+    engine: Engine
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.session.cluster
+
+    @property
+    def id(self) -> StreamId:
+        return StreamId(self.spec.name, self.cluster.state_dir)
+
+    @property
+    def folder(self) -> StreamFolder:
+        return StreamFolder(self.session.hdfs, self.id)

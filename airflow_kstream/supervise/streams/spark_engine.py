@@ -1,0 +1,118 @@
+"""Spark on YARN in cluster mode, through the client's spark-submit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from airflow_kstream.clients import spark
+from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.contract import started_marker
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.spark_renewal import renewal_ratio
+from airflow_kstream.policy.streams.spark_stream import stream_submission
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engine import Stopped
+from airflow_kstream.supervise.streams.run import StreamRun
+
+# Shipped beside each PySpark job; by its path, since nothing of the package imports it.
+DRIVER_HELPER = str(files("airflow_kstream") / "jobs" / "kstream_driver.py")
+
+
+class SparkEngine:
+    """The engine for Structured Streaming. `given` is what is said of the client; it is looked up when needed."""
+
+    def __init__(self, given: Callable[[], SparkDefaults] = SparkDefaults) -> None:
+        self._given = given
+
+    def submission(self, order: SubmissionOrder) -> Submission:
+        client, obstacle = self._client
+        return replace(stream_submission(order, client, DRIVER_HELPER), obstacle=obstacle)
+
+    def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
+        spark.check_conf_folder(cluster)
+        for path in _local_files(spec):
+            if not Path(path).exists():
+                raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
+
+    def submit(
+        self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
+    ) -> SubmitOutcome:
+        return spark.submit(submission, spark.environment(cluster, ticket_cache), folder, timeout)
+
+    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+        return tuple(session.hdfs.checkpoint(path) for path in spec.checkpoints)
+
+    def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
+        """A driver with the helper stops itself at the marker. One without gets SIGTERM right after a commit, so that
+        no batch is redone."""
+        policy, every = spec.stop, spec.watch.look_every
+        if started_marker(step.generation) in StreamRun(session, spec, self).folder.names():
+            ended = _ended(session, step.application, every, policy.marker_grace)
+            if ended:
+                return Stopped(ended, "its driver stopped at the marker")
+        until(lambda: self._quiescent(session, spec) or None, every, policy.quiescent_wait)
+        if _signalled(session, step.application):
+            ended = _ended(session, step.application, every, policy.signal_grace)
+            if ended:
+                return Stopped(ended, "SIGTERM ended its driver")
+        return None
+
+    def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
+        """The staging folder, with a copy of the keytab in it: YARN's 250 ms between SIGTERM and SIGKILL are too
+        short for Spark to delete it when it is killed (SPARK-17340)."""
+        conf = {**cluster.spark_conf, **spec.conf}
+        root = conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
+        yield f"{root.rstrip('/')}/.sparkStaging/{app.id}"
+
+    def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
+        return renewal_ratio(cluster.spark_conf, spec.conf)
+
+    def _quiescent(self, session: ClusterSession, spec: StreamSpec) -> bool:
+        return all(point.quiescent for point in self.progress(session, spec))
+
+    @cached_property
+    def _client(self) -> tuple[SparkDefaults, str]:
+        """What is known of the client, and why there is none on this host, if so."""
+        given = self._given()
+        try:
+            binary = spark.find_spark_submit(given.binary)
+        except InvalidInput as error:
+            return given, f"this host has no Spark client: {error.message}"
+        return replace(given, binary=binary, hadoop_version=spark.hadoop_version(binary)), ""
+
+
+def _ended(session: ClusterSession, application: str, every: timedelta, within: timedelta) -> Application | None:
+    def look() -> Application | None:
+        app = session.yarn.application(application)
+        return None if app.alive else app
+
+    return until(look, every, within)
+
+
+def _signalled(session: ClusterSession, application: str) -> bool:
+    """A cluster that lets nobody signal containers is no obstacle: the kill follows."""
+    try:
+        return session.yarn.signal_driver(application)
+    except (Denied, NotFound):
+        return False
+
+
+def _local_files(spec: StreamSpec) -> list[str]:
+    deploy = spec.deploy
+    named = [spec.application, *deploy.files, *deploy.jars, *deploy.py_files, *deploy.archives]
+    return [path.partition("#")[0].removeprefix("file:") for path in named if _is_local(path)]
+
+
+def _is_local(path: str) -> bool:
+    return "://" not in path and not path.startswith("local:")

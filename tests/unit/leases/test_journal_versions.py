@@ -1,0 +1,57 @@
+"""The journal of recoveries, read by another version: no line of one version hides those of another."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from tests.unit.streams.simulated_servers import SimClock, SimHdfs
+
+FOLDER = "/kstream/leases-me"
+NAME = f"{FOLDER}/audit/20260101T000000Z-abcdef01-000000"
+# The fields of each line as the first version wrote them.
+INTENT = {
+    "run": "20260101T000000Z-abcdef01",
+    "who": "me@here",
+    "principal": "me@R",
+    "action": "recover",
+    "at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(),
+    "path": "/data/a.tmp",
+    "holder": "DFSClient_1",
+    "reason": "it is stuck",
+}
+RESULT = {**INTENT, "outcome": "closed", "why": "as asked"}
+
+
+def read(intents: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[JournalRecord]:
+    hdfs = SimHdfs(SimClock())
+    for kind, lines in (("intents", intents), ("results", results)):
+        hdfs.write(f"{NAME}-{kind}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    return list(read_journal(cast(Hdfs, hdfs), FOLDER))
+
+
+def test_lines_of_the_first_version_are_read() -> None:
+    (record,) = read([INTENT], [RESULT])
+    assert (record.outcome, record.why, record.reason) == (Outcome.CLOSED, "as asked", "it is stuck")
+
+
+def test_an_outcome_that_this_version_does_not_know_is_unconfirmed() -> None:
+    (record,) = read([{**INTENT, "version": 3}], [{**RESULT, "version": 3, "outcome": "teleported"}])
+    assert (record.outcome, record.why) == (Outcome.UNCONFIRMED, "as asked")
+
+
+def test_a_line_without_what_makes_a_record_hides_no_other() -> None:
+    records = read([{"version": 3, "file": "/b"}, {**INTENT, "colour": "blue"}], [{"outcome": "closed"}])
+    assert [record.path for record in records] == ["/data/a.tmp"]
+
+
+def test_each_line_that_is_written_carries_its_version() -> None:
+    hdfs = SimHdfs(SimClock())
+    Journal.begin(cast(Hdfs, hdfs), FOLDER, Identity("me@R", "/k")).asked({"/data/a.tmp": None}, "it is stuck")
+    (text,) = [content for content, _ in hdfs.files.values()]
+    assert json.loads(text)["version"] == 2

@@ -1,0 +1,143 @@
+"""An HDFS and a ResourceManager in memory, no more of them than a reconcile asks for.
+
+Simulated because the seam for engines is what is tested: on the real cluster only Spark runs, and a second engine
+that needed a JVM would prove nothing more. How real servers behave is the business of tests/cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import Conflict, NotFound
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from tests.unit.tokens.hadoop_writers import Written, url_string, writable
+
+CLUSTER = Cluster(
+    name="simulated",
+    resourcemanagers=("http://rm:8088",),
+    namenodes=("http://nn:9870",),
+    default_fs="hdfs://simulated",
+    watcher=Identity("streamer@EXAMPLE.COM", keytab="/streamer.keytab"),
+    state_dir="/kstream",
+)
+ONE_DAY, ONE_WEEK = timedelta(days=1), timedelta(days=7)
+
+
+@dataclass
+class SimClock:
+    """The real one, which jumps ahead when it is told to."""
+
+    ahead: timedelta = timedelta()
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(time.time(), UTC) + self.ahead
+
+
+@dataclass
+class SimHdfs:
+    """Files by path; a folder is what has a file. It knows no checkpoints: an engine that reads Spark's fails here."""
+
+    clock: SimClock
+    files: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def status(self, path: str) -> FileStatus:
+        if path not in self.files:
+            if path == "/" or any(name.startswith(path + "/") for name in self.files):
+                return FileStatus("", 0, self.now(), is_folder=True)
+            raise NotFound(path)
+        text, modified = self.files[path]
+        return FileStatus("", len(text), modified, is_folder=False)
+
+    def list(self, path: str) -> tuple[FileStatus, ...]:
+        inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
+        children = sorted({name.partition("/")[0] for name in inside})
+        return tuple(replace(self.status(f"{path}/{child}"), name=child) for child in children)
+
+    def read(self, path: str) -> str:
+        self.status(path)
+        return self.files[path][0]
+
+    def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
+        if path in self.files and not overwrite:
+            raise Conflict(path)
+        self.files[path] = (text, self.now())
+
+    def make_folder(self, path: str, permission: str = "750") -> None:
+        pass
+
+    def rename_onto_nothing(self, source: str, target: str) -> None:
+        if target in self.files:
+            raise Conflict(target)
+        self.rename_over(source, target)
+
+    def rename_over(self, source: str, target: str) -> None:
+        self.status(source)
+        self.files[target] = self.files.pop(source)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        gone = [name for name in self.files if name == path or name.startswith(path + "/")]
+        for name in gone:
+            del self.files[name]
+        return bool(gone)
+
+    def new_token(self, renewer: str) -> str:
+        now = self.now()
+        token = DelegationToken("streamer", renewer, "", now, now + ONE_WEEK, 1, 1)
+        return url_string(Written("", "HDFS_DELEGATION_TOKEN", "nn:8020", writable(token), b"password"))
+
+    def renew_token(self, token: str) -> datetime:
+        return self.now() + ONE_DAY
+
+    def cancel_token(self, token: str) -> None:
+        pass
+
+
+@dataclass
+class SimYarn:
+    """Applications by id, in the order of their start."""
+
+    clock: SimClock
+    apps: dict[str, Application] = field(default_factory=dict)
+
+    def start(self, tags: frozenset[str]) -> Application:
+        number = f"application_1_{len(self.apps) + 1:04d}"
+        state, now = ApplicationState.RUNNING, self.clock.now()
+        self.apps[number] = Application(number, state, "UNDEFINED", "streamer", tags, now, None, "", "")
+        return self.apps[number]
+
+    def end(self, application_id: str, state: ApplicationState = ApplicationState.FINISHED) -> Application:
+        app = self.application(application_id)
+        said = {"FINISHED": "SUCCEEDED"}.get(state, str(state))
+        self.apps[app.id] = replace(app, state=state, final_status=said, finished=self.clock.now())
+        return self.apps[app.id]
+
+    def applications(self, tag: str) -> tuple[Application, ...]:
+        return tuple(app for app in self.apps.values() if tag in app.tags)
+
+    def application(self, application_id: str) -> Application:
+        return self.apps[application_id]
+
+    def active(self) -> str:
+        return "http://rm:8088"
+
+    def time_left(self, application_id: str) -> timedelta | None:
+        return None
+
+    def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
+        return self.end(application_id, ApplicationState.KILLED)
+
+
+def session_of(hdfs: SimHdfs, yarn: SimYarn) -> ClusterSession:
+    return ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, hdfs), cast(ResourceManager, yarn))

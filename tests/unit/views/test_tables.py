@@ -1,0 +1,77 @@
+"""What is shown: anybody's text without control characters and passwords, and moments in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.model.printable import printable, printable_words, without_passwords
+from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.views.leases import lines
+from airflow_kstream.views.streams import streams_table
+from airflow_kstream.views.tables import away, cell
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def shown(**changed: object) -> str:
+    ended = Settled(Phase.ENDED, "application_1_0001 ended by itself: FINISHED/FAILED")
+    verdict = Verdict(**({"step": ended, "why": ended.why, "generation": 1} | changed))  # type: ignore[arg-type]
+    return "\n".join(lines(streams_table({"orders": verdict})))
+
+
+@given(st.text())
+def test_a_cell_drives_no_terminal(text: str) -> None:
+    assert cell(text).plain.isprintable()
+
+
+@given(st.text())
+def test_a_message_keeps_its_lines_and_drives_no_terminal(text: str) -> None:
+    assert printable_words(text).replace("\n", "").isprintable()
+    assert printable_words(text).count("\n") == text.count("\n")
+
+
+@given(st.text(), st.text())
+def test_two_names_never_look_alike(one: str, other: str) -> None:
+    if "://" not in one + other:
+        assert (printable(one) == printable(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("http://u:p@h:8088: refused", "http://u:***@h:8088: refused"),
+        ("http://u:p@h,https://v:q@i", "http://u:***@h,https://v:***@i"),
+        ("http://:p@h", "http://:***@h"),
+        ("http://h:8088/ws?x=a@b", "http://h:8088/ws?x=a@b"),
+        ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
+        ("hdfs://ns1/a:b@c", "hdfs://ns1/a:b@c"),
+    ],
+)
+def test_the_password_of_a_url_is_masked(text: str, masked: str) -> None:
+    assert without_passwords(text) == masked
+
+
+def test_a_moment_tells_how_far_away_it_is() -> None:
+    assert away(NOW + timedelta(minutes=5), NOW) == "in 5m"
+    assert away(NOW - timedelta(minutes=5), NOW) == "5m ago"
+
+
+def test_a_commit_of_a_clock_ahead_of_ours_was_0s_ago() -> None:
+    beat = Heartbeat(Pulse.HEALTHY, timedelta(seconds=-1), "batch 1 is committed")
+    assert "0s ago" in shown(heartbeat=beat)
+
+
+def test_a_dead_stream_shows_the_first_line_of_what_it_died_of() -> None:
+    printed = shown(failure="\nThe NameSpace quota is exceeded\n\tat org.apache.hadoop.hdfs.X")
+    assert "FINISHED/FAILED: The NameSpace quota is exceeded" in " ".join(printed.split())
+    assert "org.apache" not in printed
+
+
+def test_a_horizon_that_has_passed_is_not_to_come() -> None:
+    assert "5m ago" in shown(remaining=timedelta(minutes=-5))
