@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 
 ClusterOption = Annotated[
@@ -50,10 +51,9 @@ def _fields(cluster_name: str) -> ConnectionFields:
 
 
 def _from_file(path: Path) -> ConnectionFields:
+    text = read_text(path)
     try:
-        given = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise InvalidInput(f"{path} can't be read: {error}") from error
-    if not isinstance(given, dict):
-        raise InvalidInput(f"{path} is not a mapping of connection fields")
+        given = read_mapping(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error.message}") from None
     return connection_fields(str(path), given)

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.output import JsonOption, print_json, say, show
+from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
@@ -20,6 +21,7 @@ from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams import desired
+from airflow_kstream.supervise.streams.acting import open_as_stream
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.engine import Engine
@@ -143,7 +145,7 @@ def _as_stream(cluster_name: str, name: str) -> Iterator[tuple[ClusterSession, S
     """Open a session as the stream's own identity, which its newest claim names."""
     with opened(cluster_name) as cluster:
         spec = _claimed(cluster, name)
-        with open_session(cluster, identity_of(spec, cluster)) as session:
+        with open_as_stream(cluster, spec, note) as session:
             yield session, spec
 
 
@@ -153,10 +155,9 @@ def _claimed(cluster: Cluster, name: str) -> StreamSpec:
 
 
 def _read(spec_file: Path) -> StreamSpec:
+    text = read_text(spec_file)
     try:
-        return StreamSpec.from_yaml(spec_file.read_text())
-    except OSError as error:
-        raise InvalidInput(f"{spec_file} can't be read: {error}") from error
+        return StreamSpec.from_yaml(text)
     except InvalidInput as error:
         raise InvalidInput(f"{spec_file}: {error.message}") from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import requests
 import spnego
 from gssapi.raw.misc import GSSError
@@ -10,7 +12,8 @@ from requests_kerberos import OPTIONAL, HTTPKerberosAuth
 from requests_kerberos.exceptions import KerberosExchangeError
 from spnego.exceptions import SpnegoError
 
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.clients.local.regular_files import is_special
+from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.identity import Identity
 
 
@@ -36,6 +39,10 @@ class _Spnego(HTTPKerberosAuth):  # type: ignore[misc]  # requests_kerberos ship
 
 def _credential(identity: Identity) -> spnego.KerberosKeytab | spnego.KerberosCCache:
     if identity.keytab:
+        if is_special(Path(identity.keytab)):
+            raise CredentialError(
+                f"{identity.keytab} is no regular file", tried="open the keytab", principal=identity.principal
+            )
         return spnego.KerberosKeytab(keytab=identity.keytab, principal=identity.principal)
     if identity.ticket_cache:
         return spnego.KerberosCCache(ccache=identity.ticket_cache, principal=identity.principal)

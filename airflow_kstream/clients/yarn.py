@@ -177,19 +177,28 @@ class ResourceManager:
             return {}
         if "json" not in answer.headers.get("Content-Type", ""):
             raise Unavailable(f"it answered {answer.headers.get('Content-Type')}, not JSON", **context)
-        body: Mapping[str, Any] = answer.json()
-        return body
+        return _mapping(answer, context)
 
     @contextmanager
     def _sense(self, tried: str, server: str = "") -> Iterator[None]:
         """JSON of another shape than YARN's is a proxy's or another version's: it proves nothing."""
         try:
             yield
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError, OSError) as error:
             raise self._unavailable(tried, f"its answer makes no sense ({error!r})", server or self.active()) from error
 
     def _unavailable(self, tried: str, message: str, server: str) -> Unavailable:
         return Unavailable(message, tried=tried, server=server, principal=str(self._identity))
+
+
+def _mapping(answer: requests.Response, context: Mapping[str, str]) -> Mapping[str, Any]:
+    try:
+        body = answer.json()
+    except (ValueError, RecursionError) as error:
+        raise Unavailable(f"its JSON makes no sense ({type(error).__name__})", **context) from None
+    if not isinstance(body, Mapping):
+        raise Unavailable(f"its answer makes no sense (a {type(body).__name__} and no object)", **context)
+    return body
 
 
 _REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
@@ -199,5 +208,5 @@ def _message(answer: requests.Response) -> str:
     """The RemoteException's own words, or the start of whatever came."""
     try:
         return str(answer.json()["RemoteException"]["message"]).splitlines()[0]
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return answer.reason or "no reason given"

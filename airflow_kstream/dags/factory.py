@@ -13,6 +13,7 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from airflow_kstream import settings
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
 
@@ -43,7 +44,7 @@ def dags_of_folder(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
         if declaration.name.startswith("."):
             continue
         try:
-            made |= _by_id(dags_of(declaration, _text(declaration)))
+            made |= _by_id(dags_of(declaration, read_text(declaration)))
         except Exception as error:  # Whatever it is, it must not cost the others their DAGs.
             why = error.message if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
             name = "-".join((kind, *declaration.relative_to(folder).with_suffix("").parts))
@@ -69,13 +70,6 @@ def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -
         auto_register=False,
         **more,
     )
-
-
-def _text(declaration: Path) -> str:
-    try:
-        return declaration.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"it can't be read: {error}") from error
 
 
 def _refused(name: str, what: str, why: str) -> DAG:

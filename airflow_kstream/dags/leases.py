@@ -30,7 +30,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import yaml
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
@@ -38,6 +37,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.leases.recover import Backend
 from airflow_kstream.supervise.leases.requests import LimitsName, RecoveryRequest
@@ -131,11 +131,8 @@ _LISTS = {name for name, field in FORM.items() if "array" in field["type"]}
 
 def declared(text: str) -> dict[str, Any]:
     """The declaration, if every word of it is right."""
-    try:
-        given = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InvalidInput(f"it can't be read as YAML: {error}") from error
-    if not isinstance(given, dict) or not given.get("paths"):
+    given = read_mapping(text)
+    if not given.get("paths"):
         raise InvalidInput("it names no paths")
     unknown = sorted({str(name) for name in given} - _DECLARED)
     if unknown:

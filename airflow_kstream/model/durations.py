@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from airflow_kstream.model.errors import InvalidInput
 
+_SHOWN = 60
 _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {
     "ms": timedelta(milliseconds=1),
@@ -25,13 +26,13 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 def parse_duration(text: str) -> timedelta:
     """Read a run of `<number><ms|s|m|h|d|w>`, to the microsecond. Raises InvalidInput for anything else."""
-    parts = _PART.findall(text)
+    parts, said = _PART.findall(text), repr(text if len(text) < _SHOWN else text[:_SHOWN] + "…")
     if not parts or _PART.sub("", text).strip():
-        raise InvalidInput(f"{text!r} is not a duration; write it like 90s, 15m, 6h, 7d or 1h30m")
+        raise InvalidInput(f"{said} is not a duration; write it like 90s, 15m, 6h, 7d or 1h30m")
     try:
         return sum((_part(number, unit) for number, unit in parts), timedelta())
     except OverflowError:
-        raise InvalidInput(f"{text!r} is longer than anything lasts") from None
+        raise InvalidInput(f"{said} is longer than anything lasts") from None
 
 
 def written_duration(duration: timedelta) -> str:

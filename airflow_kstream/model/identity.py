@@ -26,6 +26,11 @@ class Identity:
         return f"{self.principal} for {self.do_as}" if self.do_as else self.principal
 
 
+def is_principal(text: str) -> bool:
+    """Whether somebody can mean it: one that begins with - would be read as an option of whatever it is handed to."""
+    return bool(_PRINCIPAL.fullmatch(text)) and text.isprintable() and not text.startswith("-")
+
+
 def split_principal(principal: str) -> tuple[str, str | None, str]:
     """Split a principal into primary, instance and realm. Raises InvalidInput: when it is no principal."""
     match = _PRINCIPAL.fullmatch(principal)

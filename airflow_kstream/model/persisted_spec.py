@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
+from airflow_kstream.model.declared import read, read_persisted
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import CREDENTIALS, POLICIES, Deploy, OnChange, StreamSpec
 
@@ -56,7 +55,7 @@ def read_spec(said: object, version: int) -> StreamSpec | UnknownSpec:
     }
     policies = {name: _policy(kind, given.get(name)) for name, kind in POLICIES.items()}
     try:
-        return StreamSpec.from_persisted(job | policies | {"on_change": _on_change(given.get("on_change"))})
+        return read_persisted(StreamSpec, job | policies | {"on_change": _on_change(given.get("on_change"))})
     except InvalidInput as error:
         return UnknownSpec(f"the claim's spec can't be read: {error.message}")
 
@@ -93,8 +92,8 @@ def _valid(kind: type[Any], given: Mapping[str, Any], name: str) -> bool:
 
 def _build(kind: type[Any], given: Mapping[str, Any]) -> Any | None:
     try:
-        return TypeAdapter(kind).validate_python(dict(given))
-    except (ValidationError, InvalidInput):
+        return read(kind, given)
+    except InvalidInput:
         return None
 
 

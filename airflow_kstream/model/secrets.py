@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated
+from itertools import pairwise, zip_longest
 
-from pydantic import ConfigDict, Discriminator, Tag
+from pydantic import ConfigDict
 
 from airflow_kstream.model.errors import InvalidInput
 
@@ -55,12 +54,8 @@ class SecretRef:
         return self.secret
 
 
-def _kind_of(value: object) -> str:
-    return "reference" if isinstance(value, Mapping | SecretRef) else "text"
-
-
-# A setting's value: text, or the place of a secret. Which of the two is told first, so that an error speaks of one.
-Value = Annotated[Annotated[str, Tag("text")] | Annotated[SecretRef, Tag("reference")], Discriminator(_kind_of)]
+# A setting's value: text, or the place of a secret.
+Value = str | SecretRef
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Whatever follows such a word, it is about the secret itself, unless the last word says otherwise.
@@ -126,7 +121,7 @@ def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Val
 
 def _in_arguments(words: Sequence[str]) -> Iterator[str]:
     """The names of options with a secret behind them, in one word or in two."""
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         name = word.lstrip("-")
         if word.startswith("-") and "=" not in word:
             if not following.startswith("-") and secrets_in(name, following):

@@ -9,9 +9,10 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
+from airflow_kstream.model.declared import written
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.secrets import MASK
-from airflow_kstream.model.stream import POLICIES, StreamSpec, plain
+from airflow_kstream.model.stream import POLICIES, StreamSpec
 
 # Raised whenever the same spec gets another digest. Version 1 had no number.
 _VERSION = 2
@@ -61,7 +62,7 @@ def _submitted(spec: StreamSpec) -> dict[str, Any]:
 def _set(value: Any) -> dict[str, Any]:
     """The fields that are not at their default, as plain data."""
     changed = [(field.name, getattr(value, field.name)) for field in fields(value) if not _at_default(value, field)]
-    return {name: _set(item) if is_dataclass(item) else plain(item) for name, item in changed}
+    return {name: _set(item) if is_dataclass(item) else written(item) for name, item in changed}
 
 
 def _at_default(value: Any, field: Field[Any]) -> bool:

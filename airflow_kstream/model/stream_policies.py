@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from pydantic import ConfigDict
 
-from airflow_kstream.model.durations import Duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import Age, Factor, Pace, Patience, Share, ShareOrNone, Wait
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -25,15 +25,13 @@ class RestartPolicy:
 
     __pydantic_config__ = STRICT
 
-    plan_ratio: float = 0.75
-    jitter_ratio: float = 0.10
-    force_margin: Duration = timedelta(hours=1)
-    max_age: Duration | None = None
-    adopt_margin: Duration = timedelta(minutes=2)
+    plan_ratio: Share = 0.75
+    jitter_ratio: ShareOrNone = 0.10
+    force_margin: Wait = timedelta(hours=1)
+    max_age: Age | None = None
+    adopt_margin: Wait = timedelta(minutes=2)
 
     def __post_init__(self) -> None:
-        if not 0 < self.plan_ratio < 1:
-            raise InvalidInput(f"restart.plan_ratio is {self.plan_ratio}; allowed is a number between 0 and 1")
         if not 0 <= self.jitter_ratio < self.plan_ratio:
             raise InvalidInput(f"restart.jitter_ratio is {self.jitter_ratio}; allowed is 0 up to plan_ratio")
 
@@ -44,11 +42,11 @@ class StopPolicy:
 
     __pydantic_config__ = STRICT
 
-    marker_grace: Duration = timedelta(minutes=3)
-    quiescent_wait: Duration = timedelta(minutes=2)
-    signal_grace: Duration = timedelta(minutes=1)
-    kill_wait: Duration = timedelta(minutes=2)
-    silence: Duration = timedelta(seconds=30)
+    marker_grace: Wait = timedelta(minutes=3)
+    quiescent_wait: Wait = timedelta(minutes=2)
+    signal_grace: Wait = timedelta(minutes=1)
+    kill_wait: Patience = timedelta(minutes=2)
+    silence: Patience = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,8 @@ class SubmitPolicy:
 
     __pydantic_config__ = STRICT
 
-    timeout: Duration = timedelta(minutes=5)
-    ttl: Duration = timedelta(minutes=10)
+    timeout: Patience = timedelta(minutes=5)
+    ttl: Patience = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,9 @@ class HeartbeatPolicy:
 
     __pydantic_config__ = STRICT
 
-    start_timeout: Duration = timedelta(minutes=10)
-    stall_floor: Duration = timedelta(minutes=10)
-    stall_factor: float = 4.0
+    start_timeout: Patience = timedelta(minutes=10)
+    stall_floor: Patience = timedelta(minutes=10)
+    stall_factor: Factor = 4.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,6 @@ class WatchPolicy:
 
     __pydantic_config__ = STRICT
 
-    every: Duration = timedelta(seconds=15)
-    look_every: Duration = timedelta(seconds=2)
-    recovery_wait: Duration = timedelta(minutes=2)
+    every: Pace = timedelta(seconds=15)
+    look_every: Pace = timedelta(seconds=2)
+    recovery_wait: Wait = timedelta(minutes=2)

@@ -15,6 +15,7 @@ from kafka import TopicPartition
 from airflow_kstream.demo.shipping.kafka import KafkaLogin, committed_reader, kafka_trouble
 from airflow_kstream.demo.shipping.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.declared import written
 from tests.cluster.streams import await_that
 
 # File, byte offset, content.
@@ -36,7 +37,7 @@ class ShipperProcess:
 
     def __init__(self, settings: ShipperSettings, folder: Path) -> None:
         file, log = folder / "shipper.json", folder / "shipper.log"
-        file.write_text(settings.model_dump_json())
+        file.write_text(json.dumps(written(settings)))
         with log.open("w") as stderr:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "airflow_kstream.demo.shipping.shipper", "--settings", str(file)],

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,7 @@ def test_brokers_that_are_away_are_waited_for(
 
 
 def test_a_keytab_without_the_principal_is_told_at_once(minicluster: Minicluster, settings: ShipperSettings) -> None:
-    wrong = settings.model_copy(update={"keytab": minicluster.keytab("watcher")})
+    wrong = replace(settings, keytab=minicluster.keytab("watcher"))
     with LogShipper(wrong) as shipper, pytest.raises(CredentialError) as refusal:
         shipper.ship_available()
     assert refusal.value.principal == minicluster.principal("streamer")

@@ -68,6 +68,9 @@ class Hdfs:
         """The NameNode's clock, by the Date header of its newest answer; asks it when there was none yet."""
         if self._clock.never:
             self.status("/")
+        if self._clock.never:
+            message, server = "no answer of it tells the time", self._servers
+            raise Unavailable(message, tried="ask for the time", server=server, principal=str(self._identity))
         return self._clock.now()
 
     def status(self, path: str) -> FileStatus:
@@ -175,12 +178,13 @@ class Hdfs:
             kind = error_of(error.exception) if error.exception else _of_a_page(error)
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
-        except (KeyError, TypeError) as error:
-            # JSON of another shape than WebHDFS's: a proxy's.
-            raise Unavailable(
-                f"its answer makes no sense ({error!r})",
-                tried=tried, server=self._servers, principal=str(self._identity),
-            ) from error  # fmt: skip
+        except UnicodeEncodeError:
+            # A name that nobody can send: no answer's fault.
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            # JSON of another shape than WebHDFS's, a date beyond all years, or JSON as deep as the stack.
+            message = f"its answer makes no sense ({type(error).__name__})"
+            raise Unavailable(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
 
 
 class _ServerClock:
@@ -197,8 +201,13 @@ class _ServerClock:
     def listen(self, answer: requests.Response, **_: Any) -> None:
         date = answer.headers.get("Date")
         if date:
+            try:
+                offset = parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
+            except (ValueError, OverflowError):
+                # A proxy's: the answer may still be good, and the time is asked of the next one.
+                return
             with self._lock:
-                self._offset = parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
+                self._offset = offset
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from airflow_kstream.clients.lazy import gssapi, krb5
 from airflow_kstream.clients.local.private import private_folder, write_private
-from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.clients.local.regular_files import read_regular
+from airflow_kstream.model.errors import CredentialError, InvalidInput
 from airflow_kstream.model.formats.keytab import read_entries
 from airflow_kstream.model.formats.ticket import ticket_key
 from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeyVersion, LoginResult
@@ -44,12 +45,11 @@ def read(path: str) -> KeytabFile:
     tried = f"read keytab {path}"
     file = Path(path.removeprefix("FILE:"))
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            raise CredentialError("it is no keytab but a folder, a device or a huge file", tried=tried)
-        content = file.read_bytes()
-    except OSError as error:
-        raise CredentialError(error.strerror or str(error), tried=tried) from error
+        content, status = read_regular(file, _LARGEST)
+    except InvalidInput as error:
+        raise CredentialError(error.message, tried=tried) from None
+    except (OSError, ValueError) as error:
+        raise CredentialError(getattr(error, "strerror", None) or str(error), tried=tried) from error
     try:
         entries = read_entries(content)
     except CredentialError as error:

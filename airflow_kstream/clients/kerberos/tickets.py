@@ -12,6 +12,7 @@ from airflow_kstream.clients.kerberos import ccache
 from airflow_kstream.clients.lazy import gssapi, krb5
 from airflow_kstream.clients.local.atomic import replacing
 from airflow_kstream.clients.local.private import write_private
+from airflow_kstream.clients.local.regular_files import is_special
 from airflow_kstream.model.errors import CredentialError, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
@@ -175,6 +176,8 @@ def _too_late(held: Ticket, tried: str, principal: str) -> CredentialError:
 
 
 def _require_keytab(keytab: Path, tried: str, principal: str) -> None:
+    if is_special(keytab):
+        raise CredentialError("it is no regular file", tried=tried, principal=principal)
     if not os.access(keytab, os.R_OK):
         reason = "it is not readable" if keytab.exists() else "it does not exist"
         raise CredentialError(f"{reason} for this process", tried=tried, principal=principal)

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from airflow_kstream.clients.local.regular_files import read_regular
 from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.token import SecretBytes
@@ -70,21 +71,10 @@ def _credentials(path: Path, content: SecretBytes) -> HadoopCredentials:
 
 def _read(path: Path) -> tuple[SecretBytes, os.stat_result]:
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InvalidInput(f"{path} is no regular file")
-            content = SecretBytes(file.read(MAX_BYTES + 1))
+        content, status = read_regular(path, MAX_BYTES)
     except OSError as error:
         raise _OF_THE_SYSTEM.get(type(error), CredentialError)(f"{path}: {error.strerror}") from None
-    if len(content) > MAX_BYTES:
-        raise InvalidInput(f"{path} has more than {MAX_BYTES} bytes, which no credentials file has")
-    return content, status
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    # A pipe would keep us until somebody writes to it.
-    return os.open(path, flags | os.O_NONBLOCK)
+    return SecretBytes(content), status
 
 
 _OF_THE_SYSTEM: dict[type[OSError], type[KstreamError]] = {

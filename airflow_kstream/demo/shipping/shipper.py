@@ -33,11 +33,15 @@ from typing import Any, Self
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.errors import TopicAlreadyExistsError
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from pydantic import ConfigDict, PositiveFloat
 
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.demo.shipping.kafka import KafkaLogin, TransactionalProducer, committed_reader, kafka_trouble
 from airflow_kstream.demo.shipping.log_lines import Block, Position, next_block
+from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.fields import Count, Line, Principal, Word
+from airflow_kstream.model.yaml_text import read_mapping
 
 # Small segments, so that the compaction keeps a topic that is read whole at each start short.
 _POSITIONS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)}
@@ -46,27 +50,30 @@ _PATIENCE_SECONDS = 30.0
 log = logging.getLogger(__name__)
 
 
-class ShipperSettings(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ShipperSettings:
     """The files to ship (`files`: name → path), brokers, topic and login. `partitions` is used to create the topic."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
-    bootstrap_servers: str
-    topic: str
+    bootstrap_servers: Line
+    topic: Word
     files: Mapping[str, Path]
-    principal: str
+    principal: Principal
     keytab: Path
-    partitions: PositiveInt = 1
+    partitions: Count = 1
     poll_seconds: PositiveFloat = 0.2
     security_protocol: str = "SASL_PLAINTEXT"
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path) -> ShipperSettings:
         """Read the settings from a JSON file. Raises InvalidInput: when fields are wrong, with their names."""
+        text = read_text(path)
         try:
-            return cls.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise InvalidInput(str(error), tried=f"read the shipper's settings from {path}") from error
+            # JSON is YAML.
+            return read(ShipperSettings, read_mapping(text))
+        except InvalidInput as error:
+            raise InvalidInput(error.message, tried=f"read the shipper's settings from {path}") from None
 
     @property
     def login(self) -> KafkaLogin:

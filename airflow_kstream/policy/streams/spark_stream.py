@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import contract_terms, fence_name
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef, Value
@@ -35,6 +36,8 @@ _OURS = {
 }
 _CONTRACT_PREFIX = "spark.kstream."
 _TAGS = "spark.yarn.tags"
+# In a connection it is the default of all its streams, and said by a flag as theirs are.
+_QUEUE = "spark.yarn.queue"
 
 
 def stream_submission(order: SubmissionOrder, client: SparkDefaults, helper: str) -> Submission:
@@ -44,7 +47,7 @@ def stream_submission(order: SubmissionOrder, client: SparkDefaults, helper: str
     """
     spec = order.spec
     _refuse_reserved(spec.conf, "conf")
-    _refuse_reserved(order.cluster.spark_conf, f"spark_conf of connection {order.cluster.name}")
+    _refuse_reserved(_without_queue(order.cluster), f"spark_conf of connection {order.cluster.name}")
     fence = f"{order.folder_uri}/{fence_name(order.generation, order.nonce)}"
     helpers = (helper,) if spec.application.endswith(".py") else ()
     deploy = spec.deploy
@@ -55,7 +58,7 @@ def stream_submission(order: SubmissionOrder, client: SparkDefaults, helper: str
             arguments=spec.arguments,
             credentials=spec.credentials,
             deploy=replace(deploy, files=(*deploy.files, fence), py_files=(*deploy.py_files, *helpers)),
-            client=client,
+            client=_with_queue_of(order.cluster, client),
             settings=_settings(order, client),
             origins={"--files": _FENCE, "--py-files": _HELPER} if helpers else {"--files": _FENCE},
         )
@@ -78,9 +81,20 @@ def _settings(order: SubmissionOrder, client: SparkDefaults) -> dict[str, Settin
     """Later sources win: defaults, the connection, the spec; then what the protocol owns."""
     spec, cluster = order.spec, order.cluster
     settings = token_settings(spec.checkpoints, cluster.default_fs) | client_settings(client, spec.credentials)
-    settings |= layered((Origin(f"connection {cluster.name}"), cluster.spark_conf), (from_spec(), spec.conf))
+    settings |= layered((Origin(f"connection {cluster.name}"), _without_queue(cluster)), (from_spec(), spec.conf))
     settings |= environment_settings(spec.deploy)
     return settings | _protocol(order, settings.get(_TAGS))
+
+
+def _without_queue(cluster: Cluster) -> dict[str, str]:
+    return {key: value for key, value in cluster.spark_conf.items() if key != _QUEUE}
+
+
+def _with_queue_of(cluster: Cluster, client: SparkDefaults) -> SparkDefaults:
+    """A queue of the client's own connection wins over the cluster's."""
+    if client.queue or _QUEUE not in cluster.spark_conf:
+        return client
+    return replace(client, queue=cluster.spark_conf[_QUEUE], source=f"connection {cluster.name}")
 
 
 def _protocol(order: SubmissionOrder, user_tags: Setting | None) -> dict[str, Setting]:

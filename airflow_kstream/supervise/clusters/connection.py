@@ -6,20 +6,31 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos.krb5_conf import know_realms_of
 from airflow_kstream.clients.local.private import private_folder, write_private
+from airflow_kstream.clients.local.regular_files import require_folder, require_readable
 from airflow_kstream.model.cluster import Cluster, Tls
+from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.field_errors import field_errors
-from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.fields import (
+    Addresses,
+    Base64,
+    DefaultFs,
+    LocalPath,
+    Principal,
+    StateDir,
+    TicketCacheName,
+    addresses,
+)
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.spark_conf import LiteralSparkConf
 
 
 @dataclass(frozen=True)
@@ -31,27 +42,22 @@ class ConnectionFields:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    principal: str
-    state_dir: str
-    keytab_path: str | None = None
-    keytab: str | None = field(default=None, repr=False)
-    ticket_cache: str | None = None
-    hadoop_conf_dir: str | None = None
-    resourcemanagers: str | None = None
-    namenodes: str | None = None
-    default_fs: str | None = None
-    krb5_conf: str | None = None
-    tls_ca: str | None = None
-    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    principal: Principal
+    state_dir: StateDir
+    keytab_path: LocalPath | None = None
+    keytab: Base64 | None = field(default=None, repr=False)
+    ticket_cache: TicketCacheName | None = None
+    hadoop_conf_dir: LocalPath | None = None
+    resourcemanagers: Addresses | None = None
+    namenodes: Addresses | None = None
+    default_fs: DefaultFs | None = None
+    krb5_conf: LocalPath | None = None
+    tls_ca: LocalPath | None = None
+    spark_conf: LiteralSparkConf = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        split_principal(self.principal)
-        if not self.state_dir.startswith("/"):
-            raise InvalidInput(f"state_dir is {self.state_dir!r}; allowed is an absolute HDFS path")
-        for name in ("resourcemanagers", "namenodes"):
-            for address in _addresses(getattr(self, name)):
-                if not _host(address) or not address.startswith(("http://", "https://")):
-                    raise InvalidInput(f"{name} has {address!r}; write http://host:port or https://host:port")
+        if self.keytab and self.keytab_path:
+            raise InvalidInput(f"{self.principal} has both keytab and keytab_path; allowed is one of them")
         if not (self.keytab or self.keytab_path or self.ticket_cache):
             raise InvalidInput(f"{self.principal} needs one of keytab_path, keytab or ticket_cache")
 
@@ -60,16 +66,15 @@ class ConnectionFields:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
-_FIELDS: TypeAdapter[ConnectionFields] = TypeAdapter(ConnectionFields)
-
-
 def connection_fields(name: str, given: Mapping[str, object]) -> ConnectionFields:
-    """Check the fields of connection `name`. Raise InvalidInput that names each wrong one, never its value."""
+    """Check the fields of connection `name`; one that is empty in the form is not given.
+
+    Raises InvalidInput: that names each wrong one.
+    """
     try:
-        return _FIELDS.validate_python({key: value for key, value in given.items() if value not in (None, "")})
-    except ValidationError as error:
-        allowed = ", ".join(ConnectionFields.__dataclass_fields__)
-        raise InvalidInput(f"connection {name}: {field_errors(error)}; its fields are {allowed}") from None
+        return read(ConnectionFields, {key: value for key, value in given.items() if value not in (None, "")})
+    except InvalidInput as error:
+        raise InvalidInput(f"connection {name}: {error.message}") from None
 
 
 @contextmanager
@@ -78,14 +83,15 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
 
     From now on this process knows the cluster's realm, beside those of other clusters.
     """
+    _require_files(name, fields)
     know_realms_of(fields.krb5_conf)
     with private_folder() as private:
-        keytab = fields.keytab_path or (_unpacked(name, fields.keytab, private) if fields.keytab else None)
+        keytab = fields.keytab_path or (_unpacked(fields.keytab, private) if fields.keytab else None)
         conf = HadoopConf(fields.hadoop_conf_dir) if fields.hadoop_conf_dir else None
         yield Cluster(
             name=name,
-            resourcemanagers=_addresses(fields.resourcemanagers) or _needed(name, conf).resourcemanagers(),
-            namenodes=_addresses(fields.namenodes) or _needed(name, conf).namenodes(),
+            resourcemanagers=addresses(fields.resourcemanagers) or _needed(name, conf).resourcemanagers(),
+            namenodes=addresses(fields.namenodes) or _needed(name, conf).namenodes(),
             default_fs=fields.default_fs or _needed(name, conf).default_fs,
             watcher=Identity(fields.principal, keytab, fields.ticket_cache),
             state_dir=fields.state_dir.rstrip("/"),
@@ -96,22 +102,20 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
         )
 
 
-def _unpacked(name: str, keytab: str, private: Path) -> str:
+def _require_files(name: str, fields: ConnectionFields) -> None:
+    """Raises InvalidInput: for what is not there or can't be read here, which libraries would tell in riddles."""
     try:
-        content = base64.b64decode(keytab, validate=True)
-    except ValueError:
-        raise InvalidInput(f"connection {name}: keytab is not base64") from None
-    return str(write_private(private / "connection.keytab", content))
+        for path in (fields.krb5_conf, fields.tls_ca):
+            if path:
+                require_readable(Path(path))
+        if fields.hadoop_conf_dir:
+            require_folder(Path(fields.hadoop_conf_dir))
+    except InvalidInput as error:
+        raise InvalidInput(f"connection {name}: {error.message}") from None
 
 
-def _addresses(text: str | None) -> tuple[str, ...]:
-    return tuple(address.strip().rstrip("/") for address in (text or "").split(",") if address.strip())
-
-
-def _host(address: str) -> str | None:
-    with suppress(ValueError):
-        return urlsplit(address).hostname
-    return None
+def _unpacked(keytab: str, private: Path) -> str:
+    return str(write_private(private / "connection.keytab", base64.b64decode(keytab)))
 
 
 def _needed(name: str, conf: HadoopConf | None) -> HadoopConf:

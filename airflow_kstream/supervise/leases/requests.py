@@ -4,23 +4,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from annotated_types import MaxLen
+from pydantic import BeforeValidator, ConfigDict
 
-from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.field_errors import field_errors
+from airflow_kstream.model.fields import Count, HdfsPath, Line, Wait, must
 from airflow_kstream.model.lease import LeaseRules, Search
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.recover import AllowedPath, ApprovalRules, Backend, RecoverySettings
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
-T = TypeVar("T")
-Words = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given or ())]
+_ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
+
+
+def allowed_path(text: str) -> AllowedPath:
+    """`PATTERN` or `PATTERN=APPLICATION`, where the application is an id or a stream's name.
+
+    Only an `=` behind the last slash divides: the partitions of /warehouse/day=2026-01-01/* are folders. For a
+    pattern whose last part has an `=` of its own, write `[=]`.
+    """
+    match = _ALLOWED.fullmatch(text)
+    if match is None or not _allows(text):
+        raise InvalidInput(f"{text!r} allows nothing; write PATTERN or PATTERN=APPLICATION")
+    return AllowedPath(match["pattern"], match["application"])
+
+
+def _allows(text: str) -> bool:
+    return bool(_ALLOWED.fullmatch(text)) and not text.endswith("=") and "\0" not in text
+
+
+# One that stands alone is a list of one. A template or a form's field that comes out empty is not given.
+_ONE_OR_MORE = BeforeValidator(lambda given: (given,) if given and isinstance(given, str) else given or ())
+_AT_MOST = MaxLen(1000)
+_OrNone = BeforeValidator(lambda given: None if given == "" else given)
+_Pattern = Annotated[str, must(lambda text: text.strip() != "" and "\0" not in text, "a shell pattern")]
+Patterns = Annotated[tuple[_Pattern, ...], _ONE_OR_MORE, _AT_MOST]
+AllowedPaths = Annotated[
+    tuple[Annotated[str, must(_allows, "PATTERN or PATTERN=APPLICATION")], ...], _ONE_OR_MORE, _AT_MOST
+]
+HdfsPaths = Annotated[tuple[HdfsPath, ...], _ONE_OR_MORE, _AT_MOST]
+MaybeLine = Annotated[Line | None, _OrNone]
 
 Name = Annotated[str | None, BeforeValidator(lambda given: given or None)]
 
@@ -44,11 +73,11 @@ class OpenFileFilter:
     :param owner, holder, host: only files of this owner, client name, client host.
     """
 
-    path: str
-    patterns: Words = ()
-    owner: Name = None
-    holder: Name = None
-    host: Name = None
+    path: HdfsPath
+    patterns: Patterns = ()
+    owner: MaybeLine = None
+    holder: MaybeLine = None
+    host: MaybeLine = None
 
     def search(self, min_age: timedelta = timedelta(0)) -> Search:
         return Search(self.path, self.patterns, self.holder, self.host, self.owner, min_age)
@@ -73,20 +102,20 @@ class RecoveryRequest(OpenFileFilter):
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    min_age: Duration = LeaseRules.min_age
-    settle: Duration = LeaseRules.settle
-    leak_after: Duration = LeaseRules.leak_after
-    allowed: Words = ()
-    approve: Words = ()
-    approved_by: str | None = None
+    min_age: Wait = LeaseRules.min_age
+    settle: Wait = LeaseRules.settle
+    leak_after: Wait = LeaseRules.leak_after
+    allowed: AllowedPaths = ()
+    approve: HdfsPaths = ()
+    approved_by: MaybeLine = None
     limits: LimitsName = LimitsName.DEFAULT
     backend: Backend = Backend.NATIVE
     dry_run: bool = False
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> RecoveryRequest:
-        """Raise InvalidInput that names each wrong field."""
-        return _checked(RecoveryRequest, given)
+        """Raises InvalidInput: that names each wrong field."""
+        return read(RecoveryRequest, given)
 
     def settings(self) -> RecoverySettings:
         return RecoverySettings(
@@ -122,24 +151,19 @@ class OpenFileCondition(OpenFileFilter):
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    min_age: Duration = timedelta(0)
-    quiet: Duration = timedelta(minutes=10)
+    min_age: Wait = timedelta(0)
+    quiet: Wait = timedelta(minutes=10)
     until: Until = Until.STUCK
-    at_least: int = 1
-
-    def __post_init__(self) -> None:
-        if self.at_least < 1:
-            raise InvalidInput(f"at_least is {self.at_least}; allowed is 1 or more")
+    at_least: Count = 1
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> OpenFileCondition:
-        """Raise InvalidInput that names each wrong field."""
-        return _checked(OpenFileCondition, given)
+        """Raises InvalidInput: that names each wrong field."""
+        return read(OpenFileCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
-        seconds = {name: f"{getattr(self, name).total_seconds():.3f}s" for name in ("min_age", "quiet")}
-        return asdict(self) | seconds | {"patterns": list(self.patterns), "until": self.until.value}
+        return dict(written(self))
 
     def stuck(self, survey: Survey) -> tuple[Finding, ...]:
         """Measured unchanged for `quiet`, or past recovery. Whether their holders live was asked of nobody."""
@@ -163,21 +187,6 @@ class OpenFileCondition(OpenFileFilter):
         }
 
 
-_ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
-
-
-def allowed_path(text: str) -> AllowedPath:
-    """`PATTERN` or `PATTERN=APPLICATION`, where the application is an id or a stream's name.
-
-    Only an `=` behind the last slash divides: the partitions of /warehouse/day=2026-01-01/* are folders. For a
-    pattern whose last part has an `=` of its own, write `[=]`.
-    """
-    match = _ALLOWED.fullmatch(text)
-    if match is None or text.endswith("="):
-        raise InvalidInput(f"{text!r} allows nothing; write PATTERN or PATTERN=APPLICATION")
-    return AllowedPath(match["pattern"], match["application"])
-
-
 def fields_with(ours: Mapping[str, object], given: object, name: str) -> dict[str, object]:
     """Return what an operator was given in one value, together with its own fields.
 
@@ -190,11 +199,3 @@ def fields_with(ours: Mapping[str, object], given: object, name: str) -> dict[st
     if twice:
         raise InvalidInput(f"{name} has {twice}, which is a parameter beside it")
     return fields | dict(ours)
-
-
-def _checked(kind: type[T], given: Mapping[str, object]) -> T:
-    try:
-        return TypeAdapter(kind).validate_python(dict(given))
-    except ValidationError as error:
-        allowed = ", ".join(TypeAdapter(kind).json_schema()["properties"])
-        raise InvalidInput(f"{field_errors(error)}; the fields are {allowed}") from None

@@ -23,6 +23,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.spec_change import spec_change
+from airflow_kstream.policy.streams.watchable import require_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.cleanup import clean_up
@@ -63,6 +64,7 @@ class Reconciler:
 
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
         """What would be done first, without doing it."""
+        require_watchable(self.spec, self.session.cluster)
         seen = observe(self.subject)
         return seen, next_step(self.spec, seen, seen.now, mode)
 
@@ -72,6 +74,9 @@ class Reconciler:
         Raises Conflict when somebody else moves the checkpoint, RestartAborted when the successor couldn't start,
         SubmissionFailed, and what the servers refuse. Unavailable is waited out while a step is under way.
         """
+        if self.may_submit:
+            # A stream of an earlier declaration must be stopped whatever that says.
+            require_watchable(self.spec, self.session.cluster)
         self.done = []
         self._first_look, self._known = None, Prefetched()
         while True:

@@ -9,18 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-import yaml
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from annotated_types import MaxLen
+from pydantic import ConfigDict
 
+from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.field_errors import field_errors
-from airflow_kstream.model.identity import Identity, split_principal
-from airflow_kstream.model.ticket import CacheKind, cache_file_name, split_cache_name
+from airflow_kstream.model.fields import CacheFile, LocalPath, Principal, Schedule, Share, TicketCacheName, Wait
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.ticket import cache_file_name, split_cache_name
+from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
@@ -34,23 +36,14 @@ class PrincipalDeclaration:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    principal: str
-    keytab: str | None = None
-    ticket_cache: str | None = None
-    cache: str | None = None
+    principal: Principal
+    keytab: LocalPath | None = None
+    ticket_cache: TicketCacheName | None = None
+    cache: CacheFile | None = None
 
     def __post_init__(self) -> None:
-        split_principal(self.principal)
-        if not self.principal.isprintable():
-            raise InvalidInput(f"principal is {self.principal!r}; allowed is what can be printed")
         if self.keytab and self.ticket_cache:
             raise InvalidInput(f"{self.principal} has both keytab and ticket_cache; allowed is one of them")
-        if self.keytab:
-            _absolute("keytab", self.keytab)
-        if self.ticket_cache:
-            split_cache_name(self.ticket_cache)
-        if self.cache:
-            self.cache_path()
 
     @property
     def identity(self) -> Identity | None:
@@ -59,12 +52,7 @@ class PrincipalDeclaration:
         return Identity(self.principal, self.keytab, self.ticket_cache)
 
     def cache_path(self) -> Path | None:
-        if not self.cache:
-            return None
-        kind, rest = split_cache_name(self.cache)
-        if kind is not CacheKind.FILE:
-            raise InvalidInput(f"cache is {self.cache!r}; allowed is a file, which every Java program can read")
-        return _absolute("cache", rest)
+        return Path(split_cache_name(self.cache)[1]) if self.cache else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,54 +65,31 @@ class TicketDeclaration:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    principals: tuple[PrincipalDeclaration, ...] = ()
-    folder: str | None = None
-    renew_at: float = RenewalPolicy.renew_at
-    alert_before: Duration = RenewalPolicy.alert_before
-    every: Duration = timedelta(minutes=15)
-    check_every: Duration = timedelta(days=1)
+    principals: Annotated[tuple[PrincipalDeclaration, ...], MaxLen(1000)] = ()
+    folder: LocalPath | None = None
+    renew_at: Share = RenewalPolicy.renew_at
+    alert_before: Wait = RenewalPolicy.alert_before
+    every: Schedule = timedelta(minutes=15)
+    check_every: Schedule = timedelta(days=1)
 
     def __post_init__(self) -> None:
         _distinct("principals names", (each.principal for each in self.principals))
-        if self.folder is not None:
-            _absolute("folder", self.folder)
-        for name in ("every", "check_every"):
-            if getattr(self, name) <= timedelta():
-                raise InvalidInput(f"{name} is {getattr(self, name)}; allowed is more than 0")
         _ = self.policy
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> TicketDeclaration:
-        """Raise InvalidInput that names each wrong field."""
-        try:
-            return TypeAdapter(TicketDeclaration).validate_python(dict(given))
-        except ValidationError as error:
-            fields, of_each = (
-                ", ".join(kind.__dataclass_fields__) for kind in (TicketDeclaration, PrincipalDeclaration)
-            )
-            raise InvalidInput(
-                f"{field_errors(error)}; the fields are {fields}; of each of the principals {of_each}"
-            ) from None
+        """Raises InvalidInput: that names each wrong field."""
+        return read(TicketDeclaration, given)
 
     @classmethod
     def from_yaml(cls, text: str) -> TicketDeclaration:
-        try:
-            given = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InvalidInput(f"this is no YAML: {error}") from error
-        if not isinstance(given, dict | None):
-            raise InvalidInput("an order of tickets is a mapping of fields to values")
-        return cls.from_mapping(given or {})
+        """Raises InvalidInput: also for what is no YAML. An empty text declares nothing of its own."""
+        return cls.from_mapping(read_mapping(text))
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
-        durations = ("alert_before", "every", "check_every")
-        return {
-            "principals": [dict(_given(each)) for each in self.principals],
-            **({"folder": self.folder} if self.folder else {}),
-            "renew_at": self.renew_at,
-            **{name: f"{getattr(self, name).total_seconds():.3f}s" for name in durations},
-        }
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return {**written(given), "principals": [dict(_given(each)) for each in self.principals]}
 
     @property
     def policy(self) -> RenewalPolicy:
@@ -147,11 +112,10 @@ def declaration_path(cluster: str, folder: Path) -> Path | None:
 
 
 def read_declaration(path: Path) -> TicketDeclaration:
-    """Raises InvalidInput: names the file and each wrong field."""
+    """Read a file. Raises InvalidInput: it names the file and each wrong field."""
+    text = read_text(path)
     try:
-        return TicketDeclaration.from_yaml(path.read_text())
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} can't be read: {error}") from error
+        return TicketDeclaration.from_yaml(text)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error.message}") from error
 
@@ -162,7 +126,7 @@ def kept_tickets(cluster: Cluster, declaration: TicketDeclaration) -> tuple[Mana
     own = named.pop(cluster.watcher.principal, PrincipalDeclaration(principal=cluster.watcher.principal))
     folder = (Path(declaration.folder) if declaration.folder else _state_home()) / _folder_name(cluster.name)
     kept = tuple(_kept(each, cluster, folder) for each in (own, *named.values()))
-    _distinct("several principals have the cache", (str(each.cache) for each in kept))
+    _distinct("several principals have the cache", (os.path.normpath(each.cache) for each in kept))
     return kept
 
 
@@ -203,12 +167,6 @@ def _short(cluster: str) -> str:
 
 def _is_file(cluster: str) -> bool:
     return cluster.endswith((".yaml", ".yml"))
-
-
-def _absolute(field: str, given: str) -> Path:
-    if not given.startswith("/") or "\0" in given:
-        raise InvalidInput(f"{field} is {given!r}; allowed is an absolute path")
-    return Path(given)
 
 
 def _distinct(what: str, names: Iterable[str]) -> None:

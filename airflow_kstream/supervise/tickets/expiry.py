@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from annotated_types import MinLen
+from pydantic import ConfigDict
 
 from airflow_kstream.clients.kerberos.tickets import inspect
-from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.field_errors import field_errors
+from airflow_kstream.model.fields import Principal, TicketCacheName, Wait
 from airflow_kstream.model.ticket import Ticket, split_cache_name
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
 
@@ -25,8 +26,8 @@ class WatchedCache:
 
     __pydantic_config__ = _STRICT
 
-    principal: str
-    cache: str
+    principal: Principal
+    cache: TicketCacheName
 
     def __post_init__(self) -> None:
         kind, _ = split_cache_name(self.cache)
@@ -40,24 +41,17 @@ class TicketExpiryCondition:
 
     __pydantic_config__ = _STRICT
 
-    caches: tuple[WatchedCache, ...]
-    within: Duration = timedelta(hours=1)
+    caches: Annotated[tuple[WatchedCache, ...], MinLen(1)]
+    within: Wait = timedelta(hours=1)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> TicketExpiryCondition:
-        """Raise InvalidInput that names each wrong field."""
-        try:
-            return _AWAITED.validate_python(dict(given))
-        except ValidationError as error:
-            raise InvalidInput(field_errors(error)) from None
+        """Raises InvalidInput: that names each wrong field."""
+        return read(TicketExpiryCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
-        caches = [{"principal": watched.principal, "cache": watched.cache} for watched in self.caches]
-        return {"caches": caches, "within": f"{self.within.total_seconds():.3f}s"}
-
-
-_AWAITED = TypeAdapter(TicketExpiryCondition)
+        return dict(written(self))
 
 
 @dataclass(frozen=True)

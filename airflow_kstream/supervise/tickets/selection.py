@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.identity import Identity, is_principal
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
@@ -25,8 +25,8 @@ class TicketSelection:
     cache: str | None = None
 
     def __post_init__(self) -> None:
-        if self.principal:
-            split_principal(self.principal)
+        if self.principal and not is_principal(self.principal):
+            raise InvalidInput(f"principal is {self.principal!r}; allowed is primary[/instance]@REALM")
         for name in ("keytab", "cache"):
             path = getattr(self, name)
             if path and not path.removeprefix("FILE:").startswith("/"):

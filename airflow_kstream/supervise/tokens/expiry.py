@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from airflow_kstream.clients.hdfs.credentials import CredentialHdfs
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.credentials_file import HadoopCredentials
-from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded, Unavailable
-from airflow_kstream.model.field_errors import field_errors
+from airflow_kstream.model.fields import ApplicationId, StreamName, TokenFile, Wait
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
@@ -41,38 +41,30 @@ class TokenExpiryCondition:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    file: str | None = None
-    stream: str | None = None
-    application: str | None = None
-    within: Duration = timedelta(days=1)
+    file: TokenFile | None = None
+    stream: StreamName | None = None
+    application: ApplicationId | None = None
+    within: Wait = timedelta(days=1)
 
     def __post_init__(self) -> None:
         given = [name for name in _SOURCES if getattr(self, name)]
         if len(given) != 1:
             raise InvalidInput(f"{' and '.join(given) or 'nothing'} is given; give one of {', '.join(_SOURCES)}")
-        if self.file and not self.file.startswith(("/", "hdfs://")):
-            raise InvalidInput(f"file is {self.file!r}; allowed is an absolute path or an hdfs:// URI")
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> TokenExpiryCondition:
-        """Raise InvalidInput that names each wrong field."""
-        try:
-            return _AWAITED.validate_python(dict(given))
-        except ValidationError as error:
-            raise InvalidInput(field_errors(error)) from None
+        """Raises InvalidInput: that names each wrong field."""
+        return read(TokenExpiryCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data, which `from_mapping` takes."""
-        return asdict(self) | {"within": f"{self.within.total_seconds():.3f}s"}
+        return dict(written(self))
 
     @property
     def source(self) -> str:
         """Which one is meant, in words."""
         name = next(name for name in _SOURCES if getattr(self, name))
         return f"{name} {getattr(self, name)}"
-
-
-_AWAITED = TypeAdapter(TokenExpiryCondition)
 
 
 @dataclass(frozen=True)

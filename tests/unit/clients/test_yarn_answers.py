@@ -18,9 +18,10 @@ ACTIVE = b'{"clusterInfo": {"haState": "ACTIVE", "hadoopVersion": "3.4.3", "star
 
 class _Answers(BaseHTTPRequestHandler):
     applications = b""
+    info = ACTIVE
 
     def do_GET(self) -> None:
-        body = ACTIVE if self.path.endswith("/info") else self.applications
+        body = self.info if self.path.endswith("/info") else self.applications
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -44,7 +45,16 @@ def server() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"apps": {"app": [{"name": "no id"}]}}', b'{"apps": {"app": [{"id": "a", "state": "ON HOLIDAY"}]}}', b"[]"],
+    [
+        b'{"apps": {"app": [{"name": "no id"}]}}',
+        b'{"apps": {"app": [{"id": "a", "state": "ON HOLIDAY"}]}}',
+        b'{"apps": {"app": [{"id": "a", "state": "RUNNING", "startedTime": 1e30}]}}',
+        b'{"apps": {"app": [{"id": "a", "state": "RUNNING", "startedTime": "soon"}]}}',
+        b'{"apps": [' * 100_000,
+        b"{",
+        b"[]",
+        b"7",
+    ],
 )
 def test_json_of_another_shape_proves_nothing_about_any_application(
     server: str, body: bytes, monkeypatch: pytest.MonkeyPatch
@@ -54,5 +64,18 @@ def test_json_of_another_shape_proves_nothing_about_any_application(
     try:
         with pytest.raises(Unavailable, match=r"list applications tagged kstream on http://127.0.0.1.*makes no sense"):
             yarn.applications("kstream")
+    finally:
+        yarn.close()
+
+
+@pytest.mark.parametrize("started", [b"1e30", b"-1e30", b"NaN", b'"soon"', b"[]"])
+def test_a_start_that_is_no_time_is_no_active_resourcemanager(
+    server: str, started: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Answers, "info", ACTIVE.replace(b'"startedOn": 1', b'"startedOn": ' + started))
+    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
+    try:
+        with pytest.raises(Unavailable, match="makes no sense"):
+            yarn.active()
     finally:
         yarn.close()

@@ -68,3 +68,9 @@ def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -
     for _ in range(2):
         explain(CLUSTER, TICKET_SPEC, engine)
     assert len(asked) == 1
+
+
+def test_a_checkpoint_that_cannot_be_watched_is_refused_before_anything_is_said() -> None:
+    spec = replace(TICKET_SPEC, checkpoints=("hdfs://elsewhere/a/c",))
+    with pytest.raises(InvalidInput, match="hdfs://elsewhere/a/c lies on hdfs://elsewhere; allowed is hdfs://prod"):
+        explain(CLUSTER, spec, ENGINE)

@@ -52,6 +52,16 @@ def test_the_driver_runs_on_the_cluster_and_nobody_waits_for_it() -> None:
     assert confs(plan)["spark.yarn.maxAppAttempts"] == "1"
 
 
+def test_the_clusters_own_queue_is_for_streams_that_nobody_gave_another() -> None:
+    cluster = replace(CLUSTER, spark_conf={"spark.yarn.queue": "shared"})
+    plan = planned(TICKET_SPEC, cluster=cluster, spark=SparkDefaults())
+    assert (value_after(plan, "--queue"), source_of(plan, "--queue")) == ("shared", "connection prod")
+    assert "spark.yarn.queue" not in confs(plan)
+    assert value_after(planned(TICKET_SPEC, cluster=cluster), "--queue") == "streams"
+    mine = replace(TICKET_SPEC, deploy=Deploy(queue="mine"))
+    assert value_after(planned(mine, cluster=cluster), "--queue") == "mine"
+
+
 def test_the_application_carries_the_tags_of_its_stream_and_generation_beside_the_users_own() -> None:
     spec = replace(TICKET_SPEC, conf={"spark.yarn.tags": "team-a"})
     tags = confs(planned(spec))["spark.yarn.tags"].split(",")

@@ -32,22 +32,35 @@ from airflow_kstream.model.stream_policies import (
 )
 from tests.unit.simulated_yarn import TICKET_SPEC
 
-_TEXT = st.text(max_size=12)
-_PRINCIPAL = st.from_regex(r"[a-z]{1,8}(/[a-z]{1,8})?@[A-Z]{1,8}", fullmatch=True)
-_DURATION = st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=40_000))
-_WORDS = st.lists(_TEXT, max_size=3).map(tuple)
+
+def _matching(pattern: str) -> st.SearchStrategy[str]:
+    return st.from_regex(pattern, fullmatch=True)
+
+
+def _durations(least: timedelta, most: timedelta = timedelta(days=3660)) -> st.SearchStrategy[timedelta]:
+    return st.timedeltas(min_value=least, max_value=most)
+
+
+_SECOND = timedelta(seconds=1)
+_TEXT = st.text(max_size=12).filter(lambda text: "\0" not in text)
+_WORD = _matching(r"[A-Za-z0-9_.]{1,8}")
+_PATH = _matching(r"(/[a-z0-9._-]{0,3}[a-z]){1,3}")
+_PRINCIPAL = _matching(r"[a-z]{1,8}(/[a-z]{1,8})?@[A-Z]{1,8}")
 _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "plan_ratio": st.floats(0.5, 0.99),
     "jitter_ratio": st.floats(0, 0.49),
-    "stall_factor": st.floats(1, 1e6),
-    "max_age": st.none() | _DURATION,
-    "environment": st.dictionaries(_TEXT, _TEXT, max_size=3),
+    "environment": st.dictionaries(_matching("[A-Z_]{1,8}"), _TEXT, max_size=3),
 }
 _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
-    "Duration": _DURATION,
-    "str | None": st.none() | _TEXT,
-    "int | None": st.none() | st.integers(-(2**40), 2**40),
-    "tuple[str, ...]": _WORDS,
+    "Wait": _durations(timedelta()),
+    "Patience": _durations(_SECOND),
+    "Pace": _durations(_SECOND / 10, timedelta(days=1)),
+    "Age | None": st.none() | _durations(60 * _SECOND),
+    "Factor": st.floats(1, 1000),
+    "Word | None": st.none() | _WORD,
+    "Memory | None": st.none() | _matching("[1-9][0-9]{0,3}[kmgtKMGT]?"),
+    "Count | None": st.none() | st.integers(1, 10**6),
+    "tuple[FileName, ...]": st.lists(_PATH, max_size=3).map(tuple),
 }
 
 
@@ -58,17 +71,17 @@ def every_field(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 
 credentials: st.SearchStrategy[StreamCredentials] = st.one_of(
-    st.builds(KeytabCredentials, _PRINCIPAL, _TEXT),
-    st.builds(TicketCredentials, st.none() | _PRINCIPAL, st.none() | _TEXT, st.none() | _TEXT),
-    st.builds(ProxyUserCredentials, _TEXT),
+    st.builds(KeytabCredentials, _PRINCIPAL, _PATH),
+    st.builds(TicketCredentials, st.none() | _PRINCIPAL, st.none() | _PATH, st.none() | _PATH),
+    st.builds(ProxyUserCredentials, _matching("[a-z]{1,8}")),
 )
 _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "name": st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True),
     "credentials": credentials,
-    "application": _TEXT,
-    "checkpoints": st.lists(_TEXT.map("/{}".format), max_size=2).map(tuple),
-    "arguments": _WORDS,
-    "conf": st.dictionaries(_TEXT, _TEXT, max_size=3),
+    "application": _PATH.map("{}.py".format),
+    "checkpoints": st.lists(_matching("/[a-z]{1,8}"), max_size=2, unique=True).map(tuple),
+    "arguments": st.lists(_TEXT, max_size=3).map(tuple),
+    "conf": st.dictionaries(_WORD, _TEXT, max_size=3),
     "deploy": every_field(Deploy),
     "restart": every_field(RestartPolicy),
     "stop": every_field(StopPolicy),
@@ -90,7 +103,7 @@ def test_a_declaration_is_read_back_from_a_claim(spec: StreamSpec) -> None:
     assert read_spec(json.loads(json.dumps(spec.to_mapping())), version=2) == spec
 
 
-@given(st.one_of(st.integers(-100, 100), st.floats(), _DURATION.map(timedelta.total_seconds), _TEXT))
+@given(st.one_of(st.integers(-100, 100), st.floats(), _durations(timedelta()).map(timedelta.total_seconds), _TEXT))
 def test_any_duration_that_is_accepted_is_read_back(written: object) -> None:
     given = TICKET_SPEC.to_mapping() | {"stop": {"silence": written}}
     try:

@@ -97,22 +97,28 @@ ETL = {"principal": "etl@R"}
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"principal": []}, "principal: .*the fields are principals, folder"),
+        ({"principal": []}, "principal: there is no such field; the fields are principals, folder"),
         ({"principals": [{**ETL, "keytap": "/k"}]}, "keytap"),
         ({"principals": [{"keytab": "/k"}]}, r"principals\.0\.principal"),
-        ({"principals": [{"principal": "etl"}]}, "'etl' is not a principal"),
+        ({"principals": [{"principal": "etl"}]}, r"principals\.0\.principal is 'etl'; allowed is primary"),
         ({"principals": [{**ETL, "keytab": "etl.keytab"}]}, "keytab is 'etl.keytab'; allowed is an absolute path"),
         ({"principals": [{**ETL, "keytab": "/k", "ticket_cache": "/c"}]}, "both keytab and ticket_cache"),
-        ({"principals": [{**ETL, "keytab": "/k", "cache": "KCM:0"}]}, "cache is 'KCM:0'; allowed is a file"),
-        ({"principals": [{**ETL, "ticket_cache": "API:0"}]}, "its kind is 'API'"),
+        (
+            {"principals": [{**ETL, "keytab": "/k", "cache": "KCM:0"}]},
+            "cache is 'KCM:0'; allowed is the absolute path of a file",
+        ),
+        (
+            {"principals": [{**ETL, "ticket_cache": "API:0"}]},
+            "ticket_cache is 'API:0'; allowed is an absolute path, or one of FILE, DIR",
+        ),
         ({"principals": [{**ETL, "keytab": "/k"}] * 2}, "etl@R more than once"),
-        ({"principals": [{"principal": "etl\0@R", "keytab": "/k"}]}, "allowed is what can be printed"),
-        ({"principals": "etl@R"}, "^principals: allowed is a list;"),
-        ({"principals": ["etl@R"]}, r"principals\.0: allowed is a mapping of fields"),
+        ({"principals": [{"principal": "etl\0@R", "keytab": "/k"}]}, r"'etl\\x00@R'; allowed is .* printable"),
+        ({"principals": "etl@R"}, "^principals is 'etl@R'; allowed is a list"),
+        ({"principals": ["etl@R"]}, r"principals\.0 is 'etl@R'; allowed is a mapping of fields"),
         ({"folder": "/run/\0"}, "folder is"),
         ({"folder": "tickets"}, "folder is 'tickets'"),
         ({"alert_before": "soon"}, "alert_before: 'soon' is not a duration"),
-        ({"every": "0s"}, "every is 0:00:00"),
+        ({"every": "0s"}, "every is '0s'; allowed is 10s to 366d"),
     ],
 )
 def test_a_wrong_field_is_refused_by_name(wrong: dict[str, Any], words: str) -> None:

@@ -1,0 +1,72 @@
+"""Files that people name, read whole: never a pipe, which would keep us, nor a device that has no end."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.yaml_text import MAX_BYTES, decoded
+
+
+def read_regular(path: Path, largest: int) -> tuple[bytes, os.stat_result]:
+    """Read a file and its status. Raises OSError, and InvalidInput: for what is no regular file, or a larger one."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        status = _require_regular(path, file.fileno())
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise InvalidInput(f"{path} has more than {largest} bytes")
+    return content, status
+
+
+def read_text(path: Path) -> str:
+    """Read a declaration. Raises InvalidInput: that names the file, for all that keeps it from being text in UTF-8."""
+    try:
+        return decoded(read_regular(path, MAX_BYTES)[0])
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
+    except InvalidInput as error:
+        raise InvalidInput(error.message if str(path) in error.message else f"{path}: {error.message}") from None
+
+
+def require_readable(path: Path) -> None:
+    """Raises InvalidInput: where there is no regular file that this process may read."""
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            _require_regular(path, file.fileno())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
+
+
+def is_special(path: Path) -> bool:
+    """Whether it is there and no regular file: a library that opens a pipe waits for ever."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def require_folder(path: Path) -> None:
+    """Raises InvalidInput: where there is no folder that this process may enter."""
+    try:
+        if not path.is_dir():
+            raise InvalidInput(f"{path} is no folder")
+        next(iter(path.iterdir()), None)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
+
+
+def _require_regular(path: Path, descriptor: int) -> os.stat_result:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidInput(f"{path} is no regular file but a folder, a pipe or a device")
+    return status
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,231 @@
+"""The one reader for what people write: YAML, forms, connections, a DAG's Python.
+
+    name is 'Orders'; allowed is 1 to 50 of a-z, 0-9 and -, no - at the ends
+    deploy.quue: there is no such field; the fields of deploy are queue, driver_memory, ...
+
+A dataclass says what its fields take; `model.fields` has the kinds. Pydantic checks them all and reports every wrong
+one; here are the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from airflow_kstream.model.durations import written_duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import PERSISTED
+from airflow_kstream.model.printable import printable
+from airflow_kstream.model.secrets import MASK, is_secret
+
+T = TypeVar("T")
+
+# Of a refusal, so that it stays readable: how many wrong fields are named, and how much of a value is shown.
+_NAMED, _SHOWN = 8, 60
+
+
+def read(kind: type[T], given: object) -> T:
+    """Build `kind` from plain data.
+
+    Raises InvalidInput: that names every wrong field (dotted), what was given (never a secret) and what is allowed.
+    """
+    return _read(kind, given, {})
+
+
+def _read(kind: type[T], given: object, context: dict[str, bool]) -> T:
+    plain = dict(given) if isinstance(given, Mapping) else given
+    try:
+        found: T = _adapter(kind).validate_python(plain, context=context)
+        return found
+    except ValidationError as error:
+        raise InvalidInput("; ".join(_first(_complaints(kind, error)))) from None
+    except RecursionError:
+        raise InvalidInput("it is nested too deeply") from None
+
+
+def read_persisted(kind: type[T], given: object) -> T:
+    """As `read`, of what was accepted and written down: whatever an earlier version let pass is read back.
+
+    Types are still checked; what a value means is not.
+    """
+    return _read(kind, given, {PERSISTED: True})
+
+
+def written(value: Any) -> Any:
+    """Return plain data that `read` takes back: durations as text, enums as their values, dataclasses as mappings."""
+    if isinstance(value, timedelta):
+        return written_duration(value)
+    if isinstance(value, Enum):
+        return value.value
+    if hasattr(value, "__fspath__"):
+        return str(value)
+    if is_dataclass(value):
+        return {field.name: written(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): written(item) for key, item in value.items()}
+    return [written(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def shown(value: object) -> str:
+    """What was given, so that it fits into a line: the start of a text, and of a list that it is one."""
+    for kind, word in _CONTAINERS.items():
+        if isinstance(value, kind):
+            return word
+    if value is None or value == "":
+        return "empty"
+    text = str(value) if isinstance(value, bool | int | float) and abs(value) < _LONG else repr(value)[: _SHOWN * 4]
+    return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "…"
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Built once: that takes a thousand times as long as a reading."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+def _first(complaints: list[str]) -> list[str]:
+    more = len(complaints) - _NAMED
+    return [*complaints[:_NAMED], f"and {more} more"] if more > 0 else complaints
+
+
+def _complaints(kind: type[Any], error: ValidationError) -> list[str]:
+    found: list[str] = []
+    unknown: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for detail in error.errors():
+        place = _place(kind, detail["loc"])
+        if detail["type"] in _UNKNOWN:
+            unknown.setdefault((place.parent, place.siblings), []).append(place.last)
+        else:
+            found.append(_complaint(place, dict(detail)))
+    return [*(_no_fields(parent, names, known) for (parent, known), names in unknown.items()), *found]
+
+
+def _no_fields(parent: str, names: list[str], known: tuple[str, ...]) -> str:
+    dotted = ", ".join(_first([f"{parent}{name}" for name in names]))
+    there = "is no such field" if len(names) == 1 else "are no such fields"
+    owner = f" of {parent.rstrip('.')}" if parent else ""
+    return f"{dotted}: there {there}; the fields{owner} are {', '.join(known)}"
+
+
+def _complaint(place: _Place, detail: dict[str, Any]) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind in _MISSING:
+        return f"{place.name}{'.mode' if kind == 'union_tag_not_found' else ''} is missing"
+    if kind in _SENTENCES:
+        return f"{place.name}{_SENTENCES[kind]}{detail['msg'].removeprefix('Value error, ')}"
+    name, value = place.name, detail["input"]
+    if kind == "union_tag_invalid":
+        name, value = f"{name}.mode", context["tag"]
+    given = MASK if place.hidden or context.get("hidden") else shown(value)
+    pattern = _ALLOWED.get(kind)
+    return f"{name} is {given}; allowed is {pattern.format(**context) if pattern else detail['msg']}"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where pydantic found something: the dotted name, the same up to its last part, and the fields that are there."""
+
+    parent: str
+    last: str
+    siblings: tuple[str, ...]
+    hidden: bool
+
+    @property
+    def name(self) -> str:
+        return self.parent + self.last if self.parent or self.last else "it"
+
+
+def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
+    """Follow `loc` through the types. A union's tag in it is no field; what is below a `repr=False` is hidden."""
+    names: list[str] = []
+    hidden = False
+    kinds: tuple[type[Any], ...] = (kind,)
+    owners = kinds
+    for part in map(str, loc):
+        if part.startswith("<"):
+            # Not in the text: which kind of value pydantic took it for.
+            continue
+        owners = tuple(each for each in kinds if part in _fields(each))
+        tagged = tuple(each for each in kinds if part in _tags(each))
+        if tagged and (len(kinds) > 1 or not owners):
+            kinds = owners = tagged
+            continue
+        names += [printable(part)[:_SHOWN] or "''"] if part != "[key]" else []
+        hidden = hidden or (any(not _fields(owner)[part] for owner in owners) if owners else is_secret(part))
+        owners, kinds = owners or kinds, tuple(_below(owners, part)) if owners else kinds
+    known = tuple(name for owner in owners for name in _fields(owner))
+    return _Place("".join(f"{name}." for name in names[:-1]), names[-1] if names else "", known, hidden)
+
+
+def _fields(kind: type[Any]) -> dict[str, bool]:
+    """Its fields, and whether they may be shown."""
+    if issubclass(kind, BaseModel):
+        return {name: field.repr for name, field in kind.model_fields.items()}
+    return {field.name: field.repr for field in fields(kind)}
+
+
+def _tags(kind: type[Any]) -> frozenset[str]:
+    hints = get_type_hints(kind).values()
+    return frozenset(value for hint in hints if get_origin(hint) is Literal for value in get_args(hint))
+
+
+def _below(owners: Iterable[type[Any]], name: str) -> Iterator[type[Any]]:
+    for owner in owners:
+        yield from _dataclasses(get_type_hints(owner)[name])
+
+
+def _dataclasses(hint: Any) -> Iterator[type[Any]]:
+    if isinstance(hint, type) and (is_dataclass(hint) or (get_origin(hint) is None and issubclass(hint, BaseModel))):
+        yield hint
+    for part in get_args(hint):
+        yield from _dataclasses(part)
+
+
+_LONG = 10**20
+_CONTAINERS: dict[type[Any] | tuple[type[Any], ...], str] = {Mapping: "a mapping", (list, tuple, set): "a list"}
+_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
+# Whole sentences of checks of ours: of a value together with others.
+_SENTENCES = {"value_error": ": ", "conf": " "}
+_MISSING = {"missing", "missing_argument", "union_tag_not_found"}
+_ALLOWED = {
+    # Of our own kinds, see model.fields.
+    "refused": "{allowed}",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping of names to values",
+    "mapping_type": "a mapping of names to values",
+    "dataclass_type": "a mapping of fields to values",
+    "dataclass_exact_type": "a mapping of fields to values",
+    "model_type": "a mapping of fields to values",
+    "model_attributes_type": "a mapping of fields to values",
+    "enum": "{expected}",
+    "literal_error": "{expected}",
+    "union_tag_invalid": "{expected_tags}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "too_long": "{max_length} entries or fewer",
+    "too_short": "{min_length} entries or more",
+    "time_delta_type": "a duration like 90s, 15m, 6h, 7d or 1h30m",
+    "time_delta_parsing": "a duration like 90s, 15m, 6h, 7d or 1h30m",
+}

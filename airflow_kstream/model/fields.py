@@ -1,0 +1,226 @@
+"""What a field of a declaration may hold, each kind with the words for what is allowed."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from airflow_kstream.model.durations import Duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.identity import is_principal
+from airflow_kstream.model.ticket import CacheKind, split_cache_name
+
+# In pydantic's context: what was accepted once is read whatever is refused today.
+PERSISTED = "persisted"
+
+
+def must(
+    holds: Callable[[Any], bool], allowed: str, *, hidden: Callable[[Any], bool] = lambda value: False
+) -> AfterValidator:
+    """Refuse a value for which `holds` is false; one that is `hidden` isn't shown in the refusal."""
+
+    def checked(value: Any, info: ValidationInfo) -> Any:
+        if not (info.context or {}).get(PERSISTED) and not holds(value):
+            raise PydanticCustomError("refused", "{allowed}", {"allowed": allowed, "hidden": hidden(value)})
+        return value
+
+    return AfterValidator(checked)
+
+
+def _always(value: object) -> bool:
+    return True
+
+
+def _may_hold_a_password(address: str) -> bool:
+    return "@" in address
+
+
+def _is_line(text: str) -> bool:
+    return text.isprintable() and text == text.strip() != ""
+
+
+def _is_word(text: str) -> bool:
+    return _is_line(text) and " " not in text and not text.startswith("-")
+
+
+def _is_local_path(text: str) -> bool:
+    return _is_line(text) and text.startswith("/") and ".." not in text.split("/")
+
+
+def _written_scalar(value: object) -> object:
+    """As YAML writes it: `8` and `true` in a conf are text without quotes."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) and abs(value) < 10**300 else value
+
+
+def _between(low: timedelta, high: timedelta) -> Callable[[timedelta], bool]:
+    return lambda value: low <= value <= high
+
+
+def addresses(text: str | None) -> tuple[str, ...]:
+    """Split a list of base URLs."""
+    return tuple(address.strip().rstrip("/") for address in (text or "").split(",") if address.strip())
+
+
+def _are_addresses(text: str) -> bool:
+    found = addresses(text)
+    return bool(found) and len(set(found)) == len(found) and all(_is_address(address) for address in found)
+
+
+def _is_address(text: str) -> bool:
+    """A server and nothing else: a password in it would be shown wherever the address is."""
+    try:
+        url = urlsplit(text)
+        host, port = url.hostname or "", url.port
+    except ValueError:
+        return False
+    more = url.query, url.fragment, url.username, url.password
+    return bool(
+        _is_word(text) and url.scheme in {"http", "https"} and _HOST.fullmatch(host) and port != 0 and not any(more)
+    )
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except ValueError:
+        return False
+
+
+def _is_hdfs_path(text: str) -> bool:
+    return text.startswith("/") and "\0" not in text and not {".", ".."} & set(text.split("/"))
+
+
+def _is_token_file(text: str) -> bool:
+    return _is_local_path(text) or (
+        _is_line(text) and bool(_HDFS_URI.fullmatch(text)) and _is_hdfs_path("/" + text.split("/", 3)[3])
+    )
+
+
+def _is_file_name(text: str) -> bool:
+    return _is_line(text) and not text.startswith("-") and "," not in text and not text.endswith("/")
+
+
+def _is_application(text: str) -> bool:
+    return _is_file_name(text) and text.endswith((".py", ".jar", ".R"))
+
+
+def _is_checkpoint(text: str) -> bool:
+    """As Hadoop's Path takes it: no empty part, no colon, no . or ..; a comma would divide a list of them."""
+    found = _CHECKPOINT.fullmatch(text) if _is_line(text) else None
+    return found is not None and all(part not in {"", ".", ".."} for part in found["path"].rstrip("/").split("/")[1:])
+
+
+def _lie_apart(checkpoints: tuple[str, ...]) -> bool:
+    plain = [_CHECKPOINT.fullmatch(each) for each in checkpoints]
+    paths = sorted(found["path"].rstrip("/") + "/" for found in plain if found)
+    return not any(later.startswith(earlier) for earlier, later in pairwise(paths))
+
+
+def _is_cache_file(text: str) -> bool:
+    return _is_cache_name(text) and split_cache_name(text)[0] is CacheKind.FILE
+
+
+def _is_cache_name(text: str) -> bool:
+    try:
+        kind, rest = split_cache_name(text)
+    except InvalidInput:
+        return False
+    return _is_line(text) and bool(rest) and (kind is not CacheKind.FILE or _is_local_path(rest))
+
+
+# A name, an IPv4 or an IPv6 address.
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(?:%[A-Za-z0-9]+)?")
+_FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")
+_HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
+_CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/[^:,]*[^:,/]/?)")
+_STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
+_APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
+_PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
+_MEMORY = re.compile(r"[1-9][0-9]{0,8}(b|k|kb|m|mb|g|gb|t|tb|p|pb)?", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*\$?")
+
+Line = Annotated[str, must(_is_line, "text of printable characters without spaces around it")]
+Word = Annotated[str, must(_is_word, "one printable word that doesn't begin with -")]
+LocalPath = Annotated[str, must(_is_local_path, "an absolute path with no '..' in it")]
+Principal = Annotated[str, must(is_principal, "primary[/instance]@REALM, printable, that doesn't begin with -")]
+UserName = Annotated[str, must(lambda text: _USER.fullmatch(text) is not None, "a user's name")]
+# It stands in --files, where , and # divide and { [ * ? are patterns.
+StateDir = Annotated[
+    str,
+    must(
+        lambda text: _PATH_PARTS.fullmatch(text) is not None,
+        "an absolute HDFS path below / of letters, digits and . _ - = + @",
+    ),
+]
+Addresses = Annotated[
+    str,
+    must(
+        _are_addresses,
+        "http://host:port or https://host:port, several with commas between them",
+        hidden=_may_hold_a_password,
+    ),
+]
+DefaultFs = Annotated[str, must(lambda text: _FILESYSTEM.fullmatch(text) is not None, "hdfs://nameservice")]
+Base64 = Annotated[str, must(_is_base64, "base64 of a file", hidden=_always)]
+TicketCacheName = Annotated[
+    str, must(_is_cache_name, f"an absolute path, or one of {', '.join(CacheKind)} and a colon before its name")
+]
+CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, which every Java program can read")]
+# Of open files: whatever a name may have, line breaks too, is found and shown escaped.
+HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it")]
+TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
+StreamName = Annotated[
+    str,
+    must(lambda text: _STREAM.fullmatch(text) is not None, "1 to 50 of a-z, 0-9 and -, no - at the ends"),
+]
+ApplicationId = Annotated[
+    str, must(lambda text: _APPLICATION.fullmatch(text) is not None, "like application_1700000000000_0001")
+]
+Memory = Annotated[
+    str, BeforeValidator(_written_scalar), must(lambda text: _MEMORY.fullmatch(text) is not None, "like 512m or 4g")
+]
+# Not 0 and not 1, nor what is no number.
+Share = Annotated[float, must(lambda number: 0 < number < 1, "a number between 0 and 1")]
+ShareOrNone = Annotated[float, must(lambda number: 0 <= number < 1, "a number from 0 to below 1")]
+Factor = Annotated[float, must(lambda number: 1 <= number <= 1000, "a number from 1 to 1000")]
+Count = Annotated[int, must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000")]
+
+# As Spark takes them: local, or a URI, with what it is called there behind a #.
+FileName = Annotated[str, must(_is_file_name, "a path or a URI, printable, without a comma")]
+ApplicationFile = Annotated[str, must(_is_application, "the path or URI of one .py, .jar or .R file")]
+Checkpoints = Annotated[
+    tuple[Annotated[str, must(_is_checkpoint, "an absolute HDFS path below /, or an hdfs:// URI of one")], ...],
+    must(_lie_apart, "folders of which none is or holds another"),
+]
+
+# What reaches a job as it is. A NUL ends an argument; whatever else it means is the job's business.
+Argument = Annotated[
+    str, BeforeValidator(_written_scalar), must(lambda text: "\0" not in text, "text without NUL", hidden=_always)
+]
+ConfKey = Annotated[str, must(lambda key: _is_word(key) and "=" not in key, "a name of printable characters")]
+VariableName = Annotated[
+    str, must(lambda key: _VARIABLE.fullmatch(key) is not None, "a name of letters, digits and _, no digit first")
+]
+
+_LONGEST = timedelta(days=3660)
+# Of what may take no time at all.
+Wait = Annotated[Duration, must(_between(timedelta(), _LONGEST), "0s to 3660d")]
+# Of what makes no sense without any time.
+Patience = Annotated[Duration, must(_between(timedelta(seconds=1), _LONGEST), "1s to 3660d")]
+# How often servers are asked.
+Pace = Annotated[Duration, must(_between(timedelta(milliseconds=100), timedelta(days=1)), "0.1s to 1d")]
+# After which a job is replaced: a restart alone takes a minute.
+Age = Annotated[Duration, must(_between(timedelta(minutes=1), _LONGEST), "1m to 3660d")]
+# How often Airflow starts something.
+Schedule = Annotated[Duration, must(_between(timedelta(seconds=10), timedelta(days=366)), "10s to 366d")]

@@ -1,0 +1,47 @@
+"""Whether a stream's checkpoints can be watched on a cluster: what neither declaration tells alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.stream import StreamSpec
+
+_CHECKPOINT = re.compile(r"(?P<filesystem>hdfs://[^/]*)?(?P<path>/.*)")
+
+
+def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:
+    """Check the checkpoints against the cluster's filesystem and `state_dir`, before anything is touched.
+
+    Raises InvalidInput: for one on another filesystem, where silence and heartbeat would look at a wrong path; for
+    one that is, holds or lies in `state_dir`, which `cleanup` of either would destroy; for one declared twice.
+    """
+    if wrong := "; ".join(_errors(spec, cluster)):
+        raise InvalidInput(f"checkpoints: {wrong}", tried=f"check {spec.name} against {cluster.name}")
+
+
+def _errors(spec: StreamSpec, cluster: Cluster) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for checkpoint in spec.checkpoints:
+        filesystem, path = _split(checkpoint)
+        if filesystem not in {"", "hdfs://", cluster.default_fs.rstrip("/")}:
+            yield f"{checkpoint} lies on {filesystem}; allowed is {cluster.default_fs}, which {cluster.name} watches"
+            continue
+        if _overlap(path, cluster.state_dir):
+            yield f"{checkpoint} and the connection's state_dir {cluster.state_dir} lie in one another"
+        yield from (
+            f"{checkpoint} and {other} lie in one another" for known, other in seen.items() if _overlap(path, known)
+        )
+        seen[path] = checkpoint
+
+
+def _split(checkpoint: str) -> tuple[str, str]:
+    found = _CHECKPOINT.fullmatch(checkpoint)
+    return (found["filesystem"] or "", found["path"].rstrip("/") or "/") if found else ("", checkpoint)
+
+
+def _overlap(one: str, other: str) -> bool:
+    shorter, longer = sorted((one.rstrip("/") + "/", other.rstrip("/") + "/"), key=len)
+    return longer.startswith(shorter)

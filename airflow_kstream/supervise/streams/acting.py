@@ -1,0 +1,52 @@
+"""As whom a person's command on a stream acts: as the stream itself or, where that can't log in, as the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import CredentialError, Denied
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+
+
+@contextmanager
+def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], None]) -> Iterator[ClusterSession]:
+    """Open the servers as the stream's own identity, which can do all that its commands need.
+
+    Where that identity can't log in, the connection's own principal tries: with the right to write in state_dir it
+    can hold a stream, and with that to administer its queue stop it.
+
+    Raises CredentialError: when that principal lacks a right, too; it names the keytab that is to be repaired.
+    """
+    identity = identity_of(spec, cluster)
+    refusal = None if identity == cluster.watcher else _login_error(identity)
+    if refusal is None:
+        with open_session(cluster, identity) as session:
+            yield session
+        return
+    tell(f"{refusal.without_advice}; going on as {cluster.watcher}")
+    with open_session(cluster, cluster.watcher) as session:
+        try:
+            yield session
+        except Denied as denied:
+            raise CredentialError(
+                f"{refusal.message}; and {cluster.watcher} may not: {denied.message}",
+                tried=refusal.tried,
+                principal=refusal.principal,
+            ) from denied
+
+
+def _login_error(identity: Identity) -> CredentialError | None:
+    """Why it gets no ticket; a KDC that is away is no reason to act as somebody else."""
+    try:
+        with private_folder() as private:
+            tickets.log_in(identity, private / "tickets")
+    except CredentialError as error:
+        return error
+    return None

@@ -1,0 +1,72 @@
+"""Answers that no NameNode gives, from a server on loopback: a proxy's clock, times beyond all years."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import CredentialError, Unavailable
+from airflow_kstream.model.identity import Identity
+
+STATUS = b'{"FileStatus": {"modificationTime": 1, "length": 0, "type": "DIRECTORY"}}'
+ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
+
+
+class _Answers(BaseHTTPRequestHandler):
+    body = STATUS
+    date = "Thu, 01 Jan 2026 00:00:00 GMT"
+
+    def do_GET(self) -> None:
+        self.send_response_only(200)
+        self.send_header("Date", self.date)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Tests are silent."""
+
+
+@pytest.fixture
+def hdfs() -> Iterator[Hdfs]:
+    web = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
+    thread = threading.Thread(target=web.serve_forever)
+    thread.start()
+    client = Hdfs((f"http://127.0.0.1:{web.server_port}",), ADA, Tls())
+    yield client
+    client.close()
+    web.shutdown()
+    thread.join()
+    web.server_close()
+
+
+def test_the_namenodes_clock_is_read(hdfs: Hdfs) -> None:
+    assert hdfs.now().year == 2026
+
+
+@pytest.mark.parametrize("date", ["Yesterday", "Thu, 99 Jan 2026 00:00:00 GMT", "Thu, 01 Jan 99999 00:00:00 GMT", "0"])
+def test_a_date_that_is_none_is_no_clock(hdfs: Hdfs, date: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Answers, "date", date)
+    with pytest.raises(Unavailable, match="no answer of it tells the time"):
+        hdfs.now()
+
+
+@pytest.mark.parametrize("body", [STATUS.replace(b": 1,", b": 1e30,"), b'{"a": [' * 100_000, b"{"])
+def test_an_answer_that_makes_no_sense_proves_nothing(hdfs: Hdfs, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Answers, "body", body)
+    with pytest.raises(Unavailable):
+        hdfs.status("/")
+
+
+def test_a_pipe_in_place_of_a_keytab_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "keytab")
+    with pytest.raises(CredentialError, match="keytab is no regular file"):
+        Hdfs(("http://127.0.0.1:1",), Identity("ada@EXAMPLE.TEST", keytab=str(tmp_path / "keytab")), Tls())

@@ -1,0 +1,86 @@
+"""Declarations of tickets that nobody can mean, as YAML, and what the refusal must say."""
+
+from __future__ import annotations
+
+BAD: dict[str, list[tuple[str, str]]] = {
+    "fields": [
+        ("principal: []", "principal: there is no such field; the fields are principals, folder, renew_at"),
+        ("principals: [{principal: a@R, keytap: /k}]", r"principals\.0\.keytap: there is no such field; the fields of"),
+        ("principals: [{keytab: /k}]", r"principals\.0\.principal is missing"),
+        ("principals: a@R", "principals is 'a@R'; allowed is a list"),
+        ("principals: {a: b}", "principals is a mapping; allowed is a list"),
+        ("principals: [a@R]", r"principals\.0 is 'a@R'; allowed is a mapping of fields"),
+        ("principals: ~", "principals is empty; allowed is a list"),
+    ],
+    "principals": [
+        ("principals: [{principal: etl, keytab: /k}]", r"principals\.0\.principal is 'etl'; allowed is primary"),
+        ("principals: [{principal: '', keytab: /k}]", r"principals\.0\.principal is empty"),
+        ("principals: [{principal: --conf@R, keytab: /k}]", "is '--conf@R'; allowed is .* doesn't begin with -"),
+        ('principals: [{principal: "e\\e[2J@R", keytab: /k}]', r"is 'e\\x1b\[2J@R'"),
+        ('principals: [{principal: "e\\u202E@R", keytab: /k}]', r"is 'e\\u202e@R'"),
+        ("principals: [{principal: a@R, keytab: /k}, {principal: a@R, keytab: /k}]", "a@R more than once"),
+        ("principals: [{principal: a@R, keytab: k}]", r"principals\.0\.keytab is 'k'; allowed is an absolute path"),
+        ("principals: [{principal: a@R, keytab: ''}]", r"principals\.0\.keytab is empty"),
+        (
+            "principals: [{principal: a@R, keytab: /a/../k}]",
+            r"keytab is '/a/../k'; allowed is an absolute path with no '..'",
+        ),
+        ("principals: [{principal: a@R, keytab: /k, ticket_cache: /c}]", "both keytab and ticket_cache"),
+        ("principals: [{principal: a@R, ticket_cache: c}]", r"ticket_cache is 'c'; allowed is an absolute path"),
+        ("principals: [{principal: a@R, ticket_cache: 'API:0'}]", "ticket_cache is 'API:0'"),
+        ("principals: [{principal: a@R, ticket_cache: ''}]", "ticket_cache is empty"),
+        (
+            "principals: [{principal: a@R, keytab: /k, cache: 'KCM:0'}]",
+            "cache is 'KCM:0'; allowed is the absolute",
+        ),
+        ("principals: [{principal: a@R, keytab: /k, cache: run/c}]", "cache is 'run/c'"),
+        ("principals: [{principal: a@R, keytab: /k, cache: /run/../c}]", "cache is '/run/../c'"),
+        ('principals: [{principal: a@R, keytab: /k, cache: "/c\\n"}]', r"cache is '/c\\n'"),
+    ],
+    "folder": [
+        ("folder: tickets", "folder is 'tickets'; allowed is an absolute path"),
+        ("folder: ''", "folder is empty"),
+        ("folder: /run/../etc", r"folder is '/run/../etc'"),
+        ('folder: "/run/\\0"', r"folder is '/run/\\x00'"),
+        ("folder: [/run]", "folder is a list; allowed is text"),
+    ],
+    "numbers": [
+        ("renew_at: 0", "renew_at is 0; allowed is a number between 0 and 1"),
+        ("renew_at: 1", "renew_at is 1; allowed is a number between 0 and 1"),
+        ("renew_at: -0.5", "renew_at is '-0.5'"),
+        ("renew_at: .nan", "renew_at is '.nan'; allowed is a number"),
+        ("renew_at: nan", "renew_at is 'nan'; allowed is a number"),
+        ("renew_at: inf", "renew_at is 'inf'; allowed is a number"),
+        ("renew_at: half", "renew_at is 'half'; allowed is a number"),
+        ("alert_before: soon", "alert_before: 'soon' is not a duration"),
+        ("alert_before: -1", "alert_before: 1s is negative|alert_before: -1s is negative"),
+        ("alert_before: -1s", "alert_before: '-1s' is not a duration"),
+        ("alert_before: true", "alert_before: true and false are no durations"),
+        ("alert_before: 20y", "alert_before: '20y' is not a duration"),
+        ("alert_before: 9999w", "alert_before is '9999w'; allowed is 0s to 3660d"),
+        ("every: 0s", "every is '0s'; allowed is 10s to 366d"),
+        ("every: 1ms", "every is '1ms'; allowed is 10s to 366d"),
+        ("every: 140000000w", "every is '140000000w'; allowed is 10s to 366d|every: '140000000w' is longer"),
+        ("every: 999999999999w", "every: '999999999999w' is longer than anything lasts"),
+        ("every: '@daily'", "every: '@daily' is not a duration"),
+        ("every: 0 0 * * *", r"every: '0 0 \* \* \*' is not a duration"),
+        ("check_every: 0s", "check_every is '0s'; allowed is 10s to 366d"),
+        ("check_every: ''", "check_every"),
+    ],
+    "several": [
+        ("renew_at: 7\nevery: 1ms\nfolder: a", "folder is 'a'.*renew_at is 7.*every is '1ms'"),
+        ("every: 1h\nevery: 2h", "line 2: 'every' is given twice"),
+        ("[principals]", "it is a list; allowed is a mapping"),
+    ],
+}
+
+ACCEPTED: dict[str, str] = {
+    "nothing": "",
+    "the connection's own, in another cache": "principals: [{principal: watcher@R, cache: 'FILE:/run/mine'}]",
+    "a keytab": "principals: [{principal: etl@R, keytab: /k}]",
+    "a cache that somebody else keeps": "principals: [{principal: hdfs/nn@R, ticket_cache: 'FILE:/run/hdfs'}]",
+    "one of the kernel's": "principals: [{principal: a@R, ticket_cache: 'KEYRING:persistent:0'}]",
+    "a policy": "renew_at: 0.6\nalert_before: 0s\nevery: 5m\ncheck_every: 12h",
+    "seconds without a unit, as in JSON": "every: 900",
+    "spaces in a folder": "folder: /run/my tickets",
+}
