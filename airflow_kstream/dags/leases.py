@@ -126,6 +126,8 @@ FORM: Mapping[str, dict[str, Any]] = {
     },
 }
 _DECLARED = {*FORM, "every"} - {"approve"}
+# Each is checked whenever Airflow reads this file, for which it has 30 s.
+_MOST_PATHS = 1000
 _LISTS = {name for name, field in FORM.items() if "array" in field["type"]}
 
 
@@ -144,8 +146,10 @@ def declared(text: str) -> dict[str, Any]:
     empty = sorted(name for name in _LISTS & given.keys() if "" in (given[name] or ()))
     if empty:
         raise InvalidInput(f"{', '.join(empty)}: '' does not match anything")
-    if not every(given):
-        raise InvalidInput(f"every is {given['every']!r}; allowed is more than nothing")
+    if not timedelta(seconds=10) <= every(given) <= timedelta(days=366):
+        raise InvalidInput(f"every is {given['every']!r}; allowed is 10s to 366d")
+    if len(given["paths"]) > _MOST_PATHS:
+        raise InvalidInput(f"paths has {len(given['paths'])} entries; allowed are {_MOST_PATHS}")
     fields = {name: value for name, value in given.items() if name not in {"paths", "every"}}
     for path in given["paths"]:
         RecoveryRequest.from_mapping({**fields, "path": path}).settings()
