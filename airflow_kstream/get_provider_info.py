@@ -102,6 +102,56 @@ _CONNECTION_TYPE: dict[str, Any] = {
 }
 
 
+def _option(kind: str, default: str, example: str, description: str) -> dict[str, Any]:
+    return {
+        "description": description,
+        "version_added": "0.1.0",
+        "type": kind,
+        "example": example,
+        "default": default,
+        "sensitive": False,
+    }
+
+
+_WHERE = "The DAG processor and every worker read it; without it there are no such DAGs."
+_DURATION = "Written like 90s, 15m, 6h or 1h30m."
+
+# The section `[kstream]`, which airflow_kstream.settings reads. Every default is here and nowhere else.
+_SETTINGS: dict[str, Any] = {
+    "description": "The shipped DAGs of airflow-kstream: where their declarations lie, and how streams are kept.",
+    "options": {
+        "streams_folder": _option(
+            "string",
+            "",
+            "/opt/airflow/kstream/streams",
+            f"The folder with one YAML file for each stream: <connection id>/<stream>.yaml.\n{_WHERE}\n",
+        ),
+        "leases_folder": _option(
+            "string",
+            "",
+            "/opt/airflow/kstream/leases",
+            "The folder with one YAML file for each cluster whose stuck files are closed: <connection id>.yaml.\n"
+            f"{_WHERE}\n",
+        ),
+        "tickets_folder": _option(
+            "string",
+            "",
+            "/opt/airflow/kstream/tickets",
+            "The folder with one YAML file for each cluster whose tickets are kept fresh: <connection id>.yaml.\n"
+            "The DAG processor, every worker and every triggerer read it; without it there are no such DAGs, and\n"
+            "operators, sensors and hooks know the connection's own principal alone.\n",
+        ),
+        "ensure_every": _option(
+            "string", "5m", "1m", f"How soon a stream that nobody watches is looked after again.\n{_DURATION}\n"
+        ),
+        "retries": _option("integer", "20", "3", "How often Airflow retries the task that watches a stream.\n"),
+        "retry_delay": _option(
+            "string", "1m", "30s", f"How long Airflow waits before it retries that task.\n{_DURATION}\n"
+        ),
+    },
+}
+
+
 def get_provider_info() -> dict[str, Any]:
     """Return the provider's entry point data, as airflow's provider_info.schema.json describes it."""
     return {
@@ -155,6 +205,7 @@ def get_provider_info() -> dict[str, Any]:
             },
         ],
         "connection-types": [_CONNECTION_TYPE],
+        "config": {"kstream": _SETTINGS},
         "extra-links": [
             "airflow_kstream.links.yarn.YarnApplicationLink",
             "airflow_kstream.links.yarn.YarnLogsLink",

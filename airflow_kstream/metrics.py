@@ -1,6 +1,6 @@
-"""Metrics through Airflow's own, in both of its ways: tagged, and with what they tell of in the metric's name.
+"""Metrics through Airflow's own, each in two forms: with tags, and with the tags' values in the metric's name.
 
-Plain StatsD has no tags: without the second way two streams would overwrite each other's value.
+Plain StatsD has no tags: without the second form two streams would overwrite each other's value.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Mapping
 
 from airflow.sdk.observability import stats
 
-# What Airflow lets into a metric's name, without its separator.
+# The characters that Airflow refuses in a metric's name, and its separator.
 _UNFIT = re.compile(r"[^\w/-]", re.ASCII)
 
 
 def gauge(name: str, value: float, stream: str) -> None:
-    """`kstream.<name>` tagged `stream`, and `kstream.<stream>.<name>`."""
+    """Set `kstream.<name>` tagged `stream`, and `kstream.<stream>.<name>`."""
     _gauge(name, value, {"stream": stream})
 
 
 def ticket_gauge(name: str, value: float, cluster: str, principal: str) -> None:
-    """`kstream.ticket.<name>` tagged `cluster` and `principal`, and `kstream.<cluster>.<principal>.ticket.<name>`.
+    """Set `kstream.ticket.<name>` tagged `cluster` and `principal`, and `kstream.<cluster>.<principal>.ticket.<name>`.
 
-    In the latter each character of the two that a metric's name can't have is a `_`.
+    In the latter, characters that a metric's name can't have become `_`.
     """
     _gauge(f"ticket.{name}", value, {"cluster": cluster, "principal": principal})
 
 
 def count(name: str, increment: int, stream: str) -> None:
-    """As `gauge`, but a counter; nothing is sent for nothing."""
+    """Increase a counter, named and tagged as in `gauge`; an increment of 0 sends nothing."""
     if increment:
         tags = {"stream": stream}
         stats.incr(f"kstream.{name}", increment, tags=tags)

@@ -1,1 +1,1 @@
-"""What this package promises in figures, measured on a minicluster against what is done by hand today."""
+"""Benchmarks of this package against manual tools, on a minicluster."""

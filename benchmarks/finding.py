@@ -19,7 +19,7 @@ _DFSADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 
 
 def finding(ground: Environment, files: int) -> Iterator[Figure]:
-    """By the superuser's list, and by a walk over the tree, the tool's and ours."""
+    """Measure the superuser's list and a walk over the tree, with Hadoop's tool and with this package."""
     lake = _filled(ground, files)
     task = f"find {_OPEN} open among {files:,} files"
     with native_writer(ground.minicluster, _spread(lake), 1000):
@@ -37,7 +37,7 @@ def finding(ground: Environment, files: int) -> Iterator[Figure]:
 
 
 def checking(ground: Environment) -> Iterator[Figure]:
-    """Nothing is open: what does it cost to know that?"""
+    """Measure the cost of a check when no file is open."""
     task = "a check that finds nothing"
     tools = {"hdfs dfsadmin -listOpenFiles": (_DFSADMIN, "-listOpenFiles"), "hdfs fsck": (_FSCK, HOME, "-openforwrite")}
     for name, (main_class, *arguments) in tools.items():
@@ -74,7 +74,7 @@ def _fsck(ground: Environment, lake: Lake, task: str) -> Figure:
 
 
 def _median(ground: Environment, program: Program, is_right: Callable[[Ran], bool]) -> Ran:
-    """The run in the middle of three."""
+    """Return the median of three runs."""
     runs = [program.run() for _ in ground.each(" ".join(program.command[-3:])[:80], range(_ROUNDS))]
     for ran in runs:
         if not is_right(ran):
@@ -96,7 +96,7 @@ def _found(ran: Ran) -> bool:
 
 
 def _found_none(ran: Ran) -> bool:
-    """Neither tool names a file then: dfsadmin ends with its header, and fsck marks what is open."""
+    """Check that neither tool names a file: dfsadmin ends with its header, and fsck marks open files."""
     return "OPENFORWRITE" not in ran.said and f"{HOME}/" not in ran.said
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark stands on: a cluster of its own, and somebody to tell how far it is."""
+"""The environment of a benchmark: a cluster of its own, and a display of progress."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Environment:
-    """The minicluster, and where the progress is shown: not among the figures."""
+    """The minicluster, and the console for progress, which is separate from the figures."""
 
     minicluster: Minicluster
     console: Console = field(default_factory=lambda: Console(stderr=True))
 
     def doing(self, what: str, work: Callable[[], Result]) -> Result:
-        """Do it and say so meanwhile."""
+        """Show a status line while the work runs."""
         (result,) = (work() for _ in self.each(what, [None]))
         return result
 
     def each(self, what: str, things: Iterable[Each]) -> Iterable[Each]:
-        """The things, with a bar while they are gone through; where no terminal is, a line before."""
+        """Iterate with a progress bar; without a terminal, print one line first."""
         if self.console.is_terminal:
             return track(list(things), what, console=self.console, transient=True)
         self.tell(f"{what} ...")
@@ -49,10 +49,10 @@ class Environment:
 
 @contextmanager
 def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Environment]:
-    """A minicluster without Kafka in a folder of its own, which is gone afterwards.
+    """Start a minicluster without Kafka in a temporary folder.
 
-    A recovery begins with a heartbeat: Hadoop's default for it, and NameNodes that compile what they do often, as
-    those of production do.
+    It has Hadoop's default heartbeat, with which a recovery begins, and NameNodes that compile hot code as in
+    production.
     """
     with tempfile.TemporaryDirectory(prefix="kstream-benchmark-") as root:
         plan = MiniclusterConfig(Path(root), frozenset({Feature.HA}), heartbeat=heartbeat, namenode_java=_PRODUCTION)

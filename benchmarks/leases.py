@@ -1,10 +1,10 @@
-"""Open files found and recovered, by this package and by the means of today, measured in one run on a minicluster.
+"""Finding and recovering open files, with this package and with existing tools, measured in one run on a minicluster.
 
     python -m benchmarks.leases --files 1000 10000 --namespace 1000000 --slow-sample 20
 
-Whatever is measured is a process of its own, from its start to its end. The minicluster is one machine: its DataNode
-answers at once, and Hadoop's JVMs start faster than those of an installation, for they find their classes in an
-archive. So of the slow side these figures are the better ones.
+Every measurement is of a whole process, from start to end. The minicluster is one machine: its DataNode answers at
+once, and Hadoop's JVMs start faster than those of a real installation, since they find their classes in an archive. So
+the figures flatter Hadoop's tools.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.ground import ground
 from benchmarks.recovering import recovering
 from benchmarks.report import save, table
 
-# Where no terminal says how wide it is.
+# The width without a terminal.
 _WIDTH = 190
 
 
@@ -34,7 +34,7 @@ def main() -> None:
         recovered = recovering(under, asked.files, asked.slow_sample, judged=asked.judged)
         figures = []
         for figure in chain(recovered, checking(under), finding(under, asked.namespace)):
-            # A run that is broken off after ten minutes has told what it knew.
+            # A run that is interrupted after ten minutes has printed its figures so far.
             under.tell(f"{figure.task}: {figure.backend}: {figure.seconds:.3f} s {figure.note}".rstrip())
             figures.append(figure)
     caption = (
@@ -50,11 +50,11 @@ def _asked() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.leases", description="Open files, found and recovered.")
     parser.add_argument("--files", type=int, nargs="+", default=[1000, 10_000], help="how many are recovered")
     parser.add_argument("--namespace", type=int, default=1_000_000, help="among how many the open ones are")
-    parser.add_argument("--slow-sample", type=int, default=20, help="how many the slow way gets; it is extrapolated")
+    parser.add_argument("--slow-sample", type=int, default=20, help="files for the slow tool; the rest is extrapolated")
     parser.add_argument("--heartbeat", type=int, default=3, help="the DataNode's, in seconds; Hadoop's default is 3")
     parser.add_argument(
         "--judged", action=BooleanOptionalAction, default=True,
-        help="also find, judge and ask the holder first, a minute after it died",
+        help="also find, judge and probe the holder first, a minute after it died",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     return parser.parse_args()

@@ -2,9 +2,9 @@
 
     python -m benchmarks.list_open_files --files 1000
 
-A cold listing is a process of its own, with its start and its login; a warm one comes later in the same process. The
-seconds of CPU are those of the process and all its children: the JVM's are in them. JVMs start as the minicluster's do,
-with the first compiler alone and dfsadmin with a class archive too: those of a Hadoop installation take longer.
+A cold listing is a process of its own, including start and login; a warm one comes later in the same process. CPU
+seconds are those of the process and all its children, JVMs included. JVMs start as the minicluster's do, with the first
+compiler only and dfsadmin with a class archive too: those of a Hadoop installation take longer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DFSADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 
 def main(
     files: Annotated[int, typer.Option(help="How many files are open.")] = 1000,
-    rounds: Annotated[int, typer.Option(help="Cold starts of each way; the median is told.")] = 3,
+    rounds: Annotated[int, typer.Option(help="Cold starts of each way; the result is their median.")] = 3,
 ) -> None:
     """Start a minicluster, open files on it, list them by each way, and print the ratios."""
     with ground() as under, _open(under.minicluster, files):
@@ -58,7 +58,7 @@ def _open(minicluster: Minicluster, count: int) -> Iterator[list[FileWriter]]:
         kerberos_principal=minicluster.principal("streamer"),
         kerberos_keytab=str(minicluster.keytab("streamer")),
     )
-    # Bound to a name: what nobody refers to does not stay open.
+    # Bound to a name: without a reference they would be closed.
     writers = [client.create(f"{HOME}/open/part-{number:05}.in-progress") for number in range(count)]
     yield writers
 

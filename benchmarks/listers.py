@@ -72,7 +72,7 @@ def _by_gateway(jvm: Any, principal: str, keytab: str) -> Callable[[], int]:
         found, entries = 0, filesystem.listOpenFiles()
         while entries.hasNext():
             entry = entries.next()
-            # What we need of an entry takes a call through the gateway each.
+            # Every field of an entry takes a call through the gateway.
             _ = entry.getId(), entry.getFilePath(), entry.getClientName(), entry.getClientMachine()
             found += 1
         return found
@@ -81,7 +81,7 @@ def _by_gateway(jvm: Any, principal: str, keytab: str) -> Callable[[], int]:
 
 
 def _cpu() -> float:
-    """Of this process and of its children that still run, in seconds."""
+    """Return the CPU seconds of this process and its running children."""
     own = time.process_time()
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     fields = (Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split() for child in children)

@@ -1,7 +1,7 @@
-"""A namespace of a million files, in seconds: the NameNodes' own checkpoint with more files in it.
+"""A namespace of a million files, made within seconds: the NameNodes' own checkpoint with more files in it.
 
-Created one by one over the NameNode's RPC they take minutes, and leave two million edits behind that the standby
-works through while others measure. The files are copies of a real one, which is empty: they have no block.
+Creating them one by one over RPC takes minutes and leaves two million edits, which the standby replays during the
+measurements. The files are copies of a real one, which is empty: they have no block.
 Field numbers are those of fsimage.proto.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from airflow_kstream.clients.rpc.protobuf import Message, delimited, encode, split_delimited, varint
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from airflow_kstream.clients.rpc.protobuf import Message, delimited, encode, split_delimited, varint
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.errors import MiniclusterError
@@ -124,7 +124,7 @@ class _Growth:
             yield front + b"\x10" + varint(number) + b"\x1a" + delimited(name.encode()) + back
 
     def entries(self) -> bytes:
-        """Who is in which folder: in the order of their names, as the NameNode keeps them."""
+        """Yield the children of each folder in the order of their names, as the NameNode keeps them."""
         folders = range(self._first, self._first + len(self._lake.folders))
         files = self._first + len(self._lake.folders)
         bounds = [*range(files, files + self._lake.files, _FILES_IN_A_FOLDER), files + self._lake.files]

@@ -1,7 +1,7 @@
-"""One process that does one thing by this package, for others to measure: python -m benchmarks.ours VERB < QUESTION.
+"""A process that does one thing with this package, to be measured: python -m benchmarks.ours VERB < QUESTION.
 
-It imports what the verb needs and nothing more. Its last line is JSON: what it found, how long the work took without
-the process's own start, and the most memory that it held.
+It imports only what the verb needs. Its last line is JSON: the result, the duration without the process's own start,
+and the peak memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WARM = 20
 
 
 def list_open(question: Question) -> dict[str, Any]:
-    """The NameNode's list of open files: the first time, and once the connection is there."""
+    """Get the NameNode's list of open files: for the first time, and over the open connection."""
     from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 
     with _cluster(question) as cluster, closing(namenode_rpc(cluster, cluster.watcher)) as namenode:
@@ -42,7 +42,7 @@ def list_open(question: Question) -> dict[str, Any]:
 
 
 def look(question: Question) -> dict[str, Any]:
-    """All that one look does: listed, measured, remembered, judged."""
+    """Do one full check: list, measure, remember, judge."""
     from airflow_kstream.model.lease import LeaseRules, Search
     from airflow_kstream.supervise.leases.survey import Surveyor
 
@@ -53,7 +53,7 @@ def look(question: Question) -> dict[str, Any]:
 
 
 def walk(question: Question) -> dict[str, Any]:
-    """The fsck route, a row at a time; `grown` is what it made this process grow by at most, in MB."""
+    """Walk with fsck, a row at a time; `grown` is the growth of this process's peak memory in MB."""
     from airflow_kstream.clients.hdfs.fsck import open_files_by_fsck
 
     def count(folder: str) -> int:
@@ -68,7 +68,7 @@ def walk(question: Question) -> dict[str, Any]:
 
 
 def execute_recoveries(question: Question) -> dict[str, Any]:
-    """Everything that is open below the folder, whoever holds it: listed, looked at, recorded, recovered."""
+    """List, read, record and recover everything that is open below the folder, regardless of its holder."""
     from airflow_kstream.model.lease_recovery import Target
     from airflow_kstream.model.open_file import FileState
 
@@ -89,7 +89,7 @@ def execute_recoveries(question: Question) -> dict[str, Any]:
 
 
 def _closed(recovery: Recovery, began: datetime) -> float:
-    """After how many seconds it was seen closed; what follows is looking it over and writing that down."""
+    """Return after how many seconds the file was seen closed; reviewing and recording it come after that."""
     assert recovery.started
     return (recovery.started - began).total_seconds() + recovery.seconds
 
@@ -114,14 +114,14 @@ def _recovered(session: LeaseSession, targets: list[Any], question: Question) ->
 
 
 def recover_stuck_files(question: Question) -> dict[str, Any]:
-    """What the operator and the command do: looked at twice, judged, holders asked, recovered."""
+    """Do what the operator and the command do: check twice, judge, probe holders, recover."""
     from datetime import timedelta
 
     from airflow_kstream.model.lease import LeaseRules, Search
     from airflow_kstream.policy.leases.limits import RecoveryLimits
     from airflow_kstream.supervise.leases.recover import RecoverySettings, recover_stuck_files
 
-    # Files that are younger than ten minutes count too, and the failover that made this NameNode the active one not.
+    # Include files younger than ten minutes, and ignore the failover that made this NameNode active.
     rules = LeaseRules(min_age=timedelta(0), blackout=timedelta(0))
     settings = RecoverySettings(
         Search(question["folder"]), rules, limits=RecoveryLimits.unlimited() if question["bold"] else RecoveryLimits()
@@ -134,14 +134,16 @@ def recover_stuck_files(question: Question) -> dict[str, Any]:
 
 
 def check(question: Question) -> dict[str, Any]:
-    """What a scheduled check costs the worker beyond what every task costs it: the sensor's poke, and its imports."""
+    """Measure the cost of a scheduled check beyond that of any task: the sensor's poke, and its imports."""
     os.environ["AIRFLOW_CONN_MINICLUSTER"] = json.dumps({"conn_type": "kstream", "extra": question["connection"]})
     _airflow()
     logging.disable()
     imported, begun = time.process_time(), time.perf_counter()
     from airflow_kstream.sensors.leases import HdfsOpenFileSensor
 
-    sensor = HdfsOpenFileSensor(task_id="check", cluster_conn_id="minicluster", path=question["folder"], until="none")
+    sensor = HdfsOpenFileSensor(
+        task_id="check", cluster_conn_id="minicluster", path=question["folder"], condition={"until": "none"}
+    )
     ready = time.process_time()
     context: Any = {}
     done = sensor.poke(context)
@@ -159,7 +161,7 @@ def check(question: Question) -> dict[str, Any]:
 
 
 def _airflow() -> None:
-    """What a worker has imported before it reads anything of this package."""
+    """Import what a worker has imported before it reads anything of this package."""
     from airflow.sdk import BaseHook, BaseSensorOperator, PokeReturnValue  # noqa: F401  they are imported lazily
 
 
@@ -197,7 +199,7 @@ def _tell(line: str) -> None:
 
 
 def _peak() -> float:
-    """In MB. What getrusage tells of a child counts its parent's memory at the fork."""
+    """Return the peak memory in MB. A child's getrusage would include its parent's memory at the fork."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
 

@@ -24,7 +24,7 @@ _ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on the clock, and of CPU with all children."""
+    """The cost of a run: wall-clock seconds, and CPU seconds including all children."""
 
     wall: float
     cpu: float
@@ -36,7 +36,7 @@ class Ran:
     said: str
 
     def json(self) -> Said:
-        """Its last line: Airflow logs to standard output."""
+        """Parse its last line: Airflow logs to standard output."""
         found: Said = json.loads(self.said.splitlines()[-1])
         return found
 
@@ -48,7 +48,7 @@ class Program:
     question: str = ""
 
     def run(self) -> Ran:
-        """Raise RuntimeError with what it said when it fails."""
+        """Run the program. Raises RuntimeError: when it fails, with its output."""
         with TemporaryFile() as errors:
             begun = time.perf_counter()
             process = subprocess.Popen(
@@ -56,7 +56,7 @@ class Program:
                 text=True, cwd=_ROOT,
             )  # fmt: skip
             said = _asked(process, self.question)
-            # Of this one child alone, as no other way tells it.
+            # Only this call gives the figures of this one child.
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - begun
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -77,13 +77,13 @@ def _asked(process: subprocess.Popen[str], question: str) -> str:
 
 
 def hadoop_program(minicluster: Minicluster, main_class: str, *arguments: str) -> Program:
-    """A tool of Hadoop as its superuser, with a ticket and with the quick start that the minicluster gives its JVMs."""
+    """Return a Hadoop tool as the superuser, with a ticket and with the quick JVM start of the minicluster."""
     java = hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "benchmark")
     return Program([*java, main_class, *arguments], minicluster.client_env("hdfs"))
 
 
 def ours(minicluster: Minicluster, verb: str, who: str = "hdfs", **question: Any) -> Program:
-    """A process of its own that does one thing by this package: see `benchmarks/ours.py`."""
+    """Return a program that does one thing with this package: see `benchmarks/ours.py`."""
     given = fields(minicluster, who)
     connection = {name: getattr(given, name) for name in ("principal", "state_dir", "keytab_path", "hadoop_conf_dir")}
     environment = {

@@ -1,4 +1,4 @@
-"""Files of killed writers are recovered, by this package and by Hadoop's own tool in a loop."""
+"""Recovering files of killed writers, with this package and with Hadoop's own tool in a loop."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SIZE = 1000
 _BLOCKS_AT_ONCE = 1000
 _READ_AGAIN = 20
 _DEBUG = "org.apache.hadoop.hdfs.tools.DebugAdmin"
-# From a kill on, until the NameNode counts its holder as dead (LEASE_SOFTLIMIT_PERIOD), and a margin.
+# From the kill until the NameNode counts the holder as dead (LEASE_SOFTLIMIT_PERIOD), and a margin.
 _SOFT_LIMIT = 65.0
 
 
 def recovering(ground: Environment, counts: Sequence[int], sample: int, *, judged: bool) -> Iterator[Figure]:
-    """For each count, files with some bytes flushed by writers that were killed then.
+    """Measure, for each count, files with some flushed bytes whose writers were killed.
 
-    With `judged` the first count a third time, by all that the operator and the command do.
+    With `judged`, measure the first count a third time with everything that the operator and the command do.
     """
     first = _left(ground, "judged", counts[0]) if judged else ""
     killed = time.monotonic()
@@ -50,9 +50,9 @@ def recovering(ground: Environment, counts: Sequence[int], sample: int, *, judge
 
 
 def _rounds(count: int) -> int:
-    """A recovery begins with the DataNode's next heartbeat: how long that takes is much of what a small one takes.
+    """Run several rounds. A recovery begins with the DataNode's next heartbeat, a large part of a small one's time.
 
-    A round ends just after a heartbeat. Without waiting before the next all would begin at the same moment of it.
+    A round ends just after a heartbeat, so without a pause every round would begin at the same phase of it.
     """
     return 3 if count <= _BLOCKS_AT_ONCE else 1
 
@@ -64,7 +64,7 @@ def _left_and_recovered(ground: Environment, count: int, name: str, bold: bool, 
 
 
 def _in_the_middle(figures: list[Figure]) -> Figure:
-    """The median one; the others are in its note."""
+    """Return the median figure; the range is in its note."""
     ordered = sorted(figures, key=lambda figure: figure.seconds)
     middle = ordered[len(ordered) // 2]
     if len(ordered) == 1:
@@ -107,7 +107,7 @@ def _note(said: Said) -> str:
 
 
 def _left(ground: Environment, name: str, count: int) -> str:
-    """The folder with so many files, their writers killed."""
+    """Make a folder with `count` open files whose writers were killed."""
     folder = f"{HOME}/{name}"
     parts = range(0, count, _BLOCKS_AT_ONCE)
     for begin in ground.each(f"leaving {count:,} files open", parts):
@@ -121,8 +121,8 @@ def _path(folder: str, number: int) -> str:
 
 
 def _verify(ground: Environment, folder: str, count: int) -> None:
-    """By Hadoop's own word: none is open, and of some every flushed byte is there."""
-    still = ground.doing("looking whether all are closed", lambda: open_files(ground.minicluster, folder))
+    """Check with Hadoop's own tools that no file is open, and that a sample has every flushed byte."""
+    still = ground.doing("checking that all are closed", lambda: open_files(ground.minicluster, folder))
     if still:
         raise RuntimeError(f"{len(still)} of {count} files below {folder} are still open")
     for number in range(0, count, max(1, count // _READ_AGAIN)):

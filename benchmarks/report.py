@@ -13,10 +13,10 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Figure:
-    """One way to do a task. `seconds` are for all of it; `files` is over how many they are told each.
+    """One way to do a task. `seconds` is for the whole task; `files` is the number of files to divide it by.
 
-    `cpu` is seconds of CPU of whoever asks, none of the cluster's, and `peak` the most memory that it held, in MB.
-    `extrapolated` from how many, where not all was measured.
+    `cpu` is the CPU seconds of the client, not of the cluster, and `peak` its peak memory in MB. `extrapolated` is the
+    number that was measured, if not all were.
     """
 
     task: str
@@ -30,7 +30,7 @@ class Figure:
 
 
 def table(figures: Sequence[Figure], caption: str) -> Table:
-    """Of each task the first one is today's means: the ratios are to that."""
+    """Build the table. The first figure of each task is the existing tool, and the ratios are to that."""
     drawn = Table("task", "means", caption=caption, show_lines=False)
     for name in ("seconds", "a file", "times faster", "CPU s", "peak MB"):
         drawn.add_column(name, justify="right")

@@ -2,9 +2,9 @@
 
     python -m benchmarks.tickets --principals 200 --rounds 5
 
-The KDC is on this machine and answers at once; the further away it is, the more it counts that one process asks for
-several tickets at a time. Both sides log in from the same keytabs; what is told is the median of the rounds, in which
-they take turns. kinit writes its caches in place; ours are synced to the disk and renamed.
+The KDC is on this machine and answers at once; the further away it is, the more it matters that one process requests
+several tickets at a time. Both sides log in from the same keytabs and take turns; the result is the median of the
+rounds. kinit writes its caches in place; this package syncs its caches to disk and renames them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
 
 _WIDTH = 150
-# Python tells of every process that it is about to start.
+# Python's audit hook reports every process that it is about to start.
 _BEGINNINGS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 _started: list[str] = []
-_RENEW, _CHECK = "log in as {count} principals", "look whether {count} tickets are fresh"
+_RENEW, _CHECK = "log in as {count} principals", "check that {count} tickets are fresh"
 
 
 def main() -> None:
@@ -70,7 +70,7 @@ def _figures(under: Environment, names: Sequence[str], rounds: int) -> Iterator[
 def _compared(
     under: Environment, task: str, backend: dict[str, Callable[[], None]], size: tuple[int, int]
 ) -> Iterator[Figure]:
-    """In turns: what disturbs this machine meanwhile disturbs all of them."""
+    """Run the sides in turns, so that other load on this machine affects all of them."""
     count, rounds = size
     measured: dict[str, list[tuple[float, float, int]]] = {name: [] for name in backend}
     for _ in under.each(task, range(rounds)):
@@ -84,7 +84,7 @@ def _compared(
 
 
 def _measured(work: Callable[[], None]) -> tuple[float, float, int]:
-    """Seconds of wall and of CPU, children included, and how many processes it started."""
+    """Return wall-clock and CPU seconds, children included, and the number of processes started."""
     before, processes, began = _cpu(), len(_started), time.perf_counter()
     work()
     return time.perf_counter() - began, _cpu() - before, len(_started) - processes

@@ -42,7 +42,7 @@ def check(
     their tokens are named, with the time.
     """
     place = _place(keytab, principal)
-    principals = written_declaration(declaration).declaration.principals
+    principals = written_declaration(cluster_name, declaration).declaration.principals
     also = [KeytabPlace(declared.principal, declared.keytab) for declared in principals if declared.keytab]
     with opened(cluster_name) as cluster:
         checks = list(check_keytabs(cluster, place, also))

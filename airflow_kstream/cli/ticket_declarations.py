@@ -10,13 +10,19 @@ import typer
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets, read_order
+from airflow_kstream.supervise.tickets.declaration import (
+    TicketDeclaration,
+    declaration_path,
+    kept_tickets,
+    read_declaration,
+)
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
 DeclarationOption = Annotated[
     Path | None,
     typer.Option(
-        "--declaration", help="A YAML file of principals; without it only the connection's own principal counts."
+        "--declaration",
+        help="A YAML file of principals, or a folder with CLUSTER.yaml; without it the connection's own alone.",
     ),
 ]
 
@@ -37,6 +43,7 @@ class WrittenDeclaration:
             raise InvalidInput(message) from error
 
 
-def written_declaration(path: Path | None) -> WrittenDeclaration:
+def written_declaration(cluster_name: str, named: Path | None) -> WrittenDeclaration:
     """Read the declaration, an empty one without a file. Raises InvalidInput: the file can't be read or is wrong."""
-    return WrittenDeclaration(read_order(path) if path else TicketDeclaration(), path)
+    path = declaration_path(cluster_name, named) if named and named.is_dir() else named
+    return WrittenDeclaration(read_declaration(path) if path else TicketDeclaration(), path)

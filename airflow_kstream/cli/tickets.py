@@ -116,7 +116,7 @@ def _caches(cache: str) -> Iterator[TicketCache | KstreamError]:
 def _kept(
     cluster_name: str, path: Path | None, principals: list[str] | None
 ) -> Iterator[tuple[tuple[ManagedTicket, ...], RenewalPolicy]]:
-    written = written_declaration(path)
+    written = written_declaration(cluster_name, path)
     # The cluster stays open meanwhile: a keytab that the connection holds is a file for that time.
     with opened(cluster_name) as cluster:
         yield _only(written.kept(cluster), principals or []), written.declaration.policy

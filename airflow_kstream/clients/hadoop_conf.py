@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from airflow_kstream.model.errors import InvalidInput
 
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
 _RPC_PORT = 8020
+# org.apache.hadoop.conf.Configuration: MAX_SUBST, findSubVariable, and what it takes from the environment.
+_DEEPEST = 20
+_REFERENCE = re.compile(r"\$\{([^}$ ]+)\}")
+_ENVIRONMENT = re.compile(r"(?P<name>.*?)(?:(?P<or_empty>:)?-(?P<default>.*))?", re.DOTALL)
+_JAVA_PROPERTIES: Mapping[str, Callable[[], str]] = MappingProxyType(
+    {
+        "user.name": lambda: _of_this_user("pw_name"),
+        "user.home": lambda: _of_this_user("pw_dir"),
+        "java.io.tmpdir": lambda: "/tmp",
+    }
+)
+_INCLUDE, _FALLBACK = ("{http://www.w3.org/2001/XInclude}" + name for name in ("include", "fallback"))
+
+
+class _Property(NamedTuple):
+    name: str
+    value: str
+    final: bool
 
 
 class HadoopConf:
-    """The properties of core-, hdfs- and yarn-site.xml, defaults not included."""
+    """The properties of core-, hdfs- and yarn-site.xml, Hadoop's own defaults left out."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._properties: dict[str, str] = {}
+        final: set[str] = set()
         for name in _FILES:
-            self._properties |= _read(Path(folder) / name)
+            for found in _read(Path(folder) / name):
+                if found.name not in final:
+                    self._properties[found.name] = found.value
+                if found.final:
+                    final.add(found.name)
+
+    def get(self, key: str, default: str = "") -> str:
+        """Return the value as Hadoop's Configuration.getTrimmed does, with each `${...}` in it resolved.
+
+        One that stands for nothing stays as it is. Raises InvalidInput: when they refer to each other without end.
+        """
+        return self._resolved(key).strip() or default
 
     @property
     def default_fs(self) -> str:
@@ -26,10 +62,10 @@ class HadoopConf:
 
     def namenodes(self) -> tuple[str, ...]:
         """Base URLs of the default filesystem's NameNodes' web servers."""
-        scheme = "https" if self._properties.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
+        scheme = "https" if self.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
         key = f"dfs.namenode.{scheme}-address"
         service = self.default_fs.removeprefix("hdfs://")
-        members = self._properties.get(f"dfs.ha.namenodes.{service}")
+        members = self.get(f"dfs.ha.namenodes.{service}")
         suffixes = [f".{service}.{member.strip()}" for member in members.split(",")] if members else [""]
         return tuple(f"{scheme}://{self._need(key + suffix)}" for suffix in suffixes)
 
@@ -39,44 +75,113 @@ class HadoopConf:
         if scheme != "hdfs":
             raise InvalidInput(f"fs.defaultFS is {self.default_fs}; only an hdfs:// filesystem has NameNodes")
         key = f"dfs.namenode.rpc-address.{service}"
-        if members := self._properties.get(f"dfs.ha.namenodes.{service}"):
+        if members := self.get(f"dfs.ha.namenodes.{service}"):
             return tuple(self._need(f"{key}.{member.strip()}") for member in members.split(","))
-        return (self._properties.get(key) or (service if ":" in service else f"{service}:{_RPC_PORT}"),)
+        return (self.get(key) or (service if ":" in service else f"{service}:{_RPC_PORT}"),)
 
     @property
     def namenode_principal(self) -> str:
         """As it is written: `_HOST` in it stands for each NameNode's own name."""
         key = "dfs.namenode.kerberos.principal"
-        if key not in self._properties:
+        principal = self.get(key)
+        if not principal:
             raise InvalidInput(f"{self._folder} has no {key}: no NameNode could prove itself")
-        return self._properties[key]
+        return principal
 
     @property
     def rpc_protection(self) -> str:
-        return self._properties.get("hadoop.rpc.protection", "authentication")
+        return self.get("hadoop.rpc.protection", "authentication")
 
     def resourcemanagers(self) -> tuple[str, ...]:
         """Base URLs of the ResourceManagers' web servers."""
-        https = self._properties.get("yarn.http.policy") == "HTTPS_ONLY"
+        https = self.get("yarn.http.policy") == "HTTPS_ONLY"
         scheme, infix = ("https", "https.") if https else ("http", "")
         key = f"yarn.resourcemanager.webapp.{infix}address"
-        members = self._properties.get("yarn.resourcemanager.ha.rm-ids")
+        members = self.get("yarn.resourcemanager.ha.rm-ids")
         suffixes = [f".{member.strip()}" for member in members.split(",")] if members else [""]
         return tuple(f"{scheme}://{self._need(key + suffix)}" for suffix in suffixes)
 
     def _need(self, key: str) -> str:
-        value = self._properties.get(key)
-        if value is None:
+        value = self.get(key)
+        if not value:
             raise InvalidInput(f"{self._folder} has no {key}; give the address in the connection instead")
         return value
 
+    def _resolved(self, key: str) -> str:
+        """As Configuration.substituteVars: the innermost reference first, over and over."""
+        given = value = self._properties.get(key, "")
+        for _ in range(_DEEPEST):
+            reference = _REFERENCE.search(value)
+            found = self._meant_by(reference[1]) if reference else None
+            if reference is None or found is None:
+                return value
+            if reference[0] in found:
+                # It refers to itself.
+                return given
+            value = value[: reference.start()] + found + value[reference.end() :]
+        raise InvalidInput(f"{self._folder}: {key} is {given!r}, which refers on more than {_DEEPEST} times")
 
-def _read(path: Path) -> dict[str, str]:
+    def _meant_by(self, name: str) -> str | None:
+        if name.startswith("env.") and name != "env.":
+            found = _of_the_environment(name.removeprefix("env."))
+        else:
+            found = _JAVA_PROPERTIES[name]() if name in _JAVA_PROPERTIES else None
+        return self._properties.get(name) if found is None else found
+
+
+def _of_this_user(field: str) -> str:
     try:
-        root = ElementTree.parse(path).getroot()
+        return str(getattr(pwd.getpwuid(os.getuid()), field))
+    except KeyError:
+        # What Java says for a user id without a name.
+        return "?"
+
+
+def _of_the_environment(words: str) -> str | None:
+    """`NAME`; `NAME-default` where it is not set; `NAME:-default` where it is not set or empty."""
+    match = _ENVIRONMENT.fullmatch(words)
+    assert match
+    value = os.environ.get(match["name"])
+    if match["default"] is None or (value if match["or_empty"] else value is not None):
+        return value
+    return match["default"]
+
+
+def _read(path: Path) -> list[_Property]:
+    try:
+        return list(_properties(ElementTree.parse(path).getroot(), path))
     except FileNotFoundError:
-        return {}
+        return []
     except (OSError, ElementTree.ParseError) as error:
         raise InvalidInput(f"{path} can't be read as a Hadoop configuration: {error}") from error
-    pairs = ((prop.findtext("name"), prop.findtext("value")) for prop in root.iter("property"))
-    return {name.strip(): (value or "").strip() for name, value in pairs if name}
+
+
+def _properties(within: ElementTree.Element, path: Path, depth: int = 0) -> Iterator[_Property]:
+    for element in within:
+        if element.tag == _INCLUDE:
+            yield from _included(element, path, depth)
+        elif element.tag == "configuration":
+            yield from _properties(element, path, depth)
+        elif element.tag == "property":
+            name, value, final = (_field(element, field) for field in ("name", "value", "final"))
+            # Hadoop takes a property without a value for one that is not there.
+            if name.strip() and value:
+                yield _Property(name.strip(), value, final.strip() == "true")
+
+
+def _field(element: ElementTree.Element, name: str) -> str:
+    return element.findtext(name) or element.get(name) or ""
+
+
+def _included(element: ElementTree.Element, path: Path, depth: int) -> Iterator[_Property]:
+    href = element.get("href", "")
+    if "://" in href or depth >= _DEEPEST:
+        raise InvalidInput(f"{path} includes {href!r}; allowed are files of this host that don't include each other")
+    other = path.parent / href.removeprefix("file:")
+    if other.is_file():
+        yield from _properties(ElementTree.parse(other).getroot(), other, depth + 1)
+        return
+    fallback = element.find(_FALLBACK)
+    if fallback is None:
+        raise InvalidInput(f"{path} includes {href!r}, which is no file")
+    yield from _properties(fallback, path, depth)

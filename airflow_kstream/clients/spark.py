@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
-from airflow_kstream.clients.local.private import write_private
+from airflow_kstream.clients.local.private import kept_for_a_child, write_private
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.submission import Submission, SubmitOutcome
@@ -19,16 +20,26 @@ from airflow_kstream.model.submission import Submission, SubmitOutcome
 # What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
 _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
 _TAIL_LINES = 30
+# The names under which distributions install it, as in Airflow's own provider; the first is the default.
+SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 
 
-def find_spark_submit(binary: str = "spark-submit") -> str:
-    """The path of the binary: as given, or that of the pyspark beside this package."""
+def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
+    """Return the path of a Spark client: in SPARK_HOME/bin, on PATH, or that of a pyspark beside this package.
+
+    A path is taken as it is. It is for a person at a terminal; a connection may only have one of SPARK_BINARIES.
+    Raises InvalidInput: it is not on this host.
+    """
     if "/" in binary:
         return _existing(Path(binary))
-    home = os.environ.get("SPARK_HOME") or _pyspark_home()
-    if home is None:
-        raise InvalidInput("there is neither SPARK_HOME nor a pyspark package to take spark-submit from")
-    return _existing(Path(home) / "bin" / binary)
+    for folder in _spark_folders():
+        found = shutil.which(binary, path=folder)
+        if found:
+            return found
+    raise InvalidInput(
+        f"there is no {binary} in SPARK_HOME/bin or on PATH; a Spark client comes with the cluster's distribution, "
+        "or with pip install 'airflow-kstream[spark]'"
+    )
 
 
 def hadoop_version(spark_submit: str) -> tuple[int, ...] | None:
@@ -61,22 +72,22 @@ def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
         "HADOOP_CONF_DIR": conf_dir,
         "YARN_CONF_DIR": conf_dir,
         "KRB5CCNAME": f"FILE:{ticket_cache}",
-        "SPARK_HOME": inherited.get("SPARK_HOME") or _pyspark_home() or "",
     }
 
 
 def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout: timedelta) -> SubmitOutcome:
     """Run spark-submit once; never again by itself. Raise Unavailable when it takes longer than `timeout`.
 
-    `folder` is private: it takes the output and, where there are secrets, the properties file.
+    `folder` is private: it takes the output and, where there are secrets, the properties file. It outlives this
+    process for as long as spark-submit works in it.
     """
-    argv = submission.argv(_properties_file(submission.secret_conf, folder))
+    argv = submission.argv(_properties_file(submission.revealed(), folder))
     output = folder / "spark-submit.log"
-    with output.open("wb") as sink:
+    with output.open("wb") as sink, kept_for_a_child(folder) as lock:
         try:
             done = subprocess.run(
                 argv, env=dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
-                timeout=timeout.total_seconds(), check=False, cwd=folder,
+                timeout=timeout.total_seconds(), check=False, cwd=folder, pass_fds=(lock,),
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             tried = f"run {submission.binary}"
@@ -87,10 +98,17 @@ def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout
 def _properties_file(secret_conf: Mapping[str, str], folder: Path) -> str | None:
     if not secret_conf:
         return None
-    # Java reads a backslash in a properties file as the start of an escape.
-    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in secret_conf.items()}
-    text = "".join(f"{key} {value}\n" for key, value in escaped.items())
+    text = "".join(f"{_escaped(key, _IN_KEYS)}={_escaped(value)}\n" for key, value in secret_conf.items())
     return str(write_private(folder / "secret.properties", text.encode()))
+
+
+# What java.util.Properties reads as something else; of a value, Spark drops blanks at its ends anyway.
+_IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+_IN_KEYS = _IN_VALUES | {sign: f"\\{sign}" for sign in " :=#!"}
+
+
+def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:
+    return "".join(signs.get(sign, sign) for sign in text)
 
 
 def _java_options(krb5_conf: str) -> str:
@@ -99,9 +117,14 @@ def _java_options(krb5_conf: str) -> str:
     return f"-Djava.security.krb5.conf={krb5_conf} --add-exports={opened} --add-opens={opened}"
 
 
-def _pyspark_home() -> str | None:
-    found = find_spec("pyspark")
-    return str(Path(found.origin).parent) if found and found.origin else None
+def _spark_folders() -> Iterator[str]:
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        yield str(Path(home) / "bin")
+    yield os.environ.get("PATH", os.defpath)
+    pyspark = find_spec("pyspark")
+    if pyspark and pyspark.origin:
+        yield str(Path(pyspark.origin).parent / "bin")
 
 
 def _existing(path: Path) -> str:

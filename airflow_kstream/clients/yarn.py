@@ -97,13 +97,13 @@ class ResourceManager:
             newest = max(attempts, key=lambda attempt: int(attempt["id"]), default=None)
         return str(newest["containerId"]) if newest and newest.get("containerId") else None
 
-    def signal_driver(self, application_id: str, command: str = "GRACEFUL_SHUTDOWN") -> bool:
-        """Send SIGTERM (or `OUTPUT_THREAD_DUMP`, `FORCEFUL_SHUTDOWN`) to the driver's container; False without one."""
+    def signal_driver(self, application_id: str) -> bool:
+        """Send SIGTERM to the driver's container; False without one."""
         container = self.am_container(application_id)
         if container is None:
             return False
-        path = f"/ws/v1/cluster/containers/{container}/signal/{command}"
-        self._call(f"send {command} to the driver of {application_id}", "POST", path)
+        path = f"/ws/v1/cluster/containers/{container}/signal/GRACEFUL_SHUTDOWN"
+        self._call(f"send SIGTERM to the driver of {application_id}", "POST", path)
         return True
 
     def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:

@@ -1,7 +1,7 @@
 """A thin client of Airflow's REST API v2, for an Airflow with the SimpleAuthManager.
 
-It speaks the API's words and keeps no state but its token. It covers what a demonstration and its tests need; it
-doesn't page through long lists (they come as one page of at most 100 entries).
+It uses the API's terms and keeps no state but its token. It covers what a demonstration and its tests need; it doesn't
+page through long lists (it returns one page of at most 100 entries).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Login:
 
 @dataclass(frozen=True)
 class Connection:
-    """A connection as Airflow stores it; secrets belong into `password`, the one field that Airflow always masks."""
+    """A connection as Airflow stores it; put secrets into `password`, the only field that Airflow always masks."""
 
     conn_id: str
     conn_type: str
@@ -50,7 +50,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class TaskRef:
-    """Which task of which run; `map_index` is -1 for a task that is not mapped."""
+    """A reference to a task of a run; `map_index` is -1 for a task that is not mapped."""
 
     dag_id: str
     run_id: str
@@ -60,7 +60,7 @@ class TaskRef:
 
 @dataclass(frozen=True)
 class TaskView:
-    """What the API says of a task instance at one moment. `state` is None before it was ever scheduled."""
+    """A task instance at one moment, as the API shows it. `state` is None before it was ever scheduled."""
 
     ref: TaskRef
     state: str | None
@@ -75,10 +75,10 @@ class ImportFailure:
 
 
 class AirflowApi:
-    """One server, one login. Safe to use from several threads.
+    """A client with one server and one login. Safe to use from several threads.
 
-    Every method raises Unavailable when the server doesn't answer or is in trouble, CredentialError for a wrong
-    login, Denied for a missing right, NotFound, Conflict, or InvalidInput for a request that Airflow refuses.
+    Every method raises Unavailable: when the server doesn't answer or fails. Likewise CredentialError for a wrong
+    login, Denied for a missing permission, NotFound, Conflict, or InvalidInput for a request that Airflow refuses.
     """
 
     def __init__(self, base_url: str, login: Login) -> None:
@@ -87,7 +87,7 @@ class AirflowApi:
         self._lock = threading.Lock()
         self._token: str | None = None
         self._session = requests.Session()
-        # No proxy and no .netrc of the person who runs this: the server is on this machine.
+        # No proxy and no .netrc of the caller: the server is on this machine.
         self._session.trust_env = False
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class AirflowApi:
         return {name: part["status"] for name, part in answer.items() if part}
 
     def execution_health(self) -> dict[str, str | None]:
-        """The same for the API that tasks speak to; a server of its own has nothing else. Needs no login."""
+        """Return the same for the API that tasks use; a separate server has nothing else. Needs no login."""
         return {"execution_api": self._send("GET", "/execution/health", {})["status"]}
 
     def import_errors(self) -> list[ImportFailure]:
@@ -133,7 +133,7 @@ class AirflowApi:
         self._call("PATCH", _dag(dag_id), json={"is_paused": False})
 
     def trigger_dag_run(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
-        """Start a run and return its id. Raise Conflict if a run of that id exists."""
+        """Start a run and return its id. Raises Conflict: when a run of that id exists."""
         body = {"conf": dict(conf or {}), "logical_date": None} | ({"dag_run_id": run_id} if run_id else {})
         return str(self._call("POST", f"{_dag(dag_id)}/dagRuns", json=body)["dag_run_id"])
 
@@ -156,7 +156,7 @@ class AirflowApi:
         return _task_view(self._call("GET", _task(ref, mapped=True)))
 
     def xcom_entry(self, ref: TaskRef, key: str) -> Any:
-        """Return the value as JSON has it. Raise NotFound while the task has not pushed it."""
+        """Return the value as parsed JSON. Raises NotFound: when the task has not pushed it yet."""
         query = {"map_index": ref.map_index}
         return self._call("GET", f"{_task(ref)}/xcomEntries/{quote(key, safe='')}", params=query)["value"]
 
@@ -182,16 +182,16 @@ class AirflowApi:
         self._call("PATCH", _task(ref, mapped=True), json={"new_state": state})
 
     def ask(self, path: str) -> Any:
-        """The answer to a GET of this path below /api/v2, as the API gives it."""
+        """Return the answer to a GET of this path below /api/v2."""
         return self._call("GET", path)
 
-    # --- how it is said
+    # --- requests
 
     def _call(self, method: str, path: str, **request: Any) -> Any:
         try:
             return self._send(method, f"/api/v2{path}", self._authorization(), **request)
         except CredentialError:
-            # The token ran out, or the server came back with other secrets: one new login, then it is final.
+            # The token expired, or the server came back with other secrets: log in once more, then give up.
             with self._lock:
                 self._token = None
             return self._send(method, f"/api/v2{path}", self._authorization(), **request)
@@ -230,7 +230,7 @@ def _run(dag_id: str, run_id: str) -> str:
 
 
 def _task(ref: TaskRef, *, mapped: bool = False) -> str:
-    """The path of a task; where the API wants the map index in the path and not as a parameter, with it."""
+    """Return the path of a task, with the map index if the API expects it there and not as a parameter."""
     index = f"/{ref.map_index}" if mapped and ref.map_index >= 0 else ""
     return f"{_run(ref.dag_id, ref.run_id)}/taskInstances/{quote(ref.task_id, safe='')}{index}"
 
@@ -242,7 +242,7 @@ def _task_view(entry: Mapping[str, Any]) -> TaskView:
 
 
 def _detail(answer: requests.Response) -> str:
-    """Airflow's `detail` is a sentence, an object, or a list of fields that were refused."""
+    """Extract the message of Airflow's `detail`: a sentence, an object, or a list of refused fields."""
     try:
         detail = answer.json().get("detail", "")
     except (requests.JSONDecodeError, AttributeError):

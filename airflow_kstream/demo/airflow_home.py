@@ -1,7 +1,7 @@
 """A real Airflow on loopback, prepared from nothing in a folder of its own, for the supervisor to run.
 
-The configuration is a file, `airflow.cfg` (0600), and not the environment: a person only sets AIRFLOW_HOME to use the
-`airflow` command on it, and no key is inherited by what the tasks start.
+The configuration is a file, `airflow.cfg` (0600), and not the environment: a person needs only AIRFLOW_HOME to use the
+`airflow` command on it, and programs that tasks start inherit no key.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _USER = "admin"
 _HEALTHY = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor", "execution_api"), "healthy")
 # The caller's own Airflow, Kerberos tickets and Hadoop tokens must not leak into this one.
 _AMBIENT = ("AIRFLOW", "KRB5CCNAME", "KRB5_CLIENT_KTNAME", "HADOOP_TOKEN_FILE_LOCATION")
-# The triggerer, told to stop, may wait 10 s for a child that waits for it; nothing is lost when it is cut short.
+# A stopping triggerer may wait 10 s for a child that waits for it; nothing is lost if it is killed earlier.
 _GRACE = 4.0
-# Logs are read from the file system by the API server: the log servers would listen on every interface.
+# The API server reads logs from the file system: log servers would listen on every interface.
 _COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "api-server": ("api-server", "--apps", "core"),
     "execution-api": ("api-server", "--apps", "execution", "--port", "{ports.tasks}"),
@@ -63,10 +63,10 @@ def _write_private(path: Path, content: str) -> None:
 
 @dataclass(frozen=True)
 class AirflowHome:
-    """Where it lives, which DAGs it serves, and what its processes find in their environment.
+    """The folder, DAGs and environment of an Airflow installation.
 
-    `env` is added to the caller's environment, without what is ambient there. `overrides` are sections and options
-    that win over the ones chosen here. Preparing the same `root` again keeps its database, keys and password.
+    `env` is added to the caller's environment, minus its ambient settings. `overrides` are sections and options that
+    replace the ones chosen here. Preparing the same `root` again keeps its database, keys and password.
     """
 
     root: Path
@@ -78,19 +78,19 @@ class AirflowHome:
 
     @property
     def url(self) -> str:
-        """What a person opens in a browser."""
+        """Return the address to open in a browser."""
         return local_url(self.ports.people)
 
     @property
     def login(self) -> Login:
-        """The one admin user; known after `prepare`."""
+        """Return the login of the only user, an admin; known after `prepare`."""
         return Login(_USER, json.loads(self._passwords.read_text())[_USER])
 
     def api(self) -> AirflowApi:
         return AirflowApi(self.url, self.login)
 
     def prepare(self) -> None:
-        """Write configuration, keys and password, and create the database. Raise MiniclusterError if that fails."""
+        """Write configuration, keys and password, and create the database. Raises MiniclusterError: when that fails."""
         for folder in (self.root, self._logs, self.root / "plugins"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._keys.exists():
@@ -101,7 +101,7 @@ class AirflowHome:
         self._migrate()
 
     def components(self) -> tuple[Child, ...]:
-        """Return what the supervisor has to run, the slowest starter first."""
+        """Return the components for the supervisor to run, the slowest to start first."""
         return tuple(
             Child(
                 name=name,
@@ -121,7 +121,7 @@ class AirflowHome:
         return {**inherited, "PATH": path, **self.env, "AIRFLOW_HOME": str(self.root), "PYTHONUNBUFFERED": "1"}
 
     def wait_until_healthy(self, supervisor: ProcessSupervisor, timeout: float = 120) -> None:
-        """Ask until every component is healthy. Raises MiniclusterError: not after `timeout` seconds."""
+        """Wait until every component is healthy. Raises MiniclusterError: when one is not after `timeout` seconds."""
         with closing(self.api()) as people, closing(AirflowApi(local_url(self.ports.tasks), self.login)) as tasks:
 
             def health() -> Mapping[str, str | None]:
@@ -137,7 +137,7 @@ class AirflowHome:
             )(health)
 
     def _not_healthy(self, timeout: float, last: Future | None) -> None:
-        """Say what was seen last: an error of the server, or which component is missing."""
+        """Describe the last observation: an error of the server, or the component that is missing."""
         seen = last and (last.exception() or {name: last.result().get(name) or "never seen" for name in _HEALTHY})
         raise MiniclusterError(
             f"not every component is healthy after {timeout:g} s: {seen}; the logs are in {self._logs}",

@@ -1,4 +1,4 @@
-"""How the demonstration's Airflow is configured, as sections and options of its airflow.cfg."""
+"""The configuration of the demonstration's Airflow, as sections and options of its airflow.cfg."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Settings = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Ports:
-    """Of 127.0.0.1: `people` for the UI and its REST API, `tasks` for the API that the workers speak to.
+    """Ports of 127.0.0.1: `people` for the UI and its REST API, `tasks` for the API that the workers use.
 
-    Two servers, because one would freeze: it commits its audit log of what people do on its event loop, and waits
-    there for SQLite's lock, which a task's request may hold that needs the same event loop to commit and end.
+    There are two servers because one would freeze: it commits its audit log of what people do on its event loop and
+    waits there for SQLite's lock, but a task's request that holds the lock needs the same event loop to commit.
     """
 
     people: int
@@ -30,12 +30,12 @@ def local_url(port: int) -> str:
 
 @dataclass(frozen=True)
 class CrashSettings:
-    """How soon Airflow notices that one of its parts died, in seconds. The defaults are Airflow's own.
+    """The times after which Airflow notices that one of its parts died, in seconds. The defaults are Airflow's own.
 
-    A dead triggerer's triggers move to another one `triggerer_presumed_dead` after its last heartbeat. A task whose
-    worker died is given back by the scheduler: `task_presumed_dead` after the task's last heartbeat if the scheduler
-    lives on; if it died with the task (LocalExecutor), its successor finds the task `scheduler_presumed_dead` after
-    the old scheduler's last heartbeat, at its next `orphan_check`.
+    A dead triggerer's triggers move to another one `triggerer_presumed_dead` after its last heartbeat. If a worker
+    died, the scheduler takes its task back `task_presumed_dead` after the task's last heartbeat. If the scheduler died
+    with the task (LocalExecutor), its successor finds the task `scheduler_presumed_dead` after the old scheduler's last
+    heartbeat, at its next `orphan_check`.
     """
 
     component_heartbeat: int = 5
@@ -48,9 +48,9 @@ class CrashSettings:
 
     @classmethod
     def brisk(cls) -> CrashSettings:
-        """For one small machine and an impatient audience; too nervous for production.
+        """Return short times for one small machine and an impatient audience; too short for production.
 
-        The scheduler's value is the largest: it must not take itself for dead because a JVM starts next to it.
+        The scheduler's is the longest: it must not consider itself dead because a JVM starts next to it.
         """
         return cls(
             component_heartbeat=2,
@@ -81,7 +81,7 @@ class CrashSettings:
 
 
 def generated_secrets() -> Settings:
-    """The keys that all processes of one installation share. They must outlive a restart: connections are encrypted."""
+    """Generate the keys that all processes share. Keep them over restarts: connections are encrypted with them."""
     return {
         "core": {"fernet_key": urlsafe_b64encode(secrets.token_bytes(32)).decode()},
         "api": {"secret_key": secrets.token_hex(64)},
@@ -90,7 +90,7 @@ def generated_secrets() -> Settings:
 
 
 def small_machine(home: Path, dags_folder: Path, ports: Ports) -> Settings:
-    """One person's Airflow on two cores: loopback only, SQLite, four tasks at a time, DAG files read every 5 s."""
+    """Return settings for two cores: loopback only, SQLite, four tasks at a time, DAG files read every 5 s."""
     bundle = {
         "name": "dags",
         "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
@@ -124,7 +124,7 @@ def small_machine(home: Path, dags_folder: Path, ports: Ports) -> Settings:
 
 
 def merged(*layers: Settings) -> dict[str, dict[str, str]]:
-    """Later layers win, option by option."""
+    """Merge layers option by option; later ones win."""
     result: dict[str, dict[str, str]] = {}
     for layer in layers:
         for section, options in layer.items():

@@ -18,11 +18,12 @@ from airflow_kstream.demo.run import Demo
 def demo(
     once: Annotated[bool, typer.Option("--once", help="End when the promises are checked.")] = False,
     with_crashes: Annotated[
-        bool, typer.Option("--with-crashes", help="SIGKILL the triggerer and the scheduler at the worst moments.")
+        bool,
+        typer.Option("--with-crashes", help="Kill (SIGKILL) the triggerer and the scheduler at the worst moments."),
     ] = False,
-    root: Annotated[Path | None, typer.Option(help="Where it works; a new temporary folder by default.")] = None,
+    root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
 ) -> None:
-    """A kerberized cluster, Airflow, and two streams that outlive their delegation tokens: about 13 minutes."""
+    """Run a kerberized cluster, Airflow, and two streams that outlive their delegation tokens: about 13 minutes."""
     end_on_signals()
     folder = root or Path(tempfile.mkdtemp(prefix="kstream-demo-"))
     console = DemoConsole(Console())

@@ -1,4 +1,4 @@
-"""What the demonstration runs, and with which durations."""
+"""The configuration of the demonstration: its streams and durations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BRISK_WATCH = WatchPolicy(
 
 @dataclass(frozen=True)
 class DemoConfig:
-    """`lives` max-lifetimes are watched; `with_crashes` kills Airflow's parts at the two worst moments."""
+    """The settings of one run: it lasts `lives` max-lifetimes; `with_crashes` kills Airflow's parts twice."""
 
     root: Path
     renew_interval: timedelta = timedelta(seconds=90)
@@ -53,7 +53,7 @@ class DemoConfig:
 
 
 def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, StreamSpec]:
-    """The same job twice: one that logs in by itself, one that lives on the tokens of its submission."""
+    """Return the same job twice: one that logs in by itself, one that lives on the tokens of its submission."""
     principal, keytab = minicluster.principal("streamer"), str(minicluster.keytab("streamer"))
     return (
         _spec(minicluster, WITH_KEYTAB, KeytabCredentials(principal, keytab), kafka_keytab),
@@ -62,7 +62,7 @@ def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, S
 
 
 def naive(minicluster: Minicluster, kafka_keytab: Path) -> StreamSpec:
-    """The control: declared alike, but submitted with plain spark-submit and left to itself."""
+    """Return the control: declared like the others, but submitted with plain spark-submit and unsupervised."""
     return _spec(
         minicluster,
         NAIVE,
@@ -80,7 +80,7 @@ def checkpoint(name: str) -> str:
 
 
 def _home() -> str:
-    """The minicluster maps its streaming principal to whoever runs it, so that YARN may aggregate the logs."""
+    """Return the home of the user that runs this: the minicluster maps its principal to it for log aggregation."""
     return f"/user/{getpass.getuser()}"
 
 

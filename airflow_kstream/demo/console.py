@@ -1,4 +1,4 @@
-"""Says what happens, with the time of day and the time since the start."""
+"""The demonstration's console: what happens, with the time of day and the time since the start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_kstream.demo.promises import Promise
 
 
 class DemoConsole:
-    """Safe to use from several threads."""
+    """The output of the demonstration. Safe to use from several threads."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

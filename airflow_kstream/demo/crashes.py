@@ -16,14 +16,14 @@ _VICTIMS = ("triggerer", "scheduler")
 
 @dataclass
 class Crashes:
-    """SIGKILLs the triggerer and the scheduler, with all that they started; the supervisor respawns both."""
+    """Crashes of the triggerer and the scheduler, with all their children; the supervisor respawns both."""
 
     supervisor: ProcessSupervisor
     console: DemoConsole
     struck: dict[str, int] = field(default_factory=dict)
 
     def strike(self, history: History, now: datetime) -> None:
-        """Strike when a moment has come; each once, and not in the same restart."""
+        """Crash at each of the two moments once, not in the same restart."""
         newest = history.newest
         if newest is None:
             return
@@ -34,7 +34,7 @@ class Crashes:
             self._kill("after the claim", newest.generation, "between claim and adoption")
 
     def _claimed_anew(self, life: Life) -> bool:
-        """Whether a later restart than the first one hit is between its claim and its application."""
+        """Return True if a restart after the first one hit is between its claim and its application."""
         later = life.generation > self.struck["before the plan"] + 1
         return "after the claim" not in self.struck and later and life.application is None
 

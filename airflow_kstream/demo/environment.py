@@ -1,4 +1,4 @@
-"""What the demonstration stands on: the cluster, Airflow with its connection and declarations, the shipper."""
+"""The environment of the demonstration: the cluster, Airflow with its connection and declarations, the shipper."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from airflow_kstream.dags import STUBS
 from airflow_kstream.demo import config as demo_plan
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
@@ -28,12 +29,10 @@ from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.errors import MiniclusterError
 from airflow_kstream.model.stream import StreamSpec
 
-DAGS = Path(__file__).parents[2] / "dags"
-
 
 @dataclass(frozen=True)
 class Environment:
-    """Everything that runs, and where to find it."""
+    """All running parts, and where to find them."""
 
     root: Path
     minicluster: Minicluster
@@ -47,7 +46,7 @@ class Environment:
 
 
 def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Environment:
-    """Start it all; `stack` ends it all, whatever happens."""
+    """Start all parts; `stack` stops them in any case."""
     plan.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     minicluster = _minicluster(plan, console, stack)
     os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)
@@ -66,7 +65,7 @@ def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -
 
 
 class Shipper:
-    """The shipper as a process; a supervisor of its own, for it is told to end while all else goes on."""
+    """The shipper's process, with a supervisor of its own because it ends before all other parts."""
 
     def __init__(self, environment: Environment, stack: ExitStack) -> None:
         self._log = environment.root / "shipper.log"
@@ -83,7 +82,7 @@ class Shipper:
         self._supervisor.start(Child("shipper", argv, self._log, env, grace=30))
 
     def finish(self) -> Mapping[str, int]:
-        """Let it ship what is complete, end it, and return up to which byte each file was shipped."""
+        """Let it ship all complete lines, stop it, and return the byte up to which each file was shipped."""
         self._supervisor.stop()
         last = self._log.read_text().strip().splitlines()[-1]
         try:
@@ -139,14 +138,13 @@ def _write_declarations(root: Path, minicluster: Minicluster, streams: tuple[Str
 
 
 def _airflow_home(plan: DemoConfig, minicluster: Minicluster) -> AirflowHome:
-    env = {
-        "KRB5_CONFIG": str(minicluster.krb5_conf),
-        "KSTREAM_STREAMS": str(plan.root / "streams"),
-        "KSTREAM_RETRY_DELAY": "3s",
+    env = {"KRB5_CONFIG": str(minicluster.krb5_conf)}
+    # The minicluster's Java options are long; the whole rendered command line should be visible.
+    overrides = {
+        "core": {"max_templated_field_length": "16384"},
+        "kstream": {"streams_folder": str(plan.root / "streams"), "retry_delay": "3s"},
     }
-    # The minicluster's Java options are long; the rendered command line is to be seen whole.
-    overrides = {"core": {"max_templated_field_length": "16384"}}
-    return AirflowHome(plan.root / "airflow", DAGS, env, crash=CrashSettings.brisk(), overrides=overrides)
+    return AirflowHome(plan.root / "airflow", STUBS, env, crash=CrashSettings.brisk(), overrides=overrides)
 
 
 def _start_airflow(environment: Environment, console: DemoConsole) -> None:
@@ -170,10 +168,10 @@ def _tell(console: DemoConsole, event: SupervisorEvent) -> None:
 
 
 def end_on_signals() -> None:
-    """SIGTERM ends the demonstration as Ctrl-C does: orderly, and whatever is under way."""
+    """Make SIGTERM end the demonstration as Ctrl-C does, in good order at any moment."""
 
     def interrupted(number: int, _: object) -> None:
-        # A second signal must not cut the tidying up short.
+        # A second signal must not interrupt the cleanup.
         for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(each, signal.SIG_IGN)
         sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""What happened to each generation of a stream, gathered from looks at it."""
+"""The history of each generation of a stream, gathered from observations."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Life:
 
     @property
     def margin(self) -> timedelta | None:
-        """How long before its horizon it was dead; None while it lives, or without a horizon."""
+        """Return how long before its horizon it died; None while it lives, or without a horizon."""
         return self.hard - self.died if self.hard and self.died else None
 
 
 @dataclass
 class History:
-    """The lives of one stream, and what is worth telling of each look."""
+    """The generations of one stream, and the news in each observation."""
 
     spec: StreamSpec
     lives: dict[int, Life] = field(default_factory=dict)
 
     def take(self, seen: Observation) -> Iterator[str]:
-        """Note what the look shows, and yield a line for each thing that is seen for the first time."""
+        """Record an observation, and yield a line for each thing that is new in it."""
         if seen.claim and seen.claim.generation not in self.lives:
             yield self._claimed(seen)
         for number, app in seen.applications:

@@ -20,9 +20,9 @@ _TAIL_LINES = 15
 
 @dataclass(frozen=True)
 class Child:
-    """What to run. `env` is its whole environment, `grace` the seconds between SIGTERM and SIGKILL.
+    """A program to run. `env` is its whole environment, `grace` the seconds between SIGTERM and SIGKILL.
 
-    Secrets belong into `env` or a file, never into `argv`, which every user of the machine can read.
+    Put secrets into `env` or a file, never into `argv`, which every user of the machine can read.
     """
 
     name: str
@@ -44,7 +44,7 @@ def log_tail(path: Path) -> str:
 
 
 class ProcessTree:
-    """Started by being made; raise OSError when the reaper or the log can't be."""
+    """A running tree: the constructor starts it. Raises OSError: when the reaper or the log can't be opened."""
 
     def __init__(self, child: Child) -> None:
         self._released = threading.Lock()
@@ -71,7 +71,7 @@ class ProcessTree:
         return self._process.wait(timeout)
 
     def release(self) -> None:
-        """Ask the reaper to end the tree; it does the same when this process is gone and the pipe with it."""
+        """Ask the reaper to end the tree; it also does so when this process ends, which closes the pipe."""
         if self._released.acquire(blocking=False):
             os.close(self._hold_fd)
 
@@ -84,7 +84,7 @@ class ProcessTree:
     def crash(self) -> list[int]:
         """SIGKILL everything below the reaper, as if a machine had lost power; return the process ids."""
         frozen: set[psutil.Process] = set()
-        # Frozen first: no part may see another one die and still write a farewell into a database.
+        # Freeze them first: none may see another one die and still write to a database.
         while found := set(self.processes()) - frozen:
             for process in found:
                 with suppress(psutil.NoSuchProcess):

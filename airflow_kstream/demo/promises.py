@@ -1,4 +1,4 @@
-"""Whether the demonstration kept its word: each promise by itself, kept or broken."""
+"""The demonstration's promises, each kept or broken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Promise:
 
 
 def lived_through(history: History, now: datetime, lives: int, max_lifetime: timedelta) -> Promise:
-    """A stream with a keytab: one generation, alive for longer than so many max-lifetimes."""
+    """Check a stream with a keytab: one generation, alive for longer than `lives` max-lifetimes."""
     first = history.lives.get(1)
     age = now - first.issued if first and not first.died else timedelta()
     kept = list(history.lives) == [1] and age > lives * max_lifetime
@@ -29,9 +29,9 @@ def lived_through(history: History, now: datetime, lives: int, max_lifetime: tim
 
 
 def restarted_in_time(history: History, at_least: int) -> Promise:
-    """A stream without a keytab: each generation that ran, but the last, was dead before its horizon.
+    """Check a stream without a keytab: each generation that ran, except the last, was dead before its horizon.
 
-    The last one has to commit. A generation that was claimed and brought no application has nothing to outlive.
+    The last one has to commit. A generation that was claimed but never had an application does not count.
     """
     newest = history.newest
     gone = [life for life in history.lives.values() if life is not newest and life.application]
@@ -43,7 +43,7 @@ def restarted_in_time(history: History, at_least: int) -> Promise:
 
 
 def died_of_its_token(control: Application) -> Promise:
-    """The unsupervised control ended, and its diagnostics name the dead token."""
+    """Check that the unsupervised control ended, and that its diagnostics name the dead token."""
     kept = not control.alive and control.lost_its_token
     found = re.search(r"InvalidToken\W+[^\n]{0,80}", control.diagnostics)
     evidence = found[0].strip() if found else "no token in its diagnostics"
@@ -52,7 +52,7 @@ def died_of_its_token(control: Application) -> Promise:
 
 
 def table_is_exact(name: str, findings: Mapping[str, Any]) -> Promise:
-    """Every line of the daemons' logs is in the table once, and nothing else is."""
+    """Check that every line of the daemons' logs is in the table once, and nothing else is."""
     wrong = {key: findings[key] for key in ("missing", "duplicated", "altered", "unexpected")}
     kept = findings["expected"] == findings["found"] > 0 and not any(wrong.values())
     numbers = ", ".join(f"{count} {key}" for key, count in wrong.items())

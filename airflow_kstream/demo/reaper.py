@@ -3,10 +3,10 @@
     python reaper.py SUPERVISOR_FD GRACE_SECONDS COMMAND [ARGUMENT ...]
 
 SUPERVISOR_FD is the read end of a pipe whose write end only the supervisor holds. When it closes, because the
-supervisor asked for a stop or was itself killed by whatever signal, the command gets SIGTERM, and after the grace
-period everything that descends from it gets SIGKILL. The same happens to what the command leaves behind when it ends by
-itself. A descendant can't escape by forking twice or by a session of its own: as "child subreaper" (prctl(2)) the
-reaper becomes the parent of every orphan below it.
+supervisor requests a stop or was itself killed by any signal, the command gets SIGTERM, and after the grace period all
+its descendants get SIGKILL, as do those that are left when the command ends by itself. A descendant can't escape by
+forking twice or by a session of its own: as "child subreaper" (prctl(2)) the reaper becomes the parent of every orphan
+below it.
 
 It does not survive its own SIGKILL: then the command dies too (PR_SET_PDEATHSIG), but the command's children don't.
 Linux only. Exit status: the command's, or 128 + the number of the signal that ended it.
@@ -38,8 +38,8 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _spawn(command: Sequence[str]) -> int:
-    """A bare fork: the reaper has one thread, and only `waitpid(-1)` reaps adopted orphans as well."""
-    # Until it is another program, the child has the reaper's handlers: a SIGTERM in that moment would be lost.
+    """Fork without subprocess: the reaper has one thread, and only `waitpid(-1)` also reaps adopted orphans."""
+    # Until exec, the child has the reaper's handlers: a SIGTERM in that moment would be lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
     pid = os.fork()
     if pid == 0:
@@ -62,7 +62,7 @@ def _become(command: Sequence[str]) -> NoReturn:
 
 
 class _Watch:
-    """Waits for any of: a signal, the supervisor letting go, a deadline."""
+    """A wait for any of: a signal, the end of the supervisor's pipe, a deadline."""
 
     def __init__(self, supervisor_fd: int) -> None:
         self._wake_fd, write_fd = os.pipe()
@@ -105,7 +105,7 @@ class _Command:
             pass
 
     def ended(self, watch: _Watch, deadline: float | None = None) -> bool:
-        """Whether it ended before the deadline (monotonic seconds), or, without one, before somebody asks to stop."""
+        """Return True if it ended before the deadline (monotonic seconds) or, without one, before a stop request."""
         while self.exit_code is None:
             left = None if deadline is None else deadline - time.monotonic()
             if (left is not None and left <= 0) or (left is None and watch.asked_to_stop):
@@ -115,7 +115,7 @@ class _Command:
         return True
 
     def sweep(self) -> None:
-        """Kill what is left, until a look around finds nothing."""
+        """Kill all remaining descendants, until none is found."""
         while descendants := psutil.Process().children(recursive=True):
             for process in descendants:
                 try:
@@ -128,7 +128,7 @@ class _Command:
 
 
 def guard(supervisor_fd: int, grace: float, command: Sequence[str]) -> int:
-    """Run the command until it ends or somebody asks to stop; return its exit code, negative for a signal."""
+    """Run the command until it ends or a stop is requested; return its exit code, negative for a signal."""
     os.set_inheritable(supervisor_fd, False)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     watch = _Watch(supervisor_fd)

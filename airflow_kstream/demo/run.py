@@ -36,20 +36,20 @@ _CONTROL_TAG = "demo-control"
 _LOOK_EVERY = 1.0
 # The control's first token is a few seconds older than its application.
 _AFTER_DEATH = timedelta(seconds=5)
-# Quiet for this long is drained; a restart meanwhile would do no harm, but spoil the picture.
+# A topic that is quiet for this long counts as drained; a restart meanwhile would be harmless but confusing.
 _DRAIN = timedelta(seconds=20)
 
 
 @dataclass
 class Demo:
-    """One run. `promises` is the outcome."""
+    """One run of the demonstration. `promises` is its outcome."""
 
     plan: DemoConfig
     console: DemoConsole
     promises: list[Promise] = field(default_factory=list)
 
     def run(self) -> bool:
-        """Run it to the end; whether every promise was kept. Everything that was started is ended."""
+        """Run it to the end and return True if every promise was kept. Everything that it started is stopped."""
         with ExitStack() as stack:
             environment = make_environment(self.plan, self.console, stack)
             self._histories = [History(spec) for spec in environment.streams]
@@ -72,7 +72,7 @@ class Demo:
             self.console.say(f"its DAG stream-{spec.name} is unpaused", spec.name)
 
     def _watch(self, environment: Environment, session: ClusterSession, control: Control) -> None:
-        """Until the keytab stream has outlived its tokens so many times, and the other one is not mid-restart."""
+        """Watch until the keytab stream has outlived its tokens often enough and the other one is not mid-restart."""
         crashes = Crashes(environment.supervisor, self.console) if self.plan.with_crashes else None
         with_keytab, without = self._histories
         failed_over = False
@@ -113,7 +113,7 @@ class Demo:
         return first is not None and now - first.issued > lives * self.plan.max_lifetime + _AFTER_DEATH
 
     def _may_end(self, without: History, now: datetime) -> bool:
-        """Not in the middle of a restart; on a machine where that is all there is, one max-lifetime later."""
+        """Return True if no restart is under way; on a machine that is always restarting, one max-lifetime later."""
         return _settled(without, now) or self._lived_enough(without, now, self.plan.lives + 1)
 
     def _finish(self, environment: Environment, session: ClusterSession, shipper: Shipper) -> None:
@@ -151,10 +151,10 @@ class Demo:
 
 @dataclass
 class Control:
-    """The same job without a keytab, by plain spark-submit, watched by nobody.
+    """The control: the same job without a keytab, submitted by plain spark-submit and unsupervised.
 
-    It has YARN's default of two attempts: a PySpark driver's death tells YARN only its exit code, it is the second
-    attempt, which can't be localised with a dead token, that brings InvalidToken into the diagnostics.
+    It has YARN's default of two attempts: from a PySpark driver's death YARN learns only the exit code, but the second
+    attempt can't be localised with a dead token and puts InvalidToken into the diagnostics.
     """
 
     environment: Environment
@@ -163,7 +163,7 @@ class Control:
 
     def submit(self) -> None:
         spec = self.environment.control
-        conf = {**self.environment.minicluster.spark_conf(), **spec.conf, "spark.yarn.tags": _CONTROL_TAG}
+        conf = {**self.environment.minicluster.spark_conf(), **spec.plain_conf, "spark.yarn.tags": _CONTROL_TAG}
         conf["spark.yarn.submit.waitAppCompletion"] = "false"
         argv = ["spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", spec.name]
         argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
@@ -209,7 +209,7 @@ def _observe(session: ClusterSession, history: History) -> Observation:
 
 
 def _settled(history: History, now: datetime) -> bool:
-    """Whether the newest generation works and its restart is not near."""
+    """Return True if the newest generation works and its restart is not near."""
     newest = history.newest
     if newest is None or newest.first_commit is None or newest.died is not None:
         return False
@@ -217,13 +217,13 @@ def _settled(history: History, now: datetime) -> bool:
 
 
 def _drained(seen: Observation) -> bool:
-    """Whether all is committed and nothing new was planned for several triggers."""
+    """Return True if everything is committed and nothing new was planned for several triggers."""
     quiet = seen.last_move is not None and seen.now - seen.last_move > _DRAIN
     return quiet and all(point.quiescent for point in seen.checkpoints)
 
 
 def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
-    """What `jobs/verify_events.py` finds, run by spark-submit on this machine."""
+    """Run `jobs/verify_events.py` by spark-submit on this machine and return its findings."""
     minicluster = environment.minicluster
     ends_file = environment.root / "ends.json"
     ends_file.write_text(json.dumps(dict(ends)))

@@ -1,8 +1,8 @@
 """A small process supervisor: starts named children, respawns what dies, and leaves nothing behind.
 
-Between the supervisor and each child stands a reaper (`reaper.py`), which ends the child's whole tree when the
-supervisor stops or dies, by whatever signal. The supervisor is for a handful of long-running services on one machine;
-it is no init system: it knows no dependencies between children and asks none of them whether it is healthy.
+Between the supervisor and each child is a reaper (`reaper.py`), which ends the child's whole tree when the supervisor
+stops or dies, by any signal. The supervisor is for a handful of long-running services on one machine; it is no init
+system: it knows no dependencies between children and does not check their health.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RespawnLimits:
-    """`backoff` is the pause before a respawn, in seconds. After more than `per_minute` deaths it gives up."""
+    """The limits of respawns. `backoff` is the pause before one, in seconds; more than `per_minute` deaths end them."""
 
     backoff: float = 0.5
     per_minute: int = 5
@@ -47,7 +47,7 @@ class Happening(StrEnum):
 
 @dataclass(frozen=True)
 class SupervisorEvent:
-    """`detail` is for people: the exit status of what died, and the end of its log when the supervisor gives up."""
+    """An event. `detail` is for people: the exit status of the child, and the end of its log if it is given up."""
 
     happening: Happening
     child: str
@@ -139,10 +139,10 @@ class _Kept:
 
 
 class ProcessSupervisor:
-    """Starts, respawns, crashes and stops children by name. Every method may be called from any thread.
+    """A supervisor that starts, respawns, crashes and stops children by name. Every method is safe from any thread.
 
-    `on_event` is called for one event at a time, from threads of the supervisor; what it raises is logged and dropped.
-    A SIGTERM that ends this process without `stop()` ends the children as well, only not before it.
+    `on_event` is called for one event at a time, from threads of the supervisor; its errors are logged and dropped. If
+    a SIGTERM ends this process without `stop()`, the children end too, but after this process.
     """
 
     def __init__(self, on_event: Listener = lambda event: None, limits: RespawnLimits | None = None) -> None:
@@ -162,7 +162,7 @@ class ProcessSupervisor:
         self.stop()
 
     def start(self, child: Child) -> None:
-        """Start a child; raise InvalidInput for a name that is in use, MiniclusterError if it can't be started."""
+        """Start a child. Raises InvalidInput: when its name is in use, MiniclusterError: when it can't be started."""
         with self._lock:
             if self._stopped:
                 raise MiniclusterError("the supervisor was stopped", tried=f"start {child.name}")
@@ -175,25 +175,25 @@ class ProcessSupervisor:
         kept.start()
 
     def kill(self, name: str) -> list[int]:
-        """SIGKILL the child's whole tree, as if its machine had crashed, and return the ids of what was killed.
+        """SIGKILL the child's whole tree, as if its machine had crashed, and return the ids of the killed processes.
 
-        The supervisor respawns it; a death by this order doesn't count against the limits. Raise InvalidInput for an
-        unknown name.
+        The supervisor respawns it; this death doesn't count against the limits. Raises InvalidInput: when the name is
+        unknown.
         """
         return self._named(name).crash()
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """Return the child and all that descends from it, daemons included. Raise InvalidInput for an unknown name."""
+        """Return the child and all its descendants, daemons included. Raises InvalidInput: when the name is unknown."""
         return self._named(name).processes()
 
     @property
     def given_up(self) -> Mapping[str, str]:
-        """The children that died too often, with the end of their logs."""
+        """Return the children that died too often, with the end of their logs."""
         with self._lock:
             return {name: kept.gave_up for name, kept in self._kept.items() if kept.gave_up}
 
     def stop(self) -> None:
-        """SIGTERM every child, SIGKILL after its grace, and return when no process of any tree is left."""
+        """Send SIGTERM to every child, SIGKILL after its grace, and return when no process of any tree is left."""
         with self._lock:
             self._stopped = True
             kept = list(self._kept.values())

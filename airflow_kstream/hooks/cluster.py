@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
 
+from airflow_kstream.clients.spark import SPARK_BINARIES
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.secrets import secrets_in
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.doctor.connection import check_connection
@@ -36,6 +39,7 @@ class KstreamClusterHook(BaseHook):
     def cluster(self) -> Iterator[Cluster]:
         """The cluster; a keytab that is kept in the connection lies in a private folder until the end."""
         fields = fields_of(self.get_connection(self.cluster_conn_id))
+        _mask_secrets(fields.spark_conf)
         with cluster_of(self.cluster_conn_id, fields) as cluster:
             yield cluster
 
@@ -48,6 +52,13 @@ class KstreamClusterHook(BaseHook):
             return False, str(error)
         said = "; ".join(f"{step.name}: {'ok' if step.passed else 'FAILED'}, {step.said}" for step in steps)
         return all(step.passed for step in steps), said
+
+
+def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
+    """Airflow keeps a connection encrypted, so it may hold secrets in clear; no log may."""
+    for key, value in spark_conf.items():
+        for secret in secrets_in(key, value):
+            mask_secret(secret)
 
 
 def fields_of(connection: Connection) -> ConnectionFields:
@@ -64,10 +75,31 @@ def fields_of(connection: Connection) -> ConnectionFields:
 
 
 def spark_defaults_of(connection: Connection) -> SparkDefaults:
-    """What the official `spark` connection contributes: the queue and the binary."""
+    """Return what the official `spark` connection contributes: the queue and the binary's name.
+
+    Raises InvalidInput: it says something that would be ignored here, such as another master than YARN.
+    """
     extra: Mapping[str, Any] = connection.extra_dejson
-    return SparkDefaults(
-        source=f"connection {connection.conn_id}",
-        binary=extra.get("spark-binary") or SparkDefaults().binary,
-        queue=extra.get("queue"),
-    )
+    where = f"connection {connection.conn_id}"
+    master = f"{connection.host or 'yarn'}{f':{connection.port}' if connection.port else ''}"
+    if connection.conn_type != "spark" or master != "yarn":
+        raise InvalidInput(f"{where} is for {connection.conn_type} with master {master}; allowed is spark with yarn")
+    if extra.get("deploy-mode") not in (None, "", "cluster"):
+        raise InvalidInput(f"{where} has deploy-mode {extra['deploy-mode']}; allowed is cluster: {_WHY_CLUSTER}")
+    for name in sorted(name for name, value in extra.items() if value and name not in _OF_SPARK):
+        raise InvalidInput(f"{where} has {name}, which would be ignored; {_INSTEAD.get(name, 'leave it out')}")
+    binary = extra.get("spark-binary") or SparkDefaults().binary
+    if binary not in SPARK_BINARIES:
+        # A path would let whoever may edit connections run any file of a worker.
+        raise InvalidInput(f"{where} has spark-binary {binary!r}; allowed are {', '.join(SPARK_BINARIES)}, and no path")
+    return SparkDefaults(source=where, binary=binary, queue=extra.get("queue") or None)
+
+
+_WHY_CLUSTER = "the driver outlives the submitter"
+_OF_SPARK = {"queue", "deploy-mode", "spark-binary"}
+_INSTEAD = {
+    "principal": "use the stream's credentials.principal",
+    "keytab": "use the stream's credentials.keytab",
+    "spark-home": "set SPARK_HOME for the worker",
+    "yarn_resourcemanager_webapp_address": "use resourcemanagers of the kstream connection",
+}

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow.sdk import BaseHook
 
+from airflow_kstream import settings
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import private_folder
@@ -16,7 +17,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import Ticket
-from airflow_kstream.supervise.tickets.declaration import declaration_of
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 from airflow_kstream.supervise.tickets.selection import TicketSelection, select_one, selected
 
@@ -27,7 +28,7 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOM
 class KerberosHook(BaseHook):
     """The ticket of one principal on the cluster of a `kstream` connection.
 
-    The principal is the connection's own, one that its declaration names (`$KSTREAM_TICKETS/<connection id>.yaml`),
+    The principal is the connection's own, one that `<connection id>.yaml` in `[kstream] tickets_folder` names,
     or any other whose keytab is given. Its cache is the one that the renewal keeps for it, so that what this hook
     acquires and what the renewal DAG renews are the same file; no two principals or clusters share one.
 
@@ -69,7 +70,7 @@ class KerberosHook(BaseHook):
     def principals(self) -> list[str]:
         """The connection's own and those of its declaration, whichever this hook is for."""
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            kept = selected(cluster, declaration_of(self.cluster_conn_id), TicketSelection())
+            kept = selected(cluster, ticket_declaration(self.cluster_conn_id), TicketSelection())
         return [one.identity.principal for one in kept]
 
     def acquire(self) -> Ticket:
@@ -107,7 +108,7 @@ class KerberosHook(BaseHook):
         krb5.conf is not the system's, give it `-Djava.security.krb5.conf` too.
         """
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster, private_folder() as private:
-            kept = select_one(cluster, declaration_of(self.cluster_conn_id), self.wish)
+            kept = select_one(cluster, ticket_declaration(self.cluster_conn_id), self.wish)
             cache = private / "ticket.ccache"
             tickets.acquire(kept.identity, cache)
             krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
@@ -120,7 +121,15 @@ class KerberosHook(BaseHook):
     @contextmanager
     def _kept(self) -> Iterator[ManagedTicket]:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            yield select_one(cluster, declaration_of(self.cluster_conn_id), self.wish)
+            yield select_one(cluster, ticket_declaration(self.cluster_conn_id), self.wish)
+
+
+def ticket_declaration(cluster_conn_id: str) -> TicketDeclaration:
+    """Read whose tickets of this connection are kept fresh, from `[kstream] tickets_folder`.
+
+    Raises InvalidInput: there is no such folder, or the declaration is wrong.
+    """
+    return declaration_of(cluster_conn_id, settings.folder("tickets_folder"))
 
 
 def _granting(kept: ManagedTicket) -> Ticket:

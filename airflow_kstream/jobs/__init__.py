@@ -1,1 +1,1 @@
-"""What runs on the cluster: PySpark, free of Airflow and of the rest of this package."""
+"""The code that runs on the cluster: PySpark, independent of Airflow and of the rest of this package."""

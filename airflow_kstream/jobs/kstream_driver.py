@@ -1,4 +1,4 @@
-"""Lets a PySpark stream stop at its supervisor's word, and refuse to run beside a newer generation of itself.
+"""Lets a PySpark stream stop when its supervisor asks, and refuse to run beside a newer generation of itself.
 
 Ship this one file with `--py-files` next to any Structured Streaming job and replace the job's last line:
 
@@ -15,16 +15,16 @@ The contract between a driver and its supervisor is four Spark confs and five ki
     spark.kstream.generation   n, the number of this submission
     spark.kstream.state        the stream's folder, an hdfs:// URI
 
-    gen-00000n      claim: whoever wrote it may submit generation n      written by the supervisor
+    gen-00000n      claim: its writer may submit generation n            written by the supervisor
     started-00000n  the driver of n runs and will honour stop-00000n     written here
-    stop-00000n     the driver of n is asked to stop                     written by the supervisor
-    stopped-00000n  every query of n was stopped by its own driver       written here
-    failed-00000n   what a query of n died of; YARN's diagnostics of a
-                    Python driver tell its exit code alone               written here, if HDFS can still be reached
+    stop-00000n     asks the driver of n to stop                         written by the supervisor
+    stopped-00000n  the driver of n has stopped all its queries          written here
+    failed-00000n   the error that ended a query of n; for a Python
+                    driver YARN's diagnostics have only the exit code    written here, if HDFS can still be reached
 
-A session without these confs (plain spark-submit) gets what `awaitTermination` does and nothing else. What this does
-not do: it does not restart anything, it does not know Airflow, and it can't stop a driver that is cut off from HDFS;
-such a driver can finish the batch that it is in, which sinks that are idempotent by batch id absorb.
+A session without these confs (plain spark-submit) behaves as with `awaitTermination`. This module does not restart
+anything, does not know Airflow, and can't stop a driver that is cut off from HDFS; such a driver can finish its current
+batch, which is harmless for sinks that are idempotent by batch id.
 
 Works with Spark 3 and 4 in the classic API (Spark Connect sessions have no JVM to reach HDFS through), Python 3.8+.
 """
@@ -67,7 +67,7 @@ def failed_marker(generation: int) -> str:
 
 
 def newest_claim(names: set[str]) -> int:
-    """The highest generation that was claimed among these file names, 0 if none was."""
+    """Return the highest generation that these file names claim, 0 if none."""
     claims = (re.fullmatch(r"gen-(\d{6,})", name) for name in names)
     return max((int(claim[1]) for claim in claims if claim), default=0)
 
@@ -77,7 +77,7 @@ class ContractError(RuntimeError):
 
 
 class Superseded(RuntimeError):
-    """A newer generation of this stream was claimed; this driver must not write any more."""
+    """A newer generation of this stream was claimed; this driver must no longer write."""
 
 
 class Generation:
@@ -96,8 +96,9 @@ class Generation:
     def of(cls, spark: Any) -> Generation:
         """Read the session's confs, check that no newer generation was claimed, and write `started-n`.
 
-        Call it before the queries start. Raises Superseded, ContractError, or what Hadoop raised: a driver that
-        can't see its stream's folder at the start does not know whether it may run.
+        Call it before the queries start. Raises Superseded: when a newer generation was claimed. Raises ContractError:
+        when the confs are incomplete or of another version. Hadoop's own errors pass through: a driver that can't read
+        its stream's folder at the start does not know whether it may run.
         """
         version = spark.conf.get(CONTRACT_CONF, None)
         if version is None:
@@ -112,10 +113,10 @@ class Generation:
         return generation
 
     def await_termination(self, *queries: Any) -> None:
-        """Return when all queries have ended, or once they were stopped at this generation's stop marker.
+        """Return when all queries have ended, or were stopped because of this generation's stop marker.
 
-        Raises what a failing query raises, and Superseded (all queries stopped, nothing more written) when a newer
-        generation was claimed. HDFS being away is logged and never ends a query.
+        Raises Superseded: when a newer generation was claimed; all queries are stopped by then and write nothing more.
+        A failing query's error passes through. An unreachable HDFS is logged and never ends a query.
         """
         while alive := self._alive(queries):
             names = self._look()
@@ -146,14 +147,14 @@ class Generation:
             raise Superseded(f"stream {self.stream}: generation {newest} was claimed, this driver is of {self.number}")
 
     def _look(self) -> set[str]:
-        """The names in the stream's folder; none when it can't be read now."""
+        """Return the names in the stream's folder; none if it can't be read now."""
         if self._folder is None:
             return set()
         try:
             names = self._folder.names()
         except Exception as error:  # whatever HDFS, Kerberos or the JVM throws here, the stream itself may be well
             if not self._blind:
-                log.warning("can't read %s, going on without its supervisor's word: %s", self._folder, _brief(error))
+                log.warning("can't read %s, going on without its supervisor: %s", self._folder, _brief(error))
             self._blind = True
             return set()
         if self._blind:
@@ -162,7 +163,7 @@ class Generation:
         return names
 
     def _stop(self, queries: Any) -> None:
-        log.warning("stream %s: generation %d stops at its marker", self.stream, self.number)
+        log.warning("stream %s: generation %d found its stop marker and stops", self.stream, self.number)
         deadline = time.monotonic() + self.quiescence_seconds
         for query in queries:
             _await_quiescence(query, deadline)
@@ -174,7 +175,7 @@ class Generation:
             return
         try:
             self._folder.put(name, self._report(**what))
-        except Exception as error:  # a word to the supervisor, who has other ways to learn it
+        except Exception as error:  # the supervisor has other ways to learn it
             log.warning("can't write %s: %s", name, _brief(error))
 
     def _report(self, **more: Any) -> dict[str, Any]:
@@ -186,9 +187,9 @@ class Generation:
 class StateFolder:
     """The stream's folder on HDFS, through the Hadoop client in the driver's JVM.
 
-    It keeps a FileSystem of its own: the one in Hadoop's cache can be closed by anybody in this JVM. Tokens that Spark
-    replaces reach it, since each new connection takes the newest from the user's credentials. After an error it starts
-    with a fresh one, which also serves Hadoop clients that copy tokens once for each FileSystem (HDFS-9276).
+    It keeps a FileSystem of its own, since any code in this JVM can close the one in Hadoop's cache. It sees the tokens
+    that Spark replaces, since each new connection takes the newest from the user's credentials. After an error it opens
+    a new FileSystem, which also helps Hadoop clients that copy tokens once per FileSystem (HDFS-9276).
     """
 
     def __init__(self, context: Any, uri: str) -> None:
@@ -205,7 +206,7 @@ class StateFolder:
         return {str(status.getPath().getName()) for status in statuses}
 
     def put(self, name: str, content: dict[str, Any]) -> None:
-        """Write or replace a file; nobody ever sees a part of it."""
+        """Write or replace a file; readers never see a part of it."""
         self._with_filesystem(lambda filesystem: self._put(filesystem, name, content))
 
     def _put(self, filesystem: Any, name: str, content: dict[str, Any]) -> None:
@@ -241,11 +242,11 @@ def _required(spark: Any, name: str) -> str:
 
 
 def _await_quiescence(query: Any, deadline: float) -> None:
-    """Wait until no batch is being worked on, or one has just been committed: stopping then repeats no work."""
+    """Wait until no batch is in progress, or one has just been committed: a stop then repeats no work."""
     batch = _last_batch(query)
     while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
         if time.monotonic() > deadline:
-            log.warning("query %s found no quiescent point; its batch in flight will be repeated", query.id)
+            log.warning("query %s was never between two batches; its current batch will be repeated", query.id)
             return
         time.sleep(0.05)
 
@@ -263,7 +264,7 @@ def _standing(query: Any) -> dict[str, Any]:
 
 
 def _last_batch(query: Any) -> int:
-    """The last batch that was committed, -1 before the first. A progress without `addBatch` is of the one to come."""
+    """Return the last committed batch, -1 before the first. A progress without `addBatch` is that of the next batch."""
     progress = query.lastProgress
     if progress is None:
         return -1
@@ -278,5 +279,5 @@ def _close(filesystem: Any) -> None:
 
 
 def _brief(error: Exception) -> str:
-    """The first line: a Java error's text holds its whole stack."""
+    """Return the first line of the message: a Java error's text contains its whole stack."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,7 +1,7 @@
 """Links from a task to the ResourceManager's page of its application, and to that application's logs.
 
-The operator pushes both addresses as XComs; the API server reads them from there for every task state, also while
-the task is deferred (a deferred task has no process that could be asked).
+The operator pushes both addresses as XComs; the API server reads them from there in every task state, including
+deferred (a deferred task has no process that could answer).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _XComAddress(BaseOperatorLink):
     """A link whose address is the XCom that the operator pushed under `xcom_key`.
 
     Airflow stores the result of `get_link` under `xcom_key` whenever a worker is done with the task. Since that is
-    the operator's own key, the button follows a push at once, and a push after a restart replaces the old address.
+    the operator's own key, the button shows a pushed address at once, and a push after a restart replaces the old one.
     """
 
     name = ""

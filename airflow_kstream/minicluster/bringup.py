@@ -1,4 +1,4 @@
-"""Bringing a minicluster up: a table of steps, and the start of one daemon."""
+"""The start of a minicluster: a table of steps, and the start of one daemon."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from airflow_kstream.model.errors import MiniclusterError
 
 @dataclass(frozen=True)
 class Preparation:
-    """Work that is no daemon. What it needs and the plan does not have is as good as done.
+    """Work that is not a daemon. Needs that are not in the plan count as done.
 
-    `is_done` tells of work that an earlier minicluster on this machine has done for all that follow.
+    `is_done` returns True if an earlier minicluster on this machine has done the work for all later ones.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Preparation:
 
 
 def begin(plan: MiniclusterConfig) -> Site:
-    """Lay out folders, ports and configuration. Raises MiniclusterError: a minicluster runs in the folder."""
+    """Lay out folders, ports and configuration. Raises MiniclusterError: when a minicluster runs in the folder."""
     folders = Folders(plan.root)
     if processes(folders):
         raise MiniclusterError(f"A minicluster is up in {plan.root}: take it down first")
@@ -48,7 +48,7 @@ def begin(plan: MiniclusterConfig) -> Site:
 
 
 def steps(site: Site) -> list[StartupTask]:
-    """What is left to do for a minicluster that `begin` prepared."""
+    """Return the remaining steps of a minicluster that `begin` prepared."""
     wanted = (None, *site.plan.features)
     preparations = [row for row in _PREPARATIONS if row.feature in wanted and not row.is_done()]
     daemons = daemons_of(site)
@@ -60,7 +60,7 @@ def steps(site: Site) -> list[StartupTask]:
 
 
 def start(site: Site, daemon: Daemon, abandoned: threading.Event) -> None:
-    """Start a daemon and return when it serves; MiniclusterError with the line of its log that says why it does not."""
+    """Start a daemon and wait until it serves. Raises MiniclusterError: when it fails, with the line of its log."""
     folders = site.folders
     logs = (folders.log(daemon.name), folders.logs / f"{daemon.name}.out")
     skip = tuple(map(size, logs))
@@ -72,7 +72,7 @@ def start(site: Site, daemon: Daemon, abandoned: threading.Event) -> None:
 
 
 def processes(folders: Folders) -> list[Identity]:
-    """All that runs in this folder: daemons, and YARN's containers with what they started."""
+    """Return all processes of this folder: daemons, and YARN's containers with their children."""
     recorded = [identity for identity in record.read_processes(folders).values() if identity.process()]
     pids = {identity.pid for identity in recorded}
     return [*recorded, *(found for found in below(folders.run, folders.containers) if found.pid not in pids)]

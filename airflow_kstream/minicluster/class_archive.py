@@ -16,7 +16,7 @@ from airflow_kstream.minicluster.tools import java_home
 
 
 def options(jars: Path, class_list: Path) -> list[str]:
-    """The options of a JVM whose classpath begins with all of these jars; without an archive it writes its list."""
+    """Return the options of a JVM whose classpath begins with all these jars; without an archive it writes its list."""
     archive = _archive_of(jars)
     if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}"]
@@ -24,12 +24,12 @@ def options(jars: Path, class_list: Path) -> list[str]:
 
 
 def is_there(pom: str) -> bool:
-    """Whether this machine has the archive for the jars of that POM."""
+    """Return True if this machine has the archive for the jars of that POM."""
     return _archive_of(folder_of(pom)).exists()
 
 
 def build(jars: Path, class_lists: Path) -> None:
-    """Make the archive of what the JVMs listed. It is only about speed: where Java can't, there is none."""
+    """Archive the classes that the JVMs listed. The archive only saves time: if Java fails, there is none."""
     archive = _archive_of(jars)
     classes = {line for class_list in class_lists.iterdir() for line in class_list.read_text().splitlines()}
     with tempfile.TemporaryDirectory(dir=jars.parent, prefix=".classes-") as scratch:

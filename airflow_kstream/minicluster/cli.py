@@ -25,12 +25,12 @@ app = typer.Typer(
 )
 
 _Root = Annotated[Path, typer.Option("--root", help="The minicluster's own folder.")]
-_Features = Annotated[list[Feature] | None, typer.Option("--feature", help="What it has; ha and kafka by default.")]
-_Bare = Annotated[bool, typer.Option("--bare", help="None of the features: one NameNode, no Kafka.")]
+_Features = Annotated[list[Feature] | None, typer.Option("--feature", help="Features; ha and kafka by default.")]
+_Bare = Annotated[bool, typer.Option("--bare", help="No features: one NameNode, no Kafka.")]
 _Renew = Annotated[str, typer.Option(help="How long a delegation token lives without being renewed.")]
-_MaxLifetime = Annotated[str, typer.Option(help="How long a delegation token lives however often it is renewed.")]
+_MaxLifetime = Annotated[str, typer.Option(help="How long a delegation token lives regardless of renewals.")]
 _TicketLifetime = Annotated[str, typer.Option(help="How long a Kerberos ticket lives.")]
-_TicketRenew = Annotated[str, typer.Option(help="For how long renewals extend a Kerberos ticket.")]
+_TicketRenew = Annotated[str, typer.Option(help="How long renewals can extend a Kerberos ticket.")]
 _Name = Annotated[str, typer.Argument(metavar="DAEMON", help="As `status` names it: kdc, nn1, datanode ...")]
 _Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Without its realm.")]
 _Words = Annotated[list[str], typer.Argument(metavar="COMMAND...", help="For instance: dfs -ls /")]
@@ -48,9 +48,9 @@ def up(
     ticket_lifetime: _TicketLifetime = "10m",
     ticket_renew: _TicketRenew = "1h",
 ) -> None:
-    """Start a minicluster from nothing; it keeps running after this command has ended.
+    """Start a new minicluster; it keeps running after this command has ended.
 
-    What an earlier minicluster left in the folder is gone, its data too.
+    Everything that an earlier minicluster left in the folder is deleted, including its data.
     """
     features = frozenset() if bare else frozenset(feature or DEFAULT_FEATURES)
     plan = MiniclusterConfig(
@@ -61,7 +61,7 @@ def up(
         ticket_lifetime=parse_duration(ticket_lifetime),
         ticket_renew=parse_duration(ticket_renew),
     )
-    # Ended like by Ctrl-C: what was started goes down again.
+    # SIGTERM ends it as Ctrl-C does: everything that was started goes down again.
     # Both by name: a process in the background of a script is born with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
@@ -75,14 +75,14 @@ def up(
 
 @app.command()
 def down(root: _Root = _DEFAULT_ROOT) -> None:
-    """End every process of the minicluster; its logs and data stay."""
+    """Stop every process of the minicluster; its logs and data stay."""
     Minicluster.at(root).down()
     Console().print(f"The minicluster in {root} is down.", soft_wrap=True)
 
 
 @app.command()
 def status(root: _Root = _DEFAULT_ROOT) -> None:
-    """What runs and what it answers; the exit code is 1 unless all of it serves."""
+    """Show each daemon and its answer; the exit code is 1 unless all daemons serve."""
     daemons = Minicluster.at(root).status()
     _print(Console(), daemons)
     raise typer.Exit(0 if all(daemon.serves for daemon in daemons) else 1)
@@ -108,7 +108,7 @@ def pause(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
 
 @app.command()
 def resume(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
-    """Let a paused daemon go on."""
+    """Resume a paused daemon."""
     Minicluster.at(root).resume(daemon)
 
 
@@ -120,13 +120,13 @@ def failover(root: _Root = _DEFAULT_ROOT) -> None:
 
 @app.command()
 def rotate(principal: _Principal, root: _Root = _DEFAULT_ROOT) -> None:
-    """Another key for a principal, in the KDC and in its keytab."""
+    """Give a principal a new key, in the KDC and in its keytab."""
     Minicluster.at(root).rotate(principal)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def hdfs(words: _Words, root: _Root = _DEFAULT_ROOT, as_: _As = "hdfs") -> None:
-    """Hadoop's own `hdfs`: dfs, dfsadmin, haadmin, fsck or debug with its arguments, as one of the principals."""
+    """Run Hadoop's own `hdfs` (dfs, dfsadmin, haadmin, fsck or debug, with arguments) as one of the principals."""
     done = Minicluster.at(root).hdfs(*words, as_=as_)
     typer.echo(done.stdout, nl=False)
     typer.echo(done.stderr, nl=False, err=True)

@@ -1,4 +1,4 @@
-"""What clients of a minicluster get: an environment of their own, and the confs that a Spark job needs on it."""
+"""Settings for clients of a minicluster: their environment, and the confs of Spark jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import MiniclusterError
 
 
 def client_environment(site: Site, name: str) -> dict[str, str]:
-    """Everything that a child process of that principal needs, and nothing of the caller's own."""
+    """Return everything that a child process of that principal needs, and nothing of the caller's own environment."""
     home = site.folders.homes / name.replace("/", "_")
     home.mkdir(mode=0o700, exist_ok=True)
     # spark-submit takes the pyspark of the first python on the PATH.
@@ -32,7 +32,7 @@ def client_environment(site: Site, name: str) -> dict[str, str]:
 
 
 def spark_conf(site: Site) -> dict[str, str]:
-    """The confs that every Spark job on this minicluster needs; a real cluster needs none of them."""
+    """Return the confs that every Spark job on this minicluster needs; a real cluster needs none of them."""
     java = " ".join(site.java_options())
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return {

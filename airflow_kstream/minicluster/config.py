@@ -1,4 +1,4 @@
-"""What a minicluster is made of and how long its credentials live."""
+"""The configuration of a minicluster: its features and the lifetimes of its credentials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import InvalidInput
 
 
 class Feature(StrEnum):
-    """What a minicluster can have beyond a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager."""
+    """A feature beyond the basics: a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager."""
 
     HA = "ha"
     KAFKA = "kafka"
@@ -29,8 +29,8 @@ class MiniclusterConfig:
     `renew_interval` and `max_lifetime` are those of delegation tokens, of HDFS and of the ResourceManager alike;
     `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets; `rpc_protection` is the value of
     hadoop.rpc.protection; `heartbeat` is how often the DataNode reports, in whole seconds, where Hadoop's default
-    is 3 s; `namenode_java` are further options for the NameNodes' JVMs, which win. Raises InvalidInput when a token's
-    renew interval is longer than its life.
+    is 3 s; `namenode_java` are further options for the NameNodes' JVMs, which override the defaults. Raises
+    InvalidInput: when a token's renew interval is longer than its life.
     """
 
     root: Path

@@ -1,4 +1,4 @@
-"""The table of daemons: what each is started with, what it needs before, and how it shows that it serves."""
+"""The table of daemons: command, needs and readiness check of each."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _YARN = "org.apache.hadoop.yarn.server"
 
 
 class NotReady(Exception):
-    """The daemon answers, and what it says is that it does not serve yet."""
+    """The daemon answers that it does not serve yet."""
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """One row; `needs` names daemons and preparations, and one that the plan does not have is as good as done.
+    """One row. `needs` names daemons and preparations; those that are not in the plan count as done.
 
-    `ask` returns what the daemon answers; NotReady, OSError or LookupError say that it does not serve.
+    `ask` returns the daemon's answer. It raises NotReady, OSError or LookupError: when the daemon does not serve.
     """
 
     name: str
@@ -38,17 +38,17 @@ class Daemon:
 
 
 def daemons_of(site: Site) -> tuple[Daemon, ...]:
-    """Those that the plan's features call for, each after its needs."""
+    """Return the daemons that the plan's features call for, each after its needs."""
     return tuple(row for row in DAEMONS if row.feature is None or row.feature in site.plan.features)
 
 
 def port_names() -> list[str]:
-    """One for every port of every daemon; the first of a daemon is the address that it is known by."""
+    """Return a name for every port of every daemon; a daemon's first port is its main address."""
     return [port for row in DAEMONS for port in row.ports]
 
 
 def namenode_options(site: Site, name: str) -> list[str]:
-    """What makes the same configuration that of one of several NameNodes."""
+    """Return the options that turn the shared configuration into that of one NameNode."""
     return [f"-Ddfs.ha.namenode.id={name}", f"-Ddfs.namenode.name.dir={(site.folders.data / name).as_uri()}"]
 
 
@@ -61,7 +61,7 @@ def _hadoop_command(main: str, site: Site, name: str) -> list[str]:
 
 
 def _datanode_command(site: Site, name: str) -> list[str]:
-    # It starts beside the NameNodes: when its retries end before they serve, it sleeps for five seconds.
+    # It starts together with the NameNodes: if its retries end before they serve, it sleeps for five seconds.
     patience = "-Dipc.client.connect.max.retries=600"
     return [*_hadoop_command(f"{_HDFS}.server.datanode.DataNode", site, name), patience]
 
@@ -100,7 +100,7 @@ def _ask_datanode(site: Site) -> str:
 
 def _ask_resourcemanager(site: Site) -> str:
     info = get_json(site, "resourcemanager-web", "/ws/v1/cluster/info")["clusterInfo"]
-    # It says STARTED, and knows no application, while it still recovers them; its RPC port is bound after that.
+    # While it recovers applications it reports STARTED and lists none; it binds its RPC port after that.
     _connect(site, "resourcemanager-rpc")
     return f"{info['haState'].lower()}, cluster {info['id']}"
 

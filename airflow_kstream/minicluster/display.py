@@ -17,7 +17,7 @@ _ONCE = frozenset({"hadoop-jars", "kafka-jars", "hadoop-classes", "kafka-classes
 
 @contextmanager
 def shown(console: Console) -> Iterator[Listener]:
-    """A listener for `Minicluster.up`; what it showed stays on the screen."""
+    """Provide a listener for `Minicluster.up` that shows progress; its output stays on the screen."""
     if not console.is_terminal:
         yield _lines(console)
         return

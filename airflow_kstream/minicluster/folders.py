@@ -1,4 +1,4 @@
-"""Where a minicluster keeps its things."""
+"""The folders and files of a minicluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Folders:
-    """Everything is below `root`; `run` and `containers` are the working folders of the minicluster's processes."""
+    """The paths below `root`; `run` and `containers` are the working folders of the minicluster's processes."""
 
     root: Path
 
@@ -90,7 +90,7 @@ class Folders:
         return (self.client_conf, self.daemon_conf, self.logs, self.run, self.data, *classes)
 
     def create(self) -> None:
-        """From nothing; closed to other users where keys and tickets lie."""
+        """Create the folders empty; those with keys and tickets are closed to other users."""
         for folder in (*self._private, *self._shared):
             shutil.rmtree(folder, ignore_errors=True)
         for folder in self._shared:

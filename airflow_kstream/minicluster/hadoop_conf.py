@@ -66,7 +66,7 @@ def _core_client(site: Site) -> Settings:
         "hadoop.rpc.protection": site.plan.rpc_protection,
         "hadoop.security.auth_to_local": _auth_to_local(site),
         "hadoop.tmp.dir": site.folders.data / "tmp",
-        # The default of a second turns every start beside a daemon that is starting itself into seconds.
+        # With the default of one second, every start while another daemon is still starting takes seconds.
         "ipc.client.connect.retry.interval": 100,
         "ipc.client.connect.max.retries": 50,
     }
@@ -80,7 +80,7 @@ def _core_daemon(site: Site) -> Settings:
         "hadoop.http.authentication.kerberos.principal": _service(site, "HTTP"),
         "hadoop.http.authentication.kerberos.keytab": site.folders.service_keytab,
         "hadoop.http.authentication.signature.secret.file": site.folders.http_secret,
-        # Users of the realm that the operating system has never heard of.
+        # Users of the realm that the operating system does not know.
         "hadoop.user.group.static.mapping.overrides": "hdfs=supergroup;yarn=hadoop;watcher=;gateway=;dr.who=;",
         "hadoop.proxyuser.gateway.hosts": "*",
         "hadoop.proxyuser.gateway.groups": "*",
@@ -103,7 +103,7 @@ def _hdfs_client(site: Site) -> Settings:
         "dfs.data.transfer.protection": "authentication",
         "dfs.block.access.token.enable": "true",
         "dfs.replication": 1,
-        # Every open block reserves a whole one on the DataNode: large ones fill a small disk.
+        # Every open block reserves a whole block on the DataNode: large blocks would fill a small disk.
         "dfs.blocksize": 4 * 1024 * 1024,
     }
 
@@ -194,7 +194,7 @@ def _capacity_scheduler(_: Site) -> Settings:
     return {
         f"{root}.queues": "default",
         f"{root}.default.capacity": 100,
-        # Without these two everybody may look into, and kill, everybody's applications.
+        # Without these two any user may view and kill any application.
         f"{root}.acl_submit_applications": "*",
         f"{root}.acl_administer_queue": "hdfs,yarn",
         "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
@@ -248,7 +248,7 @@ def _service(site: Site, name: str) -> str:
 
 
 def _auth_to_local(site: Site) -> str:
-    """Containers run as the NodeManager's own user, and aggregated logs must belong to the job's."""
+    """Map principals to users: containers run as the NodeManager's, but aggregated logs must belong to the job."""
     users = {"nn": "hdfs", "dn": "hdfs", "jn": "hdfs", "rm": "yarn", "nm": "yarn"}
     realm = site.plan.realm
     services = [f"RULE:[2:$1@$0]({name}@{realm})s/.*/{user}/" for name, user in users.items()]

@@ -1,4 +1,4 @@
-"""HDFS of a minicluster: formatted, made active, laid out; and its command line."""
+"""HDFS of a minicluster: formatting, failover, first folders, and its command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from airflow_kstream.minicluster.daemons import namenode_options
 from airflow_kstream.minicluster.java import environment, hadoop, logging
-from airflow_kstream.minicluster.readiness import NOT_SERVING
+from airflow_kstream.minicluster.readiness import not_serving
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.web import bean, session_as
 from airflow_kstream.model.errors import MiniclusterError
@@ -40,7 +40,7 @@ class Directory:
 
 
 def directories(site: Site) -> tuple[Directory, ...]:
-    """What a cluster's administrator would have made before the first user came."""
+    """Return the folders that a cluster's administrator creates before the first user arrives."""
     user = site.user
     return (
         Directory("/tmp", "hdfs", "supergroup", "1777"),
@@ -53,7 +53,7 @@ def directories(site: Site) -> tuple[Directory, ...]:
 
 
 def format_namenodes(site: Site) -> None:
-    """An empty filesystem in nn1's folder and the shared journal, and the same in the standby's folder."""
+    """Format an empty filesystem in nn1's folder and the shared journal, and copy it to the standby's folder."""
     first, *others = site.namenodes
     arguments = [_NAMENODE, *namenode_options(site, first), "-format", "-nonInteractive"]
     conf = site.folders.daemon_conf
@@ -65,7 +65,7 @@ def format_namenodes(site: Site) -> None:
 
 
 def make_directories(site: Site) -> None:
-    """Over WebHDFS, as the superuser."""
+    """Create the folders over WebHDFS, as the superuser."""
     port = f"{patiently(partial(active_namenode, site))}-web"
     with session_as(site, "hdfs") as session:
         for directory in directories(site):
@@ -80,7 +80,7 @@ def make_directories(site: Site) -> None:
 
 
 def patiently(ask: Callable[[], str]) -> str:
-    """Ask for the active NameNode for a minute: one that is busy answers late, and in a failover none is active."""
+    """Look for the active NameNode for up to a minute: a busy one answers late, and in a failover none is active."""
     return Retrying(
         retry=retry_if_exception_type(MiniclusterError),
         stop=stop_after_delay(_ACTIVE_WITHIN_SECONDS),
@@ -90,7 +90,7 @@ def patiently(ask: Callable[[], str]) -> str:
 
 
 def active_namenode(site: Site) -> str:
-    """The name of the active NameNode; MiniclusterError when none says that it is."""
+    """Return the name of the active NameNode. Raises MiniclusterError: when there is none."""
     states = {name: namenode_state(site, name) for name in site.namenodes}
     active = [name for name, state in states.items() if state == "active"]
     if not active:
@@ -99,15 +99,15 @@ def active_namenode(site: Site) -> str:
 
 
 def namenode_state(site: Site, name: str) -> str:
-    """`active`, `standby`, or why it does not answer."""
+    """Return `active`, `standby`, or the reason why the NameNode does not answer."""
     try:
         return str(bean(site, f"{name}-web", "service=NameNode,name=NameNodeStatus")["State"])
-    except NOT_SERVING as error:
+    except not_serving() as error:
         return f"no answer ({type(error).__name__})"
 
 
 def administer(site: Site, *arguments: str) -> None:
-    """`hdfs haadmin`, with the fencing that the daemons' configuration names; MiniclusterError with what it said."""
+    """Run `hdfs haadmin` with the daemons' fencing. Raises MiniclusterError: when it fails, with its output."""
     conf = site.folders.daemon_conf
     command = [*hadoop(site, conf, "haadmin", *logging(site, "haadmin")), _HAADMIN, *arguments]
     with_ticket(site, "hdfs", command, conf).check()
@@ -115,7 +115,7 @@ def administer(site: Site, *arguments: str) -> None:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program of Hadoop did."""
+    """The result of a Hadoop program."""
 
     completed: subprocess.CompletedProcess[str]
 
@@ -126,7 +126,7 @@ class Ran:
 
 
 def with_ticket(site: Site, name: str, command: list[str], conf: Path) -> Ran:
-    """Run a program with a ticket of its own, which is gone afterwards."""
+    """Run a program with a ticket of its own, which is deleted afterwards."""
     ticket = site.kdc.ticket(name)
     try:
         return _ran(site, command, {**environment(site, conf), "KRB5CCNAME": f"FILE:{ticket}"})
@@ -135,7 +135,7 @@ def with_ticket(site: Site, name: str, command: list[str], conf: Path) -> Ran:
 
 
 def _ran(site: Site, command: list[str], variables: dict[str, str]) -> Ran:
-    # In the minicluster's own folder, where `down` finds it should its starter be killed meanwhile.
+    # It runs in the minicluster's own folder, so that `down` finds it if its starter is killed meanwhile.
     place = site.folders.run
     return Ran(
         subprocess.run(command, env=variables, cwd=place, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -19,22 +19,22 @@ _ARCHITECTURES = {"x86_64": "Linux-amd64", "aarch64": "Linux-aarch64", "ppc64le"
 
 
 def hadoop_jars() -> Path:
-    """The folder with the jars of HDFS and YARN."""
+    """Return the folder with the jars of HDFS and YARN."""
     return _fetched("hadoop")
 
 
 def kafka_jars() -> Path:
-    """The folder with the jars of the Kafka broker and its command line tools."""
+    """Return the folder with the jars of the Kafka broker and its command line tools."""
     return _fetched("kafka")
 
 
 def kafka_connector_jars() -> tuple[Path, ...]:
-    """What a Structured Streaming job needs on its classpath to read from and write to Kafka."""
+    """Return the jars that a Structured Streaming job needs to read from and write to Kafka."""
     return tuple(sorted(_fetched("spark_kafka").glob("*.jar")))
 
 
 def native_library() -> Path:
-    """The folder with libhadoop.so for this processor; MiniclusterError where there is none."""
+    """Return the folder with libhadoop.so. Raises MiniclusterError: when there is none for this processor."""
     jar = next(_fetched("native").glob("*.jar"))
     folder = jar.parent / "lib"
     if not (folder / "libhadoop.so").exists():
@@ -43,17 +43,17 @@ def native_library() -> Path:
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/kstream, or ~/.cache/kstream."""
+    """Return $XDG_CACHE_HOME/kstream, or ~/.cache/kstream."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kstream"
 
 
 def tools_of_a_download() -> tuple[str, ...]:
-    """The programs that are needed as long as something is to be fetched."""
+    """Return the programs that are needed while something has to be downloaded."""
     return () if are_cached("hadoop", "native", "kafka", "spark_kafka") else ("mvn",)
 
 
 def are_cached(*poms: str) -> bool:
-    """Whether the jars of these POMs need no download."""
+    """Return True if the jars of these POMs need no download."""
     return all(folder_of(pom).is_dir() for pom in poms)
 
 
@@ -65,7 +65,7 @@ def _fetched(pom: str) -> Path:
 
 
 def folder_of(pom: str) -> Path:
-    """Where the jars of this POM are once they were fetched."""
+    """Return the folder of this POM's jars once they are downloaded."""
     digest = hashlib.sha256((files(__package__) / "poms" / f"{pom}.xml").read_bytes()).hexdigest()
     return cache_folder() / f"{pom}-{digest[:12]}"
 
@@ -95,7 +95,7 @@ def _put_in_place(fetched: Path, folder: Path) -> None:
     try:
         fetched.rename(folder)
     except OSError:
-        # Another process was faster; what it put there has the same content.
+        # Another process was faster; its files have the same content.
         if not folder.is_dir():
             raise
 

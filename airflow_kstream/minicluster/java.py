@@ -12,29 +12,29 @@ from airflow_kstream.minicluster.tools import java_home
 
 
 def hadoop(site: Site, conf: Path, name: str, *options: str) -> list[str]:
-    """The start of a Hadoop program's command line: its main class and arguments follow."""
+    """Return the start of a Hadoop program's command line; its main class and arguments follow."""
     jars = hadoop_jars()
     archive = class_archive.options(jars, site.folders.hadoop_classes / name)
-    # The jars come before the folder: a class archive serves classpaths that begin with what it was made of.
+    # The jars come before the folder: a class archive fits classpaths that begin with the jars it was made from.
     classpath = f"{jars}/*{os.pathsep}{conf}"
     return [*_java(site), *archive, f"-Djava.library.path={native_library()}", *options, "-cp", classpath]
 
 
 def kafka(site: Site, name: str) -> list[str]:
-    """The start of a Kafka program's command line."""
+    """Return the start of a Kafka program's command line."""
     jars = kafka_jars()
     archive = class_archive.options(jars, site.folders.kafka_classes / name)
     return [*_java(site), *archive, *logging(site, name), "-cp", f"{jars}/*"]
 
 
 def logging(site: Site, name: str, configuration: str = "log4j.properties") -> list[str]:
-    """Options that send a program's log to a file of that name."""
+    """Return the options that send a program's log to a file of that name."""
     log4j = site.folders.daemon_conf / configuration
     return [f"-Dlog4j.configuration={log4j.as_uri()}", f"-Dkstream.log={site.folders.log(name)}"]
 
 
 def environment(site: Site, conf: Path) -> dict[str, str]:
-    """For daemons and administration: nothing of the caller's own Kerberos or Hadoop."""
+    """Return the environment of daemons and administration, without the caller's own Kerberos and Hadoop."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",

@@ -1,4 +1,4 @@
-"""The Kafka broker: a single node that is its own controller, GSSAPI alone on every listener."""
+"""The Kafka broker: a single node that is its own controller, with GSSAPI on every listener."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _SINGLE = (
 
 
 def write_configuration(site: Site) -> None:
-    """The broker's server.properties."""
+    """Write the broker's server.properties."""
     lines = [f"{key}={value}" for key, value in _properties(site).items()]
     _file(site).write_text("\n".join([*lines, ""]))
 
 
 def format_storage(site: Site) -> None:
-    """Give the broker's empty folder the identity of a cluster. Raises MiniclusterError: Kafka refused."""
+    """Give the broker's empty folder the identity of a cluster. Raises MiniclusterError: when Kafka refuses."""
     arguments = ["kafka.tools.StorageTool", "format", "-t", cluster_id(uuid.uuid4()), "-c", str(_file(site))]
     done = subprocess.run(
         [*java.kafka(site, "kafka-format"), *arguments, "--ignore-formatted"],
@@ -49,7 +49,7 @@ def format_storage(site: Site) -> None:
 
 
 def cluster_id(identity: uuid.UUID) -> str:
-    """Kafka's name of a cluster: 16 bytes in URL-safe base64. A "-" in front its tool would take for an option."""
+    """Return Kafka's cluster id: 16 bytes in URL-safe base64. Kafka's tool would take a leading "-" for an option."""
     return base64.urlsafe_b64encode(bytes([identity.bytes[0] & 0x7F]) + identity.bytes[1:]).decode().rstrip("=")
 
 
@@ -58,7 +58,7 @@ def command(site: Site, name: str) -> list[str]:
 
 
 def ask(site: Site) -> str:
-    """What the broker answers to the one request that needs no login: which requests it knows."""
+    """Ask the broker which requests it knows, the one request that needs no login."""
     with socket.create_connection(("127.0.0.1", site.ports["kafka"]), _TIMEOUT_SECONDS) as connection:
         connection.sendall(struct.pack(">i", len(_API_VERSIONS)) + _API_VERSIONS)
         with connection.makefile("rb") as stream:

@@ -18,8 +18,8 @@ from airflow_kstream.model.errors import MiniclusterError
 SERVICES = tuple(f"{service}/localhost" for service in ("nn", "dn", "jn", "rm", "nm", "kafka", "HTTP"))
 USERS = ("hdfs", "streamer", "streamer/edge.kstream.test", "gateway", "watcher")
 
-# Canonical names come from DNS by default, which has no place on a loopback cluster. That localhost is of no realm lets
-# a client ask the KDC of its own: so two miniclusters can be used by one process.
+# Canonical names come from DNS by default, which a loopback cluster must not use. Since localhost belongs to no realm,
+# a client asks the KDC of its own: so one process can use two miniclusters.
 _KRB5_CONF = """\
 [libdefaults]
   default_realm = {realm}
@@ -67,7 +67,7 @@ class Kdc:
     port: int
 
     def environment(self) -> dict[str, str]:
-        """For the KDC's own programs."""
+        """Return the environment of the KDC's own programs."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "KRB5_CONFIG": str(self.folders.krb5_conf),
@@ -78,7 +78,7 @@ class Kdc:
         return [tool("krb5kdc"), "-n", "-r", self.plan.realm]
 
     def create(self) -> None:
-        """The realm's database, with the services' and the users' principals and keytabs."""
+        """Create the realm's database, with the principals and keytabs of services and users."""
         self._write_configuration()
         password = secrets.token_urlsafe(24)
         self._run([tool("kdb5_util"), "create", "-s", "-r", self.plan.realm], f"{password}\n{password}\n")
@@ -87,35 +87,35 @@ class Kdc:
         self._require_keytabs(USERS)
 
     def add(self, *names: str) -> None:
-        """Principals with a random key and a keytab each; MiniclusterError if the KDC did not take one of them."""
+        """Add principals, each with a random key and a keytab. Raises MiniclusterError: when the KDC refuses one."""
         self._administer([*_additions(names), *self._keytab_lines(names)])
         self._require_keytabs(names)
 
     def rotate(self, name: str) -> None:
-        """Give the principal another key; its keytab holds that one alone, tickets at hand stay valid to their end."""
+        """Give the principal a new key; its keytab holds only that one. Tickets stay valid until they expire."""
         successor = self.keytab(name).with_suffix(".next")
         self._administer([f"ktadd -k {successor} {name}"])
         successor.replace(self.keytab(name))
 
     def change_key(self, name: str, *options: str) -> None:
-        """Another key in the KDC alone: the keytab stays behind, as after a rotation of which nobody was told.
+        """Change the key in the KDC only: the keytab stays behind, as after an unannounced rotation.
 
-        By the words of kadmin's `cpw`: -keepold, -e aes128-cts-hmac-sha1-96:normal ...
+        `options` are those of kadmin's `cpw`: -keepold, -e aes128-cts-hmac-sha1-96:normal ...
         """
         self._administer([f"cpw -randkey {' '.join(options)} {name}"])
 
     def export(self, name: str) -> None:
-        """The principal's present key into its keytab, alone, and at once for whoever reads it."""
+        """Replace the principal's keytab, atomically, with one that holds only its present key."""
         successor = self.keytab(name).with_suffix(".next")
         self._administer([f"ktadd -norandkey -k {successor} {name}"])
         successor.replace(self.keytab(name))
 
     def modify(self, name: str, *options: str) -> None:
-        """By the words of kadmin's `modprinc`: -allow_tix, -expire yesterday, -pwexpire never ..."""
+        """Modify the principal with options of `modprinc`: -allow_tix, -expire yesterday, -pwexpire never ..."""
         self._administer([f"modprinc {' '.join(options)} {name}"])
 
     def rename(self, name: str, successor: str) -> None:
-        """The key stays what it is; the salt of a password stays that of the first name."""
+        """Rename the principal. Its key does not change, and a password's salt stays that of the first name."""
         self._administer([f"renprinc -force {name} {successor}"])
 
     def keytab(self, name: str) -> Path:
@@ -125,7 +125,7 @@ class Kdc:
         return f"{name}@{self.plan.realm}"
 
     def ticket(self, name: str) -> Path:
-        """A ticket cache of its own with a fresh ticket, 0600."""
+        """Return a new ticket cache with a fresh ticket, mode 0600."""
         cache = self.folders.tickets / f"{name.replace('/', '_')}-{secrets.token_hex(6)}"
         environment = {**self.environment(), "KRB5CCNAME": f"FILE:{cache}"}
         command = [tool("kinit"), "-k", "-t", str(self.keytab(name)), self.principal(name)]
@@ -135,7 +135,7 @@ class Kdc:
         return cache
 
     def limit_life(self, name: str, life: timedelta, renewable: timedelta | None = None) -> None:
-        """Tickets of the principal live so long from now on; `renewable` is for how long renewals extend them."""
+        """Limit the life of the principal's future tickets; `renewable` is how long renewals can extend them."""
         options = f'-maxlife "{life.total_seconds():.0f} seconds"'
         if renewable is not None:
             options += f' -maxrenewlife "{renewable.total_seconds():.0f} seconds"'
@@ -167,7 +167,7 @@ class Kdc:
             raise MiniclusterError(f"{Path(command[0]).name}: {done.stderr.strip().splitlines()[-1]}")
 
     def _require_keytabs(self, names: Iterable[str]) -> None:
-        # kadmin.local exits with 0 whatever became of the commands on its standard input.
+        # kadmin.local exits with 0 even if the commands on its standard input failed.
         missing = [name for name in names if not self.keytab(name).exists()]
         if missing:
             raise MiniclusterError(f"kadmin.local made no keytab for {', '.join(missing)}")

@@ -16,7 +16,7 @@ from airflow_kstream.minicluster.config import MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.processes import Identity, end
-from airflow_kstream.minicluster.readiness import NOT_SERVING
+from airflow_kstream.minicluster.readiness import not_serving
 from airflow_kstream.minicluster.site import NAMESERVICE, Site
 from airflow_kstream.minicluster.startup import Listener, Progress, run_steps
 from airflow_kstream.minicluster.tools import require
@@ -29,7 +29,7 @@ _KILL_SECONDS = 10
 
 @dataclass(frozen=True)
 class DaemonStatus:
-    """`state` is running, paused or dead; `answer` is what it says when asked, or why it does not serve."""
+    """A daemon's status. `state` is running, paused or dead; `answer` is its own, or why it does not serve."""
 
     name: str
     pid: int | None
@@ -42,9 +42,9 @@ class DaemonStatus:
 class Minicluster:
     """A real kerberized cluster on loopback, in a folder of its own.
 
-    It outlives whoever started it, and any process can take hold of it with `Minicluster.at(root)`. Daemons are named
-    kdc, journalnode, nn1, nn2, datanode, resourcemanager, nodemanager and kafka. Everything raises MiniclusterError.
-    It is no place for data that matters: `up` in the same folder begins from nothing.
+    It outlives the process that started it, and any process can use it with `Minicluster.at(root)`. Daemons are named
+    kdc, journalnode, nn1, nn2, datanode, resourcemanager, nodemanager and kafka. Every method raises MiniclusterError:
+    when it fails. Keep no data that matters in it: `up` in the same folder deletes everything.
     """
 
     nameservice = NAMESERVICE
@@ -59,7 +59,7 @@ class Minicluster:
     def up(cls, plan: MiniclusterConfig, progress: Listener | None = None) -> Minicluster:
         """Start all daemons and return when each serves; on failure nothing is left running.
 
-        Raises MiniclusterError that names what failed and the line of its log that says why.
+        Raises MiniclusterError: when a step fails, with its name and the line of its log that says why.
         """
         require(*_TOOLS, *jars.tools_of_a_download())
         site = begin(plan)
@@ -74,11 +74,11 @@ class Minicluster:
 
     @classmethod
     def at(cls, root: Path) -> Minicluster:
-        """The minicluster that was brought up in this folder, running or not."""
+        """Return the minicluster that was brought up in this folder, running or not."""
         return cls(record.read_site(Path(root).resolve()))
 
     def down(self) -> None:
-        """End every daemon, every YARN container and whatever they started. Logs and data stay. Idempotent."""
+        """Stop every daemon, every YARN container and their children. Logs and data stay. Idempotent."""
         for _ in range(3):
             running = processes(self._folders)
             if not running:
@@ -88,7 +88,7 @@ class Minicluster:
             f"Still running in {self.root}: {[identity.pid for identity in processes(self._folders)]}"
         )
 
-    # What a client needs to know.
+    # Settings for clients.
 
     @property
     def plan(self) -> MiniclusterConfig:
@@ -108,7 +108,7 @@ class Minicluster:
 
     @property
     def conf_dir(self) -> Path:
-        """HADOOP_CONF_DIR for clients."""
+        """Return the HADOOP_CONF_DIR of clients."""
         return self._folders.client_conf
 
     @property
@@ -125,7 +125,7 @@ class Minicluster:
         return self._site.address("kafka")
 
     def event_logs(self) -> dict[str, Path]:
-        """The logs that tell of tokens and applications: plain files that only grow while the minicluster is up."""
+        """Return the logs about tokens and applications: plain files that only grow while the minicluster is up."""
         log, names = self._folders.log, self._site.namenodes
         services = {f"{name}-service": log(name) for name in names}
         audits = {f"{name}-audit": log(f"{name}-audit") for name in names}
@@ -143,53 +143,49 @@ class Minicluster:
         self._site.kdc.add(*names)
 
     def rotate(self, name: str) -> None:
-        """Another key for the principal, and a keytab that holds it alone."""
+        """Give the principal a new key, and a keytab that holds only that key."""
         self._site.kdc.rotate(name)
 
     def limit_life(self, name: str, life: timedelta, renewable: timedelta | None = None) -> None:
-        """Tickets of the principal live so long from now on, and can be renewed for so long in all."""
+        """Limit the life of the principal's future tickets, and for how long in all they can be renewed."""
         self._site.kdc.limit_life(name, life, renewable)
 
     def change_key(self, name: str, *options: str) -> None:
-        """Another key in the KDC, by the words of kadmin's `cpw`; the keytab stays as it is."""
+        """Change the key in the KDC, with options of kadmin's `cpw`; the keytab does not change."""
         self._site.kdc.change_key(name, *options)
 
     def export_keytab(self, name: str) -> None:
-        """The key that the KDC has now, into the principal's keytab."""
+        """Write the KDC's present key into the principal's keytab."""
         self._site.kdc.export(name)
 
-    def modify_principal(self, name: str, *options: str) -> None:
-        """By the words of kadmin's `modprinc`: -allow_tix locks, -expire yesterday, -pwexpire yesterday, ..."""
-        self._site.kdc.modify(name, *options)
-
     def client_env(self, name: str) -> dict[str, str]:
-        """The whole environment for a child process as that principal, with a fresh ticket cache of its own."""
+        """Return the whole environment for a child process of that principal, with a fresh ticket cache of its own."""
         return client_environment(self._site, name)
 
     def spark_conf(self) -> dict[str, str]:
-        """What a Spark job on this minicluster needs; a real cluster needs none of it."""
+        """Return the confs that a Spark job on this minicluster needs; a real cluster needs none of them."""
         return spark_conf(self._site)
 
     # Hadoop's own programs.
 
     def hdfs(self, *arguments: str, as_: str = "hdfs") -> subprocess.CompletedProcess[str]:
-        """Like the command `hdfs`: dfs, dfsadmin, haadmin, fsck or debug, with its arguments."""
+        """Run the command `hdfs`: dfs, dfsadmin, haadmin, fsck or debug, with its arguments."""
         command, *rest = arguments
         if command not in hdfs.COMMANDS:
             raise InvalidInput(f"{command!r} is no command of hdfs here; there are {', '.join(hdfs.COMMANDS)}")
         return self.hadoop_main(hdfs.COMMANDS[command], *rest, as_=as_)
 
     def hadoop_main(self, main_class: str, *arguments: str, as_: str = "hdfs") -> subprocess.CompletedProcess[str]:
-        """Run a main class of the minicluster's jars as that principal; a non-zero exit is for the caller to judge."""
+        """Run a main class of the minicluster's jars as that principal; the caller checks the exit code."""
         command = [*hadoop(self._site, self.conf_dir, "client"), main_class, *arguments]
         return hdfs.with_ticket(self._site, as_, command, self.conf_dir).completed
 
     def active_namenode(self) -> str:
-        """Its name; MiniclusterError when for a minute none says that it is active."""
+        """Return the active NameNode's name. Raises MiniclusterError: when none is active within a minute."""
         return hdfs.patiently(self._active_namenode)
 
     def _active_namenode(self) -> str:
-        # Not held between two questions: whoever makes one active needs it too.
+        # Not held between two questions: the process that makes one active needs it too.
         with kerberos_of(self._site):
             return hdfs.active_namenode(self._site)
 
@@ -198,7 +194,7 @@ class Minicluster:
         self._require("nn2")
         with kerberos_of(self._site):
             states = {name: hdfs.namenode_state(self._site, name) for name in self._site.namenodes}
-        # With no active one it is the first that does not answer whose place is taken.
+        # If none is active, the other one replaces the first that does not answer.
         active, other = sorted(states, key=lambda name: _FAILOVER_ORDER.get(states[name], 1))
         hdfs.administer(self._site, "-failover", active, other)
         return other
@@ -213,14 +209,14 @@ class Minicluster:
         return self._folders.log(self._require(daemon).name)
 
     def kill(self, daemon: str) -> None:
-        """SIGKILL, and return when it is gone. YARN containers of a killed NodeManager go on."""
+        """SIGKILL the daemon and wait until it is gone. YARN containers of a killed NodeManager keep running."""
         identity = self._identity(daemon)
         identity.send(signal.SIGKILL)
         if not identity.wait(_KILL_SECONDS):
-            raise MiniclusterError(f"{daemon} does not die of SIGKILL")
+            raise MiniclusterError(f"{daemon} survived SIGKILL")
 
     def start(self, daemon: str) -> None:
-        """Start a dead daemon again, with its data, its ports and its identity, and return when it serves."""
+        """Restart a dead daemon with its data, ports and identity, and return when it serves."""
         row = self._require(daemon)
         if self._identity(daemon).state() != "dead":
             raise MiniclusterError(f"{daemon} is not dead: it can't be started")
@@ -228,7 +224,7 @@ class Minicluster:
             start(self._site, row, threading.Event())
 
     def pause(self, daemon: str) -> None:
-        """SIGSTOP: its connections stay open and nothing answers."""
+        """SIGSTOP the daemon: its connections stay open and nothing answers."""
         self._identity(daemon).send(signal.SIGSTOP)
 
     def resume(self, daemon: str) -> None:
@@ -244,7 +240,7 @@ class Minicluster:
     def _answer(self, daemon: Daemon) -> tuple[bool, str]:
         try:
             return True, daemon.ask(self._site)
-        except NOT_SERVING as error:
+        except not_serving() as error:
             return False, str(error)
 
     def _require(self, daemon: str) -> Daemon:
@@ -259,7 +255,7 @@ class Minicluster:
         return identities[daemon]
 
 
-# Who is failed over from comes first: the active one, or one that does not answer; a standby is who takes over.
+# The NameNode to fail over from comes first: the active one, or one that does not answer; a standby takes over.
 _FAILOVER_ORDER = {"active": 0, "standby": 2}
 
 

@@ -13,7 +13,7 @@ _LOWEST, _HIGHEST = 20_000, 32_000
 
 
 def free_ports(names: Iterable[str]) -> dict[str, int]:
-    """A port for each name that nobody was bound to at that moment; nothing is reserved."""
+    """Choose a port for each name that is free at this moment; nothing is reserved."""
     wanted = list(names)
     candidates = random.sample(range(_LOWEST, _HIGHEST), _HIGHEST - _LOWEST)
     free = (port for port in candidates if _is_free(port))

@@ -1,4 +1,4 @@
-"""Daemons as processes: detached from whoever started them, known by pid and start time, ended by pid."""
+"""Daemons as processes: detached from their starter, identified by pid and start time, ended by pid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Identity:
-    """A process that can be told from a later one with the same pid."""
+    """The identity of a process, different from that of a later one with the same pid."""
 
     pid: int
     started: float
@@ -32,7 +32,7 @@ class Identity:
         return cls(pid, psutil.Process(pid).create_time())
 
     def process(self) -> psutil.Process | None:
-        """The living process, or None; a zombie is dead once its last thread has let go of files and ports."""
+        """Return the living process, or None; a zombie is dead once its last thread has released files and ports."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < _SAME_START_SECONDS
@@ -42,14 +42,14 @@ class Identity:
             return None
 
     def state(self) -> str:
-        """`running`, `paused` or `dead`."""
+        """Return `running`, `paused` or `dead`."""
         process = self.process()
         if not process:
             return "dead"
         return "paused" if process.status() == psutil.STATUS_STOPPED else "running"
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is dead within so many seconds; one that its parent has not reaped yet is."""
+        """Return True if it is dead within so many seconds; a process that its parent has not reaped yet counts."""
         deadline = time.monotonic() + seconds
         while self.process():
             if time.monotonic() > deadline:
@@ -65,7 +65,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a daemon is started."""
+    """The command, environment and folders of a daemon."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -87,13 +87,13 @@ def spawn(launch: Launch) -> Identity:
             start_new_session=True,
         )
     identity = Identity.of(child.pid)
-    # Nobody waits for it: it outlives its starter, and a dead one is recognised as a zombie until it is reaped.
+    # No process waits for it: it outlives its starter, and a dead one is recognised as a zombie until it is reaped.
     child.returncode = 0
     return identity
 
 
 def below(*folders: Path) -> list[Identity]:
-    """Every living process that works in or below one of these folders, existing or deleted; never the caller."""
+    """Return every living process that works in or below one of these folders, even deleted ones; never the caller."""
     return [identity for process in psutil.process_iter() if (identity := _if_inside(process, folders))]
 
 
@@ -107,11 +107,11 @@ def _if_inside(process: psutil.Process, folders: tuple[Path, ...]) -> Identity |
 
 
 def end(identities: Iterable[Identity], grace: float = _GRACE_SECONDS) -> None:
-    """SIGTERM to all, SIGKILL to those that are left after `grace` seconds."""
+    """Send SIGTERM to all, and SIGKILL to those that are left after `grace` seconds."""
     identities = list(identities)
     for identity in identities:
         identity.send(signal.SIGTERM)
-        # A paused process takes note of SIGTERM only when it goes on.
+        # A paused process handles SIGTERM only after it is resumed.
         identity.send(signal.SIGCONT)
     deadline = time.monotonic() + grace
     for identity in identities:

@@ -1,4 +1,4 @@
-"""Waiting until a daemon serves, or saying which line of its log tells why it does not."""
+"""Waiting until a daemon serves; if it does not, the line of its log that says why."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gssapi.raw.misc import GSSError
-from krb5 import Krb5Error
-
+from airflow_kstream.clients.lazy import gssapi, krb5
 from airflow_kstream.minicluster.daemons import Daemon, NotReady
 from airflow_kstream.minicluster.processes import Identity
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.model.errors import MiniclusterError
 
-# OSError includes every exception of requests. A web endpoint can't be asked either while the KDC is away.
-NOT_SERVING = (NotReady, OSError, LookupError, ValueError, Krb5Error, GSSError)
 _DEADLINE_SECONDS = 300
 _POLL_SECONDS = 0.1
 _TAIL_BYTES = 200_000
@@ -37,9 +33,15 @@ class Started:
     skip: tuple[int, ...]
 
     def reason(self) -> str:
-        """The line of its logs that says why it does not serve, after the name of the file."""
+        """Return the line of its logs that says why it does not serve, after the name of the file."""
         told = [(log, _telling(_lines(log, skip))) for log, skip in zip(self.logs, self.skip, strict=True)]
         return next((f"{log.name}: {line}" for log, line in told if line), f"{self.logs[0].name} is empty")
+
+
+def not_serving() -> tuple[type[Exception], ...]:
+    """What a daemon that does not serve yet makes of a question, while the KDC is away, too."""
+    # OSError includes every exception of requests.
+    return NotReady, OSError, LookupError, ValueError, krb5.Krb5Error, gssapi.raw.misc.GSSError
 
 
 def size(log: Path) -> int:
@@ -55,7 +57,7 @@ def _lines(log: Path, skip: int) -> list[str]:
 
 
 def _telling(lines: list[str]) -> str:
-    """The last exception with its causes, else the last line that sounds like trouble, else the last line."""
+    """Return the last exception with its causes, else the last line that looks like an error, else the last line."""
     thrown = [number for number, line in enumerate(lines) if _THROWN.match(line)]
     if thrown:
         trace = itertools.takewhile(_TRACE.match, lines[thrown[-1] + 1 :])
@@ -65,13 +67,13 @@ def _telling(lines: list[str]) -> str:
 
 
 def await_serving(site: Site, started: Started, abandoned: threading.Event) -> str:
-    """What the daemon answered at last; MiniclusterError with its name and reason if it died or took too long."""
+    """Wait for the daemon's first good answer. Raises MiniclusterError: when it died or took too long."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     answer = "nothing"
     while time.monotonic() < deadline and not abandoned.wait(_POLL_SECONDS):
         try:
             return started.daemon.ask(site)
-        except NOT_SERVING as error:
+        except not_serving() as error:
             answer = str(error)
         if started.identity.state() == "dead":
             raise _failure(started, "ended at its start")

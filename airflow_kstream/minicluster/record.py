@@ -1,4 +1,4 @@
-"""`minicluster.json`: the plan, the ports and the processes of a minicluster, for whoever comes later."""
+"""`minicluster.json`: the plan, ports and processes of a minicluster, for later commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_site(site: Site) -> None:
 
 
 def read_site(root: Path) -> Site:
-    """MiniclusterError where no minicluster was brought up."""
+    """Read the record. Raises MiniclusterError: when no minicluster was brought up in the folder."""
     data = _read(Folders(root).record)
     if not data:
         raise MiniclusterError(f"There is no minicluster in {root}")
@@ -38,7 +38,7 @@ def write_process(folders: Folders, name: str, identity: Identity) -> None:
 
 
 def read_processes(folders: Folders) -> dict[str, Identity]:
-    """The last process that was started for each daemon, living or not."""
+    """Return the last process that was started for each daemon, living or not."""
     daemons = _read(folders.record).get("daemons", {})
     return {name: Identity(**identity) for name, identity in daemons.items()}
 

@@ -1,4 +1,4 @@
-"""What every part of a minicluster needs to know of it: its plan, its folders, its ports."""
+"""The site of a minicluster, which all its parts share: its plan, its folders, its ports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_kstream.minicluster.folders import Folders
 from airflow_kstream.minicluster.kdc import Kdc
 
 NAMESERVICE = "kstream"
-# Java has no other way to reach Kerberos internals that Hadoop uses since 17; KRB5_CONFIG means nothing to it.
+# Since Java 17 Hadoop needs these to reach Kerberos internals; Java ignores KRB5_CONFIG.
 JAVA_MODULES = (
     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
@@ -38,7 +38,7 @@ class Site:
 
     @property
     def user(self) -> str:
-        """The user of the operating system who runs the minicluster, and whom `streamer` is to HDFS and YARN."""
+        """Return the operating system's user that runs the minicluster; HDFS and YARN map `streamer` to it."""
         return getpass.getuser()
 
     def address(self, port: str) -> str:
@@ -48,5 +48,5 @@ class Site:
         return f"http://{self.address(port)}"
 
     def java_options(self) -> tuple[str, ...]:
-        """For every JVM of the minicluster and of its clients."""
+        """Return the options for every JVM of the minicluster and of its clients."""
         return (*JAVA_BRISK, *JAVA_MODULES, f"-Djava.security.krb5.conf={self.folders.krb5_conf}")

@@ -1,4 +1,4 @@
-"""Doing steps as soon as what they need is done, and as many at once as there are."""
+"""Running steps in parallel, each as soon as the steps that it needs are done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StartupTask:
-    """`run` gets an event that is set when another step failed: a long wait looks at it and gives up."""
+    """A step of the start. `run` gets an event that is set when another step fails: long waits check it and give up."""
 
     name: str
     run: Callable[[threading.Event], object]
@@ -20,7 +20,7 @@ class StartupTask:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a caller is told: a step began (`seconds` is None) or is done after so many seconds."""
+    """A report to the caller: a step began (`seconds` is None) or was done after that many seconds."""
 
     step: str
     seconds: float | None = None
@@ -30,7 +30,7 @@ Listener = Callable[[Progress], None]
 
 
 def run_steps(steps: Sequence[StartupTask], listener: Listener) -> None:
-    """Raise what the first failing step raised, after every running step came to its end."""
+    """Run all steps. The first failing step's error is raised after every running step has ended."""
     abandoned = threading.Event()
     waiting, done = list(steps), set[str]()
     running: dict[Future[object], str] = {}

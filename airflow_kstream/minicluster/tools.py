@@ -22,7 +22,7 @@ SEARCH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/s
 
 
 def tool(name: str) -> str:
-    """The absolute path of a program. MiniclusterError names the Debian packages of everything that is missing."""
+    """Return the absolute path of a program. Raises MiniclusterError: when it is missing, with its Debian package."""
     found = _find(name)
     if not found:
         raise _missing([name])
@@ -30,7 +30,7 @@ def tool(name: str) -> str:
 
 
 def require(*names: str) -> None:
-    """MiniclusterError, before anything is started, that names all that is missing at once."""
+    """Check all programs before anything starts. Raises MiniclusterError: when some are missing, naming them all."""
     missing = [name for name in names if not _find(name)]
     if missing:
         raise _missing(missing)
@@ -38,7 +38,7 @@ def require(*names: str) -> None:
 
 @cache
 def java_home() -> Path:
-    """The folder that holds bin/java: JAVA_HOME where that is one, else the home of the java on the PATH."""
+    """Return the folder that holds bin/java: JAVA_HOME if it does, else the home of the java on the PATH."""
     named = Path(os.environ.get("JAVA_HOME", ""))
     return named if (named / "bin/java").is_file() else Path(tool("java")).resolve().parent.parent
 

@@ -1,4 +1,4 @@
-"""Asking the daemons over HTTP, as a principal of the minicluster."""
+"""HTTP requests to the daemons, as a principal of the minicluster."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import requests
-import spnego
-from requests_kerberos import OPTIONAL, HTTPKerberosAuth
 
+from airflow_kstream.clients.lazy import requests_kerberos, spnego
 from airflow_kstream.minicluster.site import Site
 
 _TIMEOUT_SECONDS = 5
@@ -36,16 +35,18 @@ def kerberos_of(site: Site) -> Iterator[None]:
 
 
 def session_as(site: Site, name: str) -> requests.Session:
-    """A session that answers Negotiate with the principal's keytab; use it within `kerberos_of`."""
+    """Return a session that answers Negotiate with the principal's keytab; use it within `kerberos_of`."""
     keytab = spnego.KerberosKeytab(keytab=str(site.kdc.keytab(name)), principal=site.kdc.principal(name))
     session = requests.Session()
-    session.auth = HTTPKerberosAuth(mutual_authentication=OPTIONAL, principal=keytab)
+    session.auth = requests_kerberos.HTTPKerberosAuth(
+        mutual_authentication=requests_kerberos.OPTIONAL, principal=keytab
+    )
     session.trust_env = False
     return session
 
 
 def get_json(site: Site, port: str, path: str) -> Any:
-    """The answer to the HDFS superuser; requests' exceptions where there is none."""
+    """Get the answer for the HDFS superuser; requests' own exceptions pass through."""
     with session_as(site, "hdfs") as session:
         answer = session.get(f"{site.url(port)}{path}", timeout=_TIMEOUT_SECONDS)
     answer.raise_for_status()
@@ -53,7 +54,7 @@ def get_json(site: Site, port: str, path: str) -> Any:
 
 
 def bean(site: Site, port: str, name: str) -> dict[str, Any]:
-    """The attributes of one JMX bean; LookupError while the daemon has not registered it."""
+    """Return the attributes of one JMX bean. Raises LookupError: when the daemon has not registered it yet."""
     beans: list[dict[str, Any]] = get_json(site, port, f"/jmx?qry=Hadoop:{name}")["beans"]
     if not beans:
         raise LookupError(f"no bean {name} on {site.url(port)}")

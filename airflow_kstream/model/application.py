@@ -1,4 +1,4 @@
-"""A YARN application, as the ResourceManager tells it."""
+"""A YARN application, as the ResourceManager reports it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ApplicationState(StrEnum):
 
 @dataclass(frozen=True)
 class Application:
-    """`succeeded` is the application's own word (finalStatus), not the state in which YARN left it.
+    """An application at one moment. `succeeded` is the application's own finalStatus, not the state that YARN gave it.
 
-    `logs_url` is where its newest attempt's container logs are shown.
+    `logs_url` shows the container logs of its newest attempt. Times are the ResourceManager's, None if unknown.
     """
 
     id: str
@@ -51,12 +51,12 @@ class Application:
 
     @property
     def lost_its_token(self) -> bool:
-        """Whether the diagnostics name a dead delegation token as the cause."""
+        """Return True if the diagnostics name a dead delegation token as the cause."""
         return any(sign in self.diagnostics for sign in _DEAD_TOKEN_SIGNS)
 
     @classmethod
     def from_json(cls, app: Mapping[str, Any]) -> Application:
-        """One `app` object of `/ws/v1/cluster/apps`. Times are 0 when the caller may not view the application."""
+        """Parse an `app` object of `/ws/v1/cluster/apps`. Its times are 0 if the caller may not view it."""
         return cls(
             id=app["id"],
             state=ApplicationState(app["state"]),
@@ -70,7 +70,7 @@ class Application:
         )
 
 
-# SecretManager$InvalidToken's texts: "token (...) can't be found in cache", "... is expired", "has expired".
+# The messages of SecretManager$InvalidToken: "token (...) can't be found in cache", "... is expired", "has expired".
 _DEAD_TOKEN_SIGNS = ("InvalidToken", "can't be found in cache", "Token has expired")
 
 

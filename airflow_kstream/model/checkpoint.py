@@ -1,4 +1,4 @@
-"""What a Structured Streaming checkpoint on HDFS says about progress."""
+"""The progress that a Structured Streaming checkpoint on HDFS shows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from airflow_kstream.model.generation import Position
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """`offsets` and `commits` map batch ids to the NameNode's time of the file; `query` is the id in `metadata`.
+    """A checkpoint at one moment. `offsets` and `commits` map batch ids to the file's modification time, by the
+    NameNode's clock; `query` is the id in `metadata`.
 
-    A checkpoint that does not exist has empty maps and no query.
+    A checkpoint that does not exist has empty maps and a query of None.
     """
 
     path: str
@@ -27,7 +28,7 @@ class Checkpoint:
 
     @property
     def quiescent(self) -> bool:
-        """Whether every planned batch is committed, so that a stop redoes nothing."""
+        """Return True if every planned batch is committed, so that no batch is repeated after a stop."""
         return self.position.offset == self.position.commit
 
     @property
@@ -39,6 +40,6 @@ class Checkpoint:
         return max((*self.offsets.values(), *self.commits.values()), default=None)
 
     def durations(self) -> tuple[timedelta, ...]:
-        """How long the batches that both logs still list took, oldest first."""
+        """Return the durations of the batches that both logs still list, oldest first."""
         both = sorted(self.offsets.keys() & self.commits.keys())
         return tuple(self.commits[batch] - self.offsets[batch] for batch in both)

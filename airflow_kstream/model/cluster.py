@@ -10,7 +10,7 @@ from airflow_kstream.model.identity import Identity
 
 @dataclass(frozen=True)
 class Tls:
-    """Verification is on; `ca` names the file of a private authority."""
+    """The TLS settings. Verification is always on; `ca` is the file of a private authority, None for the system's."""
 
     ca: str | None = None
 
@@ -21,10 +21,10 @@ class Tls:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the servers are, and as whom we watch them.
+    """The servers of a cluster and the identity that watches them.
 
     `resourcemanagers` and `namenodes` are base URLs of their web addresses, all members of an HA pair.
-    `state_dir` is an absolute HDFS path outside every checkpoint. `watcher` needs no more than the right to view.
+    `state_dir` is an absolute HDFS path outside every checkpoint. `watcher` needs only the right to view.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Hadoop's credentials files (org.apache.hadoop.security.Credentials) as values, without what is secret in them."""
+"""Hadoop's credentials files (org.apache.hadoop.security.Credentials) as values, without their secrets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.formats.token import Message, SecretBytes, Span
+from airflow_kstream.model.formats.token import SecretBytes, SecretMessage, Span
 from airflow_kstream.model.tokens import Token, decoded_url_string, short_name
 
 MAGIC = b"HDTS"
 
 
 class TokenFormat(StrEnum):
-    """As `hadoop dtutil -format` calls the two of files; a URL string is one token without a file around it."""
+    """The file formats, named as in `hadoop dtutil -format`; URL_STRING is a single token without a file around it."""
 
     JAVA = "java"
     PROTOBUF = "protobuf"
@@ -23,7 +23,7 @@ class TokenFormat(StrEnum):
 
 @dataclass(frozen=True)
 class SecretKey:
-    """A secret that a job keeps among its credentials: its name and how long it is."""
+    """A secret that a job keeps among its credentials: its name, and its length in bytes."""
 
     alias: str
     length: int
@@ -39,22 +39,22 @@ class HadoopCredentials:
 
     @classmethod
     def read(cls, content: SecretBytes) -> HadoopCredentials:
-        """What a credentials file holds, or a text with one token in its URL form.
+        """Parse a credentials file, or a text with one token in its URL form.
 
-        Raise InvalidInput that names the byte where the content stops to make sense; it never holds a part of it.
-        For a URL form, bytes are counted in what it decodes to.
+        Raises InvalidInput: when the content is malformed. The error names the byte where the content stops making
+        sense, and never contains any of it. For a URL form, bytes are counted after decoding.
         """
         raw = Span(content)
         if content.reveal()[: len(MAGIC)] != MAGIC:
             return cls(TokenFormat.URL_STRING, (_lone_token(content),))
         raw.take(len(MAGIC), "the magic word")
-        version = raw.byte("the format's number")
+        version = raw.byte("the format number")
         if version not in _FORMATS:
-            raise raw.wrong(f"the format's number is {version}; known are {', '.join(map(str, _FORMATS))}", raw.at - 1)
+            raise raw.wrong(f"the format number is {version}; known are {', '.join(map(str, _FORMATS))}", raw.at - 1)
         return _FORMATS[version](raw)
 
     def url_string(self, content: SecretBytes, token: Token) -> SecretBytes:
-        """One of these tokens as WebHDFS takes it, out of the content that they were read from: a secret."""
+        """Return one of these tokens in the URL form of WebHDFS, a secret, cut from the content it was read from."""
         is_text = self.format is TokenFormat.URL_STRING
         return token.url_string(decoded_url_string(content) if is_text else content)
 
@@ -69,7 +69,7 @@ def _lone_token(content: SecretBytes) -> Token:
 
 
 def _java(raw: Span) -> HadoopCredentials:
-    """Credentials.readFields: the number of tokens, alias and token each; the same of secrets."""
+    """Read what Credentials.readFields does: the number of tokens, each with its alias; then the same for secrets."""
     tokens = tuple(_java_token(raw) for _ in range(_count(raw, "tokens", least=5)))
     secret_keys = tuple(_java_secret(raw) for _ in range(_count(raw, "secret keys", least=2)))
     raw.finished("the last secret key")
@@ -77,10 +77,10 @@ def _java(raw: Span) -> HadoopCredentials:
 
 
 def _count(raw: Span, what: str, least: int) -> int:
-    """How many follow; each takes at least `least` bytes for its lengths alone."""
+    """Read how many entries follow; the lengths alone of each take at least `least` bytes."""
     at, count = raw.at, raw.vint(f"the number of {what}")
     if not 0 <= count <= raw.left // least:
-        raise raw.wrong(f"{count} {what} are announced where {raw.left} bytes are left", at)
+        raise raw.wrong(f"{count} {what} are announced, but only {raw.left} bytes are left", at)
     return count
 
 
@@ -95,7 +95,7 @@ def _java_secret(raw: Span) -> SecretKey:
 
 
 def _protobuf(raw: Span) -> HadoopCredentials:
-    """CredentialsProto with its length in front: repeated CredentialsKVProto of tokens (1) and of secrets (2)."""
+    """Read a length-prefixed CredentialsProto: repeated CredentialsKVProto of tokens (1) and of secrets (2)."""
     tokens, secret_keys = [], []
     body = raw.delimited("the credentials")
     raw.finished("the credentials")
@@ -113,16 +113,16 @@ _TOKENS, _SECRETS = 1, 2
 
 
 def _protobuf_token(raw: Span) -> Token:
-    entry = Message(raw, "a token's entry")
+    entry = SecretMessage(raw, "a token's entry")
     entry.require(1, 2)
     alias = entry.text(1)
-    token = Message(entry.run(2), short_name(alias))
+    token = SecretMessage(entry.run(2), short_name(alias))
     token.require(1, 2, 3, 4)
     return Token.of(alias, token.text(3), token.text(4), token.run(1), token.run(2))
 
 
 def _protobuf_secret(raw: Span) -> SecretKey:
-    entry = Message(raw, "a secret key's entry")
+    entry = SecretMessage(raw, "a secret key's entry")
     entry.require(1)
     return SecretKey(entry.text(1), entry.run(3).left)
 

@@ -150,14 +150,20 @@ def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
     hidden = False
     kinds: tuple[type[Any], ...] = (kind,)
     owners = kinds
+    below = 0
     for part in map(str, loc):
+        # Below a field's own mapping, after its key.
+        if part in _VALUE_TAGS and below:
+            continue
         owners = tuple(each for each in kinds if part in _fields(each))
         tagged = tuple(each for each in kinds if part in _tags(each))
         if tagged and (len(kinds) > 1 or not owners):
             kinds = owners = tagged
             continue
+        below = 0 if owners else below + 1
         names += [printable(part)[:_SHOWN] or "''"] if part != "[key]" else []
-        hidden = hidden or is_secret(part) or any(not _fields(owner)[part] for owner in owners)
+        # Of a field its declaration tells, of a setting its name.
+        hidden = hidden or (any(not _fields(owner)[part] for owner in owners) if owners else is_secret(part))
         owners, kinds = owners or kinds, tuple(_below(owners, part)) if owners else kinds
     known = tuple(name for owner in owners for name in _fields(owner))
     return _Place("".join(f"{name}." for name in names[:-1]), names[-1] if names else "", known, hidden)
@@ -189,6 +195,8 @@ def _dataclasses(hint: Any) -> Iterator[type[Any]]:
 
 _LONG = 10**20
 _CONTAINERS: dict[type[Any] | tuple[type[Any], ...], str] = {Mapping: "a mapping", (list, tuple, set): "a list"}
+# See model.secrets.Value.
+_VALUE_TAGS = {"text", "reference"}
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 # Whole sentences of checks of ours: of a value together with others.
 _SENTENCES = {"value_error": ": ", "conf": " "}

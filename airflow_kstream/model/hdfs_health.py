@@ -1,4 +1,4 @@
-"""What the NameNode says of itself and its DataNodes, before and while leases are recovered."""
+"""The health of HDFS as its NameNode reports it, before and during lease recoveries."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class HdfsHealth:
-    """The active NameNode's word. `dead` and `stale` count DataNodes; `version` is as it says, such as "3.4.3".
+    """The active NameNode's report. `dead` and `stale` count DataNodes; `version` is Hadoop's, such as "3.4.3".
 
-    `active_since` is since when it serves: its last change of state, or the end of the safe mode in which it started.
-    A failover renews every lease; in safe mode none can be renewed (FSNamesystem.renewLease).
+    `active_since`, by its clock: its last change of state, or the end of the safe mode in which it started; None if
+    unknown. A failover renews every lease; in safe mode none can be renewed (FSNamesystem.renewLease).
     """
 
     active: str

@@ -1,4 +1,4 @@
-"""What a checkpoint says about whether its query makes progress."""
+"""The heartbeat of a query, as its checkpoint shows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pulse(StrEnum):
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """`commit_age` is the time since the last commit, None when there is none; `why` is for people."""
+    """A pulse and its reason. `commit_age` is the time since the last commit, None if there is none."""
 
     pulse: Pulse
     commit_age: timedelta | None

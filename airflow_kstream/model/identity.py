@@ -1,4 +1,4 @@
-"""Who speaks to a server."""
+"""The principal that talks to a server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _PRINCIPAL = re.compile(r"(?P<primary>[^/@\s]+)(?:/(?P<instance>[^/@\s]+))?@(?P<
 
 @dataclass(frozen=True)
 class Identity:
-    """A principal with the file that proves it: a keytab or, where there is none, a ticket cache.
+    """A principal with the file that proves it: a keytab or, without one, a ticket cache.
 
-    `do_as` is the user whom this principal impersonates on the servers (`hadoop.proxyuser.*`).
+    `do_as` is the user that this principal impersonates on the servers (`hadoop.proxyuser.*`), None for none.
     """
 
     principal: str
@@ -32,7 +32,7 @@ def is_principal(text: str) -> bool:
 
 
 def split_principal(principal: str) -> tuple[str, str | None, str]:
-    """Primary, instance and realm; raise InvalidInput for anything else."""
+    """Split a principal into primary, instance and realm. Raises InvalidInput: when it is no principal."""
     match = _PRINCIPAL.fullmatch(principal)
     if match is None:
         raise InvalidInput(f"{principal!r} is not a principal; write primary[/instance]@REALM")

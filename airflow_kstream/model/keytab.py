@@ -1,4 +1,4 @@
-"""Keytabs, what a KDC says of the principal in one, and what is wrong between the two. No key is in any of it."""
+"""Keytabs, the KDC's view of their principals, and the findings from both. None of these values holds a key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def enctype_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class KeytabEntry:
-    """One key of one principal. `digest` tells it from another key and is one-way; `stamped` is the writer's clock."""
+    """One key of one principal. `digest` is a one-way hash to tell keys apart; `stamped` is by the writer's clock."""
 
     principal: str
     kvno: int
@@ -40,7 +40,7 @@ class KeytabEntry:
 
 @dataclass(frozen=True)
 class KeyVersion:
-    """Which key of a principal somebody works with: enough to see that another one works with another."""
+    """The version of a principal's key: enough to tell that two processes use different keys."""
 
     kvno: int
     fingerprint: str
@@ -50,13 +50,13 @@ class KeyVersion:
         return self.fingerprint != other.fingerprint
 
     def succeeds(self, other: KeyVersion) -> bool:
-        """Whether it came after that one: an older keytab that was put back is no rotation."""
+        """Return True if this key is newer than the other one: an older keytab that was put back is no rotation."""
         return self.differs_from(other) and self.kvno >= other.kvno
 
 
 @dataclass(frozen=True)
 class KeytabFile:
-    """A keytab file. `mode` are its permission bits, `owner` its user's name or number."""
+    """A keytab file. `mode` is its permission bits, `owner` its user's name or number."""
 
     path: str
     mode: int
@@ -68,24 +68,24 @@ class KeytabFile:
         return tuple(sorted({entry.principal for entry in self.entries}))
 
     def newest(self, principal: str) -> tuple[KeytabEntry, ...]:
-        """The principal's keys of its highest version, one for each enctype: those that a login uses."""
+        """Return the principal's keys of the highest version, one per enctype: those that a login uses."""
         mine = [entry for entry in self.entries if entry.principal == principal]
         highest = max((entry.kvno for entry in mine), default=None)
         return tuple(entry for entry in mine if entry.kvno == highest)
 
     def version(self, principal: str) -> KeyVersion | None:
-        """None when the file has no key of that principal."""
+        """Return the principal's newest key version, None if the file has no key for it."""
         newest = self.newest(principal)
         if not newest:
             return None
         together = "".join(sorted(entry.digest for entry in newest))
         stamped = max((entry.stamped for entry in newest if entry.stamped), default=None)
-        # Short on purpose: it stands in claims, to tell two keys apart and for nothing else.
+        # Short on purpose: claims contain it only to tell two keys apart.
         return KeyVersion(newest[0].kvno, hashlib.sha256(together.encode()).hexdigest()[:8], stamped)
 
 
 class LoginResult(StrEnum):
-    """How the KDC answered a login with the keytab's key."""
+    """The KDC's answer to a login with the keytab's key."""
 
     ACCEPTED = "accepted"
     KEY_REFUSED = "key refused"
@@ -101,16 +101,16 @@ class LoginResult(StrEnum):
 
     @property
     def lasting(self) -> bool:
-        """Whether every further login with that key is refused too, until somebody changes something."""
+        """Return True if every further login with that key fails until something is changed."""
         return self not in {LoginResult.ACCEPTED, LoginResult.UNREACHABLE, LoginResult.SKEWED}
 
 
 @dataclass(frozen=True)
 class KdcStatus:
-    """What the KDC of the realm says. None stands for what it could not be made to say.
+    """The answers of the realm's KDC about a principal; None means unknown.
 
-    `kvno` is that of the principal's current key; `kvno_unknown` says why it was not learned. `refused_enctypes` are
-    those of the keytab that the KDC takes from this principal no more. `offset` is the KDC's clock less ours.
+    `kvno` is that of the principal's current key; `kvno_unknown` says why it is unknown. `refused_enctypes` are those
+    of the keytab that the KDC no longer accepts for this principal. `offset` is the KDC's clock minus this host's.
     """
 
     login: LoginResult

@@ -1,4 +1,4 @@
-"""What is thought of an open file's lease, and what may be done about it."""
+"""Judgements about an open file's lease, and what may be done about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_kstream.model.errors import InvalidInput
 
 
 class HolderLiveness(StrEnum):
-    """Whether the process that holds the lease still renews it. UNKNOWN also where nobody asked."""
+    """The liveness of a lease's holder: does it still renew the lease? UNKNOWN also if it was not probed."""
 
     DEAD = "dead"
     RENEWING = "renewing"
@@ -18,10 +18,10 @@ class HolderLiveness(StrEnum):
 
 
 class FileCondition(StrEnum):
-    """How an open file stands.
+    """The condition of an open file.
 
-    HOLDER_DEAD and LEAKED are the stuck ones: nobody will close them, or nobody who makes progress. YOUNG and
-    UNWATCHED are those of which nothing is said yet; an IDLE one is quiet, and nothing is known against its holder.
+    HOLDER_DEAD and LEAKED files are stuck: no process will close them, or one holds them without progress. YOUNG and
+    UNWATCHED files are undecided; an IDLE one does not grow, and nothing shows that its holder is dead.
     """
 
     CLOSED = "closed"
@@ -41,12 +41,12 @@ class FileCondition(StrEnum):
 
 @dataclass(frozen=True)
 class LeaseRules:
-    """From when on an open file is thought to be stuck.
+    """The thresholds from which an open file counts as stuck.
 
-    `min_age`: younger files are left alone. `settle`: for how long, and `looks`: at how many looks, a dead holder's
-    file must be unchanged. `leak_after`: the same for a holder that lives. `blackout`: after a failover every lease
-    counts as just renewed (HdfsConstants.LEASE_SOFTLIMIT_PERIOD, 60 s, and a margin). `silent_after`: when a
-    DataNode that does not report counts as lost (NameNode's own default is 10 min 30 s).
+    `min_age`: younger files are left alone. A dead holder's file must be unchanged for `settle`, over at least `looks`
+    checks; a living holder's for `leak_after`. `blackout`: the time after a failover in which every lease counts as
+    just renewed (HdfsConstants.LEASE_SOFTLIMIT_PERIOD, 60 s, and a margin). `silent_after`: the time after which a
+    DataNode that does not report counts as lost (the NameNode's own default is 10 min 30 s).
     """
 
     min_age: timedelta = timedelta(minutes=10)
@@ -62,16 +62,17 @@ class LeaseRules:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; allowed is a duration of 0 s or more")
         if self.looks < 2:
             raise InvalidInput(
-                f"looks is {self.looks}; one look can't tell a growing file from a stuck one: allowed is >= 2"
+                f"looks is {self.looks}; one check can't tell a growing file from a stuck one: allowed is >= 2"
             )
 
 
 @dataclass(frozen=True)
 class JudgementContext:
-    """What is known beside the looks. `active_since`: since when this NameNode serves, where known.
+    """The facts that a judgement needs beside the file's history. Times are the NameNode's.
 
-    `safe_mode` is whether it doesn't serve just now. `refusal` is why nobody learned whether the holder lives: what it
-    said when it was asked for the file, or why it was not. `recovering` is whether it said that it recovers it.
+    `active_since`: when this NameNode became active, None if unknown. `safe_mode`: it is in safe mode now. `refusal`:
+    why the holder's liveness is unknown, in the NameNode's words or the reason why there was no probe. `recovering`:
+    the NameNode answered that it already recovers the file.
     """
 
     now: datetime
@@ -84,7 +85,7 @@ class JudgementContext:
 
 @dataclass(frozen=True)
 class Judgement:
-    """How a file stands, why in words, and what a person can do. `brief` is why without this file's own figures."""
+    """The condition of a file, the reason, and advice. `brief` is the reason without the file's figures."""
 
     condition: FileCondition
     why: str
@@ -93,16 +94,16 @@ class Judgement:
 
     @property
     def sort(self) -> str:
-        """What to count it under, among many files."""
+        """Return the category to count it under, among many files."""
         return self.brief or self.condition.value
 
 
 @dataclass(frozen=True)
 class Approval:
-    """What allows the recovery of a file whose holder lives.
+    """The approval to recover a file whose holder is alive.
 
-    `allowed`: its path is on the allow-list. `application_finished`: the ResourceManager says so of the application
-    that wrote it; None where nothing is known. `approved_by`: the person who decided for this very path.
+    `allowed`: its path is on the allow-list. `application_finished`: the ResourceManager says that the application that
+    wrote it has finished; None if unknown. `approved_by`: the person who approved this very path.
     """
 
     allowed: bool = False
@@ -112,7 +113,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a file may be recovered now, and the rule that says so."""
+    """The decision whether a file may be recovered now, and the rule behind it."""
 
     granted: bool
     why: str
@@ -120,7 +121,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Who writes a file, as far as it can be told. `finished` is None where the application is not known."""
+    """The writer of a file, as far as it can be determined. `finished` is None if the application is unknown."""
 
     stream: str | None = None
     application: str | None = None
@@ -131,9 +132,10 @@ class Attribution:
 
 @dataclass(frozen=True)
 class Search:
-    """Which open files are meant: below `path`, and matching all that is given.
+    """A search for open files: those below `path` that match everything given.
 
-    `patterns` are shell patterns, of which one must match the file's name, or the whole path where it has a slash.
+    At least one of `patterns`, which are shell patterns, must match: the file's name or, if the pattern has a slash,
+    the whole path.
     """
 
     path: str = "/"

@@ -1,4 +1,4 @@
-"""The recovery of a lease: what is asked for, and what came of it."""
+"""The recovery of a lease: its target and its outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_kstream.model.plain import fields_of
 
 
 class Outcome(StrEnum):
-    """How a recovery ended. Only CLOSED, GONE and ALREADY_CLOSED leave nothing to do."""
+    """The outcome of a recovery. Only CLOSED, GONE and ALREADY_CLOSED leave nothing to do."""
 
     CLOSED = "closed"
     ALREADY_CLOSED = "already closed"
@@ -31,23 +31,23 @@ class Outcome(StrEnum):
 
 OUTCOME_MEANS = {
     Outcome.CLOSED: "the file is closed and can be read to its end",
-    Outcome.ALREADY_CLOSED: "somebody closed it before us",
-    Outcome.GONE: "the path does not exist any more",
-    Outcome.CHANGED: "it changed between the verdict and the recovery: it was left alone",
+    Outcome.ALREADY_CLOSED: "it was already closed",
+    Outcome.GONE: "the path no longer exists",
+    Outcome.CHANGED: "it changed after its recovery was decided, and was left alone",
     Outcome.DENIED: "the principal may not write this file",
     Outcome.LEAKED: "the NameNode has no lease for it (HDFS-10763): a restart or failover of the NameNode repairs that",
     Outcome.GAVE_UP: "it was not closed before the deadline",
-    Outcome.UNCONFIRMED: "recovery was asked for and its end not seen; asking again does no harm",
-    Outcome.NOT_TRIED: "nothing was asked of the NameNode",
+    Outcome.UNCONFIRMED: "recovery was requested but its end was not seen; requesting it again does no harm",
+    Outcome.NOT_TRIED: "no recovery was requested",
 }
 
 
 @dataclass(frozen=True)
 class Target:
-    """A file to recover, as it was when that was decided. Whatever is different when it is due is left alone.
+    """A file to recover, as it was when its recovery was decided; if it differs when its turn comes, it is left alone.
 
-    `holder` is whose lease it was, where known; `reason` goes into the audit. `accepted` is whether its recovery was
-    begun by asking for its holder: then that it is closed by now is our doing.
+    `holder` is the lease's holder, None if unknown; `reason` goes into the journal. `accepted`: probing its holder
+    started its recovery, so a file found closed afterwards was closed by us.
     """
 
     path: str
@@ -59,10 +59,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Recovery:
-    """What came of one target. Lengths in bytes; None is not known.
+    """The result of one target. Lengths are in bytes; None means unknown.
 
-    `visible_before` is what a reader could see before, `length_after` the whole file's length after. `asked` counts
-    the requests to recover. `valid_length` is what Flink's companion file says that must be left.
+    `visible_before` is the length that a reader could see before, `length_after` the whole file's length after. `asked`
+    counts the recovery requests. `valid_length` is the length that Flink's companion file says must be left.
     """
 
     path: str
@@ -82,7 +82,7 @@ class Recovery:
 
     @property
     def bytes_lost(self) -> int | None:
-        """Bytes that a reader could see before and can't now; None where either length is not known."""
+        """Return the number of bytes that a reader could see before and can't now; None if either length is unknown."""
         if self.visible_before is None or self.length_after is None:
             return None
         return max(0, self.visible_before - self.length_after)

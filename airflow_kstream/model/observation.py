@@ -1,4 +1,4 @@
-"""What is there, at one moment: the only input of the decisions."""
+"""An observation of a stream at one moment: the only input of the decisions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
 @dataclass(frozen=True)
 class Observation:
-    """One look at a stream. `now` is the NameNode's clock. `claim` is the highest one.
+    """A stream at one moment. `now` is by the NameNode's clock. `claim` is the highest one, None before the first.
 
     `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
-    still lists, with their generations. `time_left` is what YARN's lifetime limit leaves the running one.
-    `key_at_hand` is the key in the keytab of this host that the next generation would be submitted with.
-    `renewal_ratio` is at which share of their renew interval a job with a keytab replaces its tokens.
+    still lists, with their generations. `time_left` is what YARN's lifetime limit leaves the running one, None if it
+    has no limit. `key_at_hand` is the key in this host's keytab that the next generation would be submitted with.
+    `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
     """
 
     stream: StreamId
@@ -35,18 +35,18 @@ class Observation:
 
     @property
     def generation(self) -> int:
-        """The highest generation that anything speaks of; 0 before the first."""
+        """Return the highest generation of the claim and the applications; 0 before the first."""
         claimed = self.claim.generation if self.claim else 0
         return max([claimed, *(number for number, _ in self.applications)])
 
     @property
     def current(self) -> Application | None:
-        """The application of the highest generation: the one alive, or else the last to start."""
+        """Return the application of the highest generation: the one that is alive, or else the last to start."""
         mine = [app for number, app in self.applications if number == self.generation]
         return max(mine, key=lambda app: (app.alive, app.id), default=None)
 
     @property
     def last_move(self) -> datetime | None:
-        """When anything last moved in any checkpoint of the stream."""
+        """Return the time of the last change in any checkpoint of the stream, None if there is none."""
         moves = [point.last_move for point in self.checkpoints if point.last_move]
         return max(moves, default=None)

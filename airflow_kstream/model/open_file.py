@@ -1,4 +1,4 @@
-"""Files open for write, as the servers tell of them, and what several looks at one tell together."""
+"""Files open for write, as the servers report them, and the history of one over several checks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airflow_kstream.model.plain import plain
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A row of a listing. `holder` is the client name that owns the lease and `host` where that client runs.
+    """A row of a listing. `holder` is the client name that owns the lease, `host` the host where that client runs.
 
-    Only the NameNode's own list (superuser) knows `file_id`, `holder` and `host`; a walk over the tree does not.
+    Only the NameNode's own list (superuser) has `file_id`, `holder` and `host`; a walk over the tree leaves them None.
     """
 
     path: str
@@ -24,10 +24,10 @@ class OpenFile:
 
 @dataclass(frozen=True)
 class Block:
-    """The last block. `length` is what the NameNode knows of it, in bytes: what the writer flushed
-    first, until it finishes the block or syncs with UPDATE_LENGTH.
+    """The last block of a file. `length` is the NameNode's, in bytes: that of the writer's first flush, until the
+    writer finishes the block or syncs with UPDATE_LENGTH.
 
-    `hosts` are its DataNodes, `newest_report` is when one of them was last heard of.
+    `hosts` are its DataNodes; `newest_report` is when any of them last reported, None if never.
     """
 
     id: int
@@ -40,10 +40,10 @@ class Block:
 
 @dataclass(frozen=True)
 class FileState:
-    """One file at one moment. `length` is the NameNode's, last block included; `visible_length` what a reader gets.
+    """One file at one moment. Lengths are in bytes: `length` is the NameNode's, last block included, `visible_length`
+    the one that a reader gets, None if no DataNode was asked or none of the last block's answered.
 
-    `visible_length` is None where nobody asked, or where no DataNode of the last block answered. `modified` of an
-    open file is when it was created, or of an appended one when it was closed before.
+    An open file's `modified` is when it was created or, if it was reopened for append, when it was last closed.
     """
 
     path: str
@@ -58,7 +58,7 @@ class FileState:
 
     @property
     def measured(self) -> bool:
-        """Whether its length is known as a reader knows it; a last block that is complete, or none, hides nothing."""
+        """Return True if the length that a reader gets is known: measured, or the last block is complete or missing."""
         return self.visible_length is not None or self.block is None or self.block.complete
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class FileState:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What changes when a writer makes progress, and when the file at a path becomes another one."""
+    """The values that change when a writer makes progress, or when another file takes the path."""
 
     file_id: int
     block_id: int | None
@@ -94,7 +94,7 @@ class Fingerprint:
     visible_length: int | None
 
     def same_as(self, other: Fingerprint) -> bool:
-        """A visible length that was not asked for on either side tells nothing and contradicts nothing."""
+        """Compare two fingerprints. A visible length that is unknown on either side is not compared."""
         return replace(self, visible_length=None) == replace(other, visible_length=None) and (
             None in (self.visible_length, other.visible_length) or self.visible_length == other.visible_length
         )
@@ -102,12 +102,12 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class FileHistory:
-    """What the looks at one open file tell. The times are the NameNode's. A look takes a while: of the first one that
-    shows a file as it is its end counts, of the last one its beginning.
+    """The history of one open file over several checks. Times are the NameNode's.
 
-    `steady_since` and `steady_until` bound the time in which it was measured unchanged, `looks` times. A look that
-    did not learn what a reader gets measures nothing: a writer can fill a block for hours without the NameNode's
-    knowing. A file under another id, or with another holder, is another file: what was known of it is forgotten.
+    `steady_since` and `steady_until` bound the time in which the file was measured unchanged, `looks` times. A check
+    takes a while, so the time runs from the end of the first such check to the beginning of the last. A check that did
+    not learn the visible length measures nothing: a writer can fill a block for hours without the NameNode noticing. A
+    file with another id or another holder is another file, and its history begins again.
     """
 
     file: OpenFile
@@ -123,13 +123,13 @@ class FileHistory:
         return cls(file, state, now, now, now, looks=int(state.measured))
 
     def extended(self, file: OpenFile, state: FileState, began: datetime, ended: datetime) -> FileHistory:
-        """The same file at a later look, which lasted from `began` to `ended`."""
+        """Return the history with a later check, which lasted from `began` to `ended`."""
         if state.file_id != self.state.file_id or _other(file.holder, self.file.holder):
             return FileHistory.begin(file, state, ended)
         if not state.fingerprint.same_as(self.state.fingerprint):
             return FileHistory(file, state, self.first_seen, ended, ended, looks=int(state.measured), last_growth=ended)
         if not state.measured:
-            # What a reader got at an earlier look is kept to compare with; it says nothing of this moment.
+            # The visible length of an earlier check is kept to compare with; it says nothing about this moment.
             kept = replace(state, visible_length=self.state.visible_length)
             return replace(self, file=file, state=kept)
         if not self.looks:
@@ -139,12 +139,12 @@ class FileHistory:
 
     @property
     def unchanged_for(self) -> timedelta:
-        """For how long it was measured unchanged: from the first such look to the last, not until now."""
+        """Return how long the file was measured unchanged: from the first such check to the last, not until now."""
         return self.steady_until - self.steady_since
 
     @property
     def open_since(self) -> datetime:
-        """The best that is known: its creation, or for an appended file a moment before it was opened again."""
+        """Estimate when it was opened: its creation or, for an appended file, when it was last closed."""
         return min(self.first_seen, self.state.modified)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from airflow_kstream.model.declared import read, read_persisted
+from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import CREDENTIALS, POLICIES, Deploy, OnChange, StreamSpec
 
@@ -55,7 +55,7 @@ def read_spec(said: object, version: int) -> StreamSpec | UnknownSpec:
     }
     policies = {name: _policy(kind, given.get(name)) for name, kind in POLICIES.items()}
     try:
-        return read_persisted(StreamSpec, job | policies | {"on_change": _on_change(given.get("on_change"))})
+        return StreamSpec.from_persisted(job | policies | {"on_change": _on_change(given.get("on_change"))})
     except InvalidInput as error:
         return UnknownSpec(f"the claim's spec can't be read: {error.message}")
 

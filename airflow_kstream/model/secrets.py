@@ -1,24 +1,178 @@
-"""Which configuration keys hold secrets, and how they are shown."""
+"""Secrets: where one is kept, which settings hold one in clear, and how it is shown.
+
+A declaration names where a secret is kept and never the secret itself, so that it may lie in Git, in Airflow's
+database and on HDFS. What looks like a secret in clear is therefore refused. A setting's key tells by its words:
+`fs.s3a.session.token` and `keyStorePassword` do, `sasl.token.mechanism`, `password.interval` and `tokenizer` don't.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import ConfigDict, Discriminator, Tag
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import Argument
 
 MASK = "***"
+_HOW = (
+    "write {secret: conn:ID} for the password of a connection or {secret: var:NAME} for a Variable of Airflow, "
+    "{secret: env:NAME} or {secret: file:PATH} where it is submitted"
+)
+_HOW_ARGUMENTS = (
+    f"everybody may read a process's arguments: let the job read it from deploy.environment, and there {_HOW}"
+)
 
-# Spark's own spark.redaction.regex, and the words that Kafka and Hadoop use.
-_SECRET = re.compile(
-    r"secret|password|passwd|token|access[.]?key|api[-_.]?key|credential\.value|hmac|account\.key|encryption\.key|jaas\.config",
+
+@dataclass(frozen=True)
+class SecretRef:
+    """Where a secret is kept. It is looked up right before a submission, by whoever submits.
+
+    `conn:ID` is the password of an Airflow connection, `var:NAME` an Airflow Variable, `env:NAME` a variable of the
+    submitting process's environment, `file:PATH` the text of a file there. Raises InvalidInput: it is none of these.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    secret: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in {"conn", "var", "env", "file"} or not self.name:
+            raise InvalidInput(f"secret is not a place where one is kept; {_HOW}")
+
+    @property
+    def kind(self) -> str:
+        return self.secret.partition(":")[0] if ":" in self.secret else ""
+
+    @property
+    def name(self) -> str:
+        return self.secret.partition(":")[2]
+
+    def __str__(self) -> str:
+        return self.secret
+
+
+def _kind_of(value: object) -> str:
+    return "reference" if isinstance(value, Mapping | SecretRef) else "text"
+
+
+# A setting's value: text, or the place of a secret. Which of the two is told first, so that an error speaks of one.
+Value = Annotated[Annotated[Argument, Tag("text")] | Annotated[SecretRef, Tag("reference")], Discriminator(_kind_of)]
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# Whatever follows such a word, it is about the secret itself, unless the last word says otherwise.
+_STRONG = {"password", "passwords", "passwd", "passphrase", "pass", "pwd", "secret", "sas", "hmac", "pgpass"}
+_STRONG_PAIRS = {
+    *((first, "key") for first in ("access", "account", "api", "encryption", "private", "secret", "shared", "signing")),
+    ("jaas", "config"),
+    ("credential", "value"),
+}
+_STRONG_ENDINGS = ("password", "passwd", "passphrase", "secret", "apikey", "accesskey", "privatekey", "secretkey")
+# These are so only at the end: what goes on with them is a setting of how tokens are made.
+_WEAK = {"token", "credential", "credentials", "bearer"}
+_ABOUT_IT = {
+    *("algorithm", "alias", "always", "bits", "class", "count", "dir", "directory", "enabled", "endpoint", "expiry"),
+    *("factory", "file", "files", "format", "id", "interval", "issuer", "iterations", "length", "lifetime", "location"),
+    *("manager", "max", "mechanism", "mechanisms", "method", "min", "ms", "name", "path", "policy", "prefix"),
+    *("provider", "providers", "ratio", "regex", "renewer", "required", "retries", "seconds", "service", "size"),
+    *("timeout", "ttl", "type", "url", "uri", "use", "version", "wait"),
+}
+_SWITCH = re.compile(r"|true|false|yes|no|on|off|none|null", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"plain|gssapi|kerberos|oauthbearer|scram-sha-(256|512)|sasl_plaintext|sasl_ssl|ssl|plaintext"
+    r"|kafka|ccache|keytab|simple|basic|jks|jceks|pkcs12|pem",
     re.IGNORECASE,
 )
-# Keys that match by a word and hold none: how long tokens live, which regex, which provider.
-_HARMLESS = re.compile(r"(tokenConfRegex|\.enabled|renewalRatio|retryWait|lifetime|interval)$", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9.]+ *(ms|s|m|h|d|w|[kmgt]b?)?", re.IGNORECASE)
+_PATH = re.compile(r"(\.{0,2}/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
+_JAVA_CLASS = re.compile(r"([a-z_][a-z0-9_]*\.){2,}[A-Z][\w$]*", re.ASCII)
+_PAIR = re.compile(r"""(?P<key>[A-Za-z][\w.-]*)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s;&,"']+)""")
+_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE)
 
 
 def is_secret(key: str) -> bool:
-    return bool(_SECRET.search(key)) and not _HARMLESS.search(key)
+    """Whether a setting of this name holds a secret, going by the name alone."""
+    return _strength(key) > 0
 
 
-def masked(conf: Mapping[str, str]) -> dict[str, str]:
-    return {key: MASK if is_secret(key) else value for key, value in conf.items()}
+def secrets_in(key: str, value: str) -> tuple[str, ...]:
+    """The secrets that a setting holds in clear: all of its value, or parts of it such as a URL's password.
+
+    Booleans, the names of mechanisms and a login module's other options are none, under whatever key.
+    """
+    inside = (*(found["value"] for found in _IN_ADDRESS.finditer(value)), *_pairs(value))
+    if inside:
+        return inside
+    is_login_module = _words(key)[-2:] == ["jaas", "config"]
+    return () if is_login_module or _is_harmless(key, value) else (value,)
+
+
+def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Value], arguments: Sequence[str]) -> None:
+    """Raises InvalidInput: something is or holds a secret in clear. The message names where, and never the secret."""
+    wrong = [f"conf.{key}" for key, value in conf.items() if isinstance(value, str) and secrets_in(key, value)]
+    wrong += [
+        f"deploy.environment.{key}"
+        for key, value in environment.items()
+        if isinstance(value, str) and secrets_in(key, value)
+    ]
+    if wrong:
+        raise InvalidInput(f"{', '.join(wrong)}: a secret in clear; {_HOW}")
+    if names := tuple(_in_arguments(arguments)):
+        raise InvalidInput(f"arguments: {', '.join(names)}: a secret in clear; {_HOW_ARGUMENTS}")
+
+
+def _in_arguments(words: Sequence[str]) -> Iterator[str]:
+    """The names of options with a secret behind them, in one word or in two."""
+    for word, following in zip(words, (*words[1:], ""), strict=False):
+        name = word.lstrip("-")
+        if word.startswith("-") and "=" not in word:
+            if not following.startswith("-") and secrets_in(name, following):
+                yield word
+        elif found := next(_pair_names(word), None):
+            yield found
+        elif _IN_ADDRESS.search(word):
+            yield "the password in an address"
+
+
+def _pairs(text: str) -> Iterator[str]:
+    for key, value in _key_values(text):
+        if not _is_harmless(key, value):
+            yield value
+
+
+def _pair_names(text: str) -> Iterator[str]:
+    for key, value in _key_values(text):
+        if not _is_harmless(key, value):
+            yield key
+
+
+def _key_values(text: str) -> Iterator[tuple[str, str]]:
+    for found in _PAIR.finditer(text):
+        yield found["key"].removeprefix("-D").removeprefix("D"), found["value"].strip("\"'")
+
+
+def _is_harmless(key: str, value: str) -> bool:
+    """A password may be a number and may begin with a slash; how long a token lives is one, and where it lies does."""
+    strength = _strength(key)
+    if not strength or _SWITCH.fullmatch(value) or _JAVA_CLASS.fullmatch(value):
+        return True
+    return strength == 1 and any(setting.fullmatch(value) for setting in (_CHOICE, _NUMBER, _PATH))
+
+
+def _strength(key: str) -> int:
+    """0: no secret; 1: a word that is one at the end of a name; 2: a word that is one wherever it stands."""
+    words = _words(key)
+    if not words or words[-1] in _ABOUT_IT:
+        return 0
+    strong = _STRONG & set(words) or _STRONG_PAIRS & set(pairwise(words))
+    if strong or any(word.endswith(_STRONG_ENDINGS) for word in words):
+        return 2
+    return int(words[-1] in _WEAK or words[-1].endswith("token"))
+
+
+def _words(key: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(key)]

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from airflow_kstream.model.fields import PERSISTED, Argument, ConfKey
+from airflow_kstream.model.secrets import Value
 
 _TAGS = "spark.yarn.tags"
 _OUR_TAG = "kstream"
@@ -25,8 +26,9 @@ _TOKENS_OFF = re.compile(r"spark\.(yarn\.)?security\.(credentials|tokens)\.(hado
 _RATIO = "spark.security.credentials.renewalRatio"
 
 
-def conf_errors(conf: Mapping[str, str]) -> Iterator[str]:
+def conf_errors(settings: Mapping[str, Value]) -> Iterator[str]:
     """Say what is wrong with each conf that can't be meant; values are only shown where they are no secret."""
+    conf = {key: value for key, value in settings.items() if isinstance(value, str)}
     for key, value in conf.items():
         if key in _TAKEN:
             yield f"sets {key}, which it may not: {_TAKEN[key]}"
@@ -47,7 +49,7 @@ def _is_share(text: str) -> bool:
         return False
 
 
-def _checked(conf: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+def _checked(conf: Mapping[str, Value], info: ValidationInfo) -> Mapping[str, Value]:
     if (info.context or {}).get(PERSISTED):
         return conf
     if wrong := "; ".join(conf_errors(conf)):
@@ -55,4 +57,6 @@ def _checked(conf: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]
     return conf
 
 
-SparkConf = Annotated[Mapping[ConfKey, Argument], AfterValidator(_checked)]
+SparkConf = Annotated[Mapping[ConfKey, Value], AfterValidator(_checked)]
+# Of a connection, in which Airflow keeps secrets itself.
+PlainConf = Annotated[Mapping[ConfKey, Argument], AfterValidator(_checked)]

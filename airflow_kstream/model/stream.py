@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from airflow_kstream.model.declared import read, written
+from airflow_kstream.model.declared import read, read_persisted, written
 from airflow_kstream.model.fields import (
     ApplicationFile,
     Argument,
@@ -25,7 +25,7 @@ from airflow_kstream.model.fields import (
     VariableName,
     Word,
 )
-from airflow_kstream.model.secrets import masked
+from airflow_kstream.model.secrets import Value, require_no_literals
 from airflow_kstream.model.spark_conf import SparkConf
 from airflow_kstream.model.stream_policies import (
     STRICT,
@@ -107,12 +107,15 @@ class Deploy:
     files: tuple[FileName, ...] = ()
     py_files: tuple[FileName, ...] = ()
     archives: tuple[FileName, ...] = ()
-    environment: Mapping[VariableName, Argument] = field(default_factory=dict)
+    environment: Mapping[VariableName, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class StreamSpec:
     """The declaration. `checkpoints` are the folders that Structured Streaming queries of this job write.
+
+    It holds no secret, so it can be kept and shown anywhere: `conf` and `deploy.environment` refer to where one is
+    kept, as in `spark.ssl.keyPassword: {secret: conn:orders}`.
 
     Two specs with one `name` on one `state_dir` are one stream.
     """
@@ -135,8 +138,18 @@ class StreamSpec:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> StreamSpec:
-        """Build from plain data. Raises InvalidInput: that names every wrong field and what is allowed there."""
-        return read(StreamSpec, given)
+        """Build from plain data that somebody wrote.
+
+        Raises InvalidInput: it names every wrong field and what is allowed there, and what holds a secret in clear.
+        """
+        spec = read(StreamSpec, given)
+        require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
+        return spec
+
+    @classmethod
+    def from_persisted(cls, given: Mapping[str, Any]) -> StreamSpec:
+        """Build from plain data that was accepted once. Raises InvalidInput: it can't be read."""
+        return read_persisted(StreamSpec, given)
 
     @classmethod
     def from_yaml(cls, text: str) -> StreamSpec:
@@ -147,12 +160,10 @@ class StreamSpec:
         """Plain data that `from_mapping` takes back; durations as text."""
         return dict(written(self))
 
-    def to_masked_mapping(self) -> dict[str, Any]:
-        """As `to_mapping`, for everybody's eyes."""
-        plain = self.to_mapping()
-        plain["conf"] = masked(plain["conf"])
-        plain["deploy"]["environment"] = masked(plain["deploy"]["environment"])
-        return plain
+    @property
+    def plain_conf(self) -> dict[str, str]:
+        """The conf without what is kept elsewhere: none of that decides anything here."""
+        return {key: value for key, value in self.conf.items() if isinstance(value, str)}
 
 
 # By their mode.

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.secrets import SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
 
 
@@ -60,13 +62,20 @@ class SubmissionOrder:
 class Submission:
     """A command line. `obstacle` says why this host can't run it, and is empty where it can.
 
-    `secret_conf` goes through a private properties file and is in neither `argv` nor repr.
+    `secret_conf` goes through a private properties file and is in neither `argv` nor repr. What is still a reference in
+    it has to be looked up before it is run.
     """
 
     binary: str
     arguments: tuple[Argument, ...]
-    secret_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret_conf: Mapping[str, Value] = field(default_factory=dict, repr=False)
     obstacle: str = ""
+
+    def revealed(self) -> dict[str, str]:
+        """The secret confs to write down. Raises InvalidInput: one was never looked up."""
+        if places := [str(value) for value in self.secret_conf.values() if isinstance(value, SecretRef)]:
+            raise InvalidInput(f"{', '.join(places)} was not looked up", tried=f"run {self.binary}")
+        return {key: str(value) for key, value in self.secret_conf.items()}
 
     def argv(self, properties_file: str | None = None) -> tuple[str, ...]:
         words = [word for argument in self.arguments for word in argument.words]

@@ -1,4 +1,4 @@
-"""Kerberos tickets as a cache holds them: whose, for what, until when; never the session keys."""
+"""Kerberos tickets as a cache holds them: client, server and lifetime; never the session keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_kstream.model.plain import fields_of
 
 
 class CacheKind(StrEnum):
-    """The kinds of caches that MIT Kerberos knows. Java reads plain files alone."""
+    """The kinds of caches that MIT Kerberos knows. Java reads only plain files."""
 
     FILE = "FILE"
     DIR = "DIR"
@@ -24,14 +24,14 @@ class CacheKind(StrEnum):
 
     @property
     def java_reads(self) -> bool:
-        """A folder's caches are files too: Java reads one of them, by its path."""
+        """Return True if Java can read the cache. The caches of a DIR are files too: Java reads one by its path."""
         return self is CacheKind.FILE or self is CacheKind.DIR
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """One ticket. `flags` are the words of RFC 4120, 5.3; `kvno` and `enctype` are those of the key that it is sealed
-    with, the server's; None and empty where the ticket does not tell. `renew_until` is None if it is not renewable.
+    """One ticket. `flags` are named as in RFC 4120, 5.3; `kvno` and `enctype` are those of the server's key that seals
+    it, None and empty if the ticket does not say. `renew_until` is None if it is not renewable. Times are the KDC's.
     """
 
     client: str
@@ -44,15 +44,11 @@ class Ticket:
     kvno: int | None
 
     @property
-    def is_granting(self) -> bool:
-        return self.server.startswith("krbtgt/")
-
-    @property
     def life(self) -> timedelta:
         return self.expiry - self.start
 
     def remaining(self, now: datetime) -> timedelta:
-        """Negative when it is expired."""
+        """Return the time left until its expiry; negative once it has expired."""
         return self.expiry - now
 
     def to_json(self, now: datetime) -> dict[str, Any]:
@@ -62,7 +58,7 @@ class Ticket:
 
 @dataclass(frozen=True)
 class TicketCache:
-    """`name` is as the Kerberos libraries write it, "FILE:/path"; `principal` is whose cache it is."""
+    """A ticket cache. `name` is as the Kerberos libraries write it, "FILE:/path"; `principal` is its owner."""
 
     name: str
     principal: str
@@ -74,7 +70,7 @@ class TicketCache:
 
     @property
     def granting(self) -> Ticket | None:
-        """The ticket-granting ticket of the principal's own realm; of several the one that serves longest."""
+        """Return the ticket-granting ticket of the principal's own realm; of several, the one that is valid longest."""
         realm = self.principal.rpartition("@")[2]
         own = [
             ticket
@@ -90,7 +86,7 @@ class TicketCache:
 
 
 def split_cache_name(name: str) -> tuple[CacheKind, str]:
-    """Kind and rest of "FILE:/path"; a path alone is a FILE. Raise InvalidInput for a kind that nobody knows."""
+    """Split "FILE:/path" into kind and rest; a path alone is a FILE. Raises InvalidInput: when the kind is unknown."""
     prefix, colon, rest = name.partition(":")
     if not colon or "/" in prefix:
         return CacheKind.FILE, name
@@ -98,10 +94,10 @@ def split_cache_name(name: str) -> tuple[CacheKind, str]:
         return CacheKind(prefix.upper()), rest
     except ValueError:
         known = ", ".join(CacheKind)
-        raise InvalidInput(f"{name!r} is no ticket cache: its kind is {prefix!r}; known are {known}") from None
+        raise InvalidInput(f"{name!r} is no ticket cache: its kind is {prefix!r}; known kinds are {known}") from None
 
 
 def cache_file_name(principal: str) -> str:
-    """A file name of the principal's own: no two principals share it. Raise InvalidInput for what is no principal."""
+    """Return a file name that no other principal shares. Raises InvalidInput: when it is no principal."""
     split_principal(principal)
     return f"{quote(principal, safe='@')}.ccache"

@@ -1,4 +1,4 @@
-"""Tokens as values: how long a cluster lets them live, whose they are, and what their identifiers say."""
+"""Tokens as values: their lifetimes, owners and identifiers, without their passwords."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.formats.token import Message, SecretBytes, Span, written_vint
+from airflow_kstream.model.formats.token import SecretBytes, SecretMessage, Span, written_vint
 from airflow_kstream.model.plain import fields_of
 
 # Of Spark's HadoopDelegationTokenManager and of Flink's DefaultDelegationTokenManager: a job with a keytab gets new
@@ -20,7 +20,7 @@ USUAL_RENEWAL_RATIO = 0.75
 
 @dataclass(frozen=True)
 class TokenLifetimes:
-    """What a NameNode grants: each renewal lasts `renew_interval`, none goes beyond `max_lifetime` after issue.
+    """The lifetimes that a NameNode grants: each renewal lasts `renew_interval`, none beyond `max_lifetime`.
 
     `dfs.namenode.delegation.token.renew-interval` and `.max-lifetime`; 1 day and 7 days by Hadoop's defaults.
     """
@@ -33,8 +33,9 @@ class TokenLifetimes:
 class DelegationToken:
     """The readable part of a Hadoop delegation token: its identifier (AbstractDelegationTokenIdentifier).
 
-    Until when it is renewed is not part of it: only the server that issued it knows. `real_user` is who acted for
-    the owner, empty where nobody did; a token with an empty `renewer` is renewed by nobody.
+    The time of its next expiry is not part of it: only the server that issued it knows that. `real_user` is the user
+    that acted for the owner, empty if there was none; a token with an empty `renewer` can't be renewed. Times are the
+    issuer's.
     """
 
     owner: str
@@ -47,9 +48,9 @@ class DelegationToken:
 
     @classmethod
     def from_url_string(cls, text: str) -> DelegationToken:
-        """The identifier within `Token.encodeToUrlString()`; the password is not kept.
+        """Parse the identifier out of `Token.encodeToUrlString()`; the password is not kept.
 
-        Raise InvalidInput when the text is no such token; the text itself is never part of the error.
+        Raises InvalidInput: when the text is no such token; the error never contains the text.
         """
         content = SecretBytes(text.encode(errors="replace"))
         # A traceback may be shown with its local variables.
@@ -63,7 +64,7 @@ class DelegationToken:
 
 @dataclass(frozen=True)
 class AttemptToken:
-    """YARN_AM_RM_TOKEN: one application attempt's way to the ResourceManager, which replaces it in time by itself."""
+    """YARN_AM_RM_TOKEN: an application attempt's token for the ResourceManager, which replaces it in time by itself."""
 
     attempt: str
     master_key_id: int
@@ -71,14 +72,14 @@ class AttemptToken:
 
 @dataclass(frozen=True)
 class KafkaToken:
-    """KAFKA_DELEGATION_TOKEN as Spark keeps it: the brokers alone know whose it is and how long it lives."""
+    """KAFKA_DELEGATION_TOKEN as Spark keeps it: only the brokers know its owner and its lifetime."""
 
     token_id: str
 
 
 @dataclass(frozen=True)
 class Opaque:
-    """An identifier of `byte_count` bytes that is not read: of an unknown kind or, then `why` says it, damaged."""
+    """An unread identifier of `byte_count` bytes: its kind is unknown, or it is damaged and `why` says how."""
 
     byte_count: int
     why: str = ""
@@ -91,8 +92,8 @@ Identifier = DelegationToken | AttemptToken | KafkaToken | Opaque
 class Token:
     """One token without its password. `alias` is its name in a credentials file, empty outside of one.
 
-    `identifier_place` and `password_place` are where those lie in the content it was read from; tokens are equal
-    wherever they lie.
+    `identifier_place` and `password_place` are positions in the content it was read from; they don't count for
+    equality.
     """
 
     alias: str
@@ -104,12 +105,12 @@ class Token:
 
     @property
     def max_date(self) -> datetime | None:
-        """When it ends, whoever renews it; None where the token itself does not tell."""
+        """Return when the token ends regardless of renewals; None if the token itself does not say."""
         return self.identifier.max_date if isinstance(self.identifier, DelegationToken) else None
 
     @property
     def is_of_namenode(self) -> bool:
-        """Whether NameNodes issue, renew and cancel its kind."""
+        """Return True if NameNodes issue, renew and cancel tokens of this kind."""
         return self.kind in _NAMENODE_KINDS
 
     def to_json(self, now: datetime) -> dict[str, Any]:
@@ -120,13 +121,13 @@ class Token:
 
     @classmethod
     def of(cls, alias: str, kind: str, service: str, identifier: Span, password: Span) -> Token:
-        """Read the identifier as its kind has it; of the password only the place is kept."""
+        """Build a token: read the identifier according to its kind, and keep only the place of the password."""
         place = identifier.place
         return cls(alias, kind, service, read_identifier(kind, identifier), place, password.place)
 
     @classmethod
     def from_writable(cls, raw: Span, alias: str = "") -> Token:
-        """Token.readFields: identifier and password with their lengths in front, Text kind, Text service."""
+        """Read what Token.readFields does: length-prefixed identifier and password, Text kind, Text service."""
         name = short_name(alias)
         identifier, password = (raw.sized(f"the {part} of {name}") for part in ("identifier", "password"))
         kind, service = (raw.sized(f"the {part} of {name}").text(f"the {part} of {name}") for part in _TEXTS)
@@ -134,7 +135,7 @@ class Token:
 
     @classmethod
     def from_url_string(cls, text: SecretBytes) -> Token:
-        """Decode `Token.encodeToUrlString()`; InvalidInput, with the byte of what it decodes to, when it is none."""
+        """Decode `Token.encodeToUrlString()`. Raises InvalidInput: when it is none, with the byte after decoding."""
         raw = Span(decoded_url_string(text))
         try:
             token = cls.from_writable(raw)
@@ -144,7 +145,7 @@ class Token:
         return token
 
     def url_string(self, content: SecretBytes) -> SecretBytes:
-        """The whole token as WebHDFS takes it, out of the content that it was read from: a secret."""
+        """Return the whole token in the URL form of WebHDFS, a secret, cut from the content it was read from."""
         runs = (content.reveal()[self.identifier_place], content.reveal()[self.password_place])
         parts = (*runs, self.kind.encode(), self.service.encode())
         written = b"".join(written_vint(len(part)) + part for part in parts)
@@ -158,12 +159,12 @@ _BASE64 = re.compile(rb"[\w+/-]+={0,2}", re.ASCII)
 
 
 def short_name(alias: str) -> str:
-    """For errors: whatever somebody took for an alias, on one line."""
+    """Return a token's alias for error messages, shortened and on one line."""
     return f"token {alias[:_LONGEST_NAME]!r}" if alias else "the token"
 
 
 def decoded_url_string(text: SecretBytes) -> SecretBytes:
-    """The bytes of a token in its URL form: base64, which Hadoop writes URL-safe and unpadded and reads either way."""
+    """Decode a token's URL form: base64, which Hadoop writes URL-safe and unpadded and reads either way."""
     decoded = _decoded(text)
     if decoded is None:
         raise InvalidInput("not a Hadoop delegation token: it is not base64")
@@ -171,7 +172,7 @@ def decoded_url_string(text: SecretBytes) -> SecretBytes:
 
 
 def _decoded(text: SecretBytes) -> SecretBytes | None:
-    """Raises nothing, so that no traceback comes by the bytes that it has in clear."""
+    """Decode base64, or return None: it raises nothing, so that no traceback can show the bytes in clear."""
     given = text.reveal().strip()
     bare = given.rstrip(b"=").replace(b"+", b"-").replace(b"/", b"_")
     if not _BASE64.fullmatch(given) or len(bare) % 4 == 1:
@@ -180,9 +181,9 @@ def _decoded(text: SecretBytes) -> SecretBytes | None:
 
 
 def read_identifier(kind: str, raw: Span) -> Identifier:
-    """What a token's identifier says; Opaque for a kind that we don't know, and for bytes that its kind can't have.
+    """Parse a token's identifier; Opaque for an unknown kind, and for bytes that its kind can't have.
 
-    One odd token does not hide the others beside it: nothing is raised.
+    It raises nothing, so that one odd token does not hide the others beside it.
     """
     reader = _READERS.get(kind)
     if reader is None:
@@ -195,10 +196,10 @@ def read_identifier(kind: str, raw: Span) -> Identifier:
 
 
 def _writable(raw: Span) -> DelegationToken:
-    """AbstractDelegationTokenIdentifier.readFields: version 0, three Texts, two VLongs, two VInts."""
+    """Read what AbstractDelegationTokenIdentifier.readFields does: version 0, three Texts, two VLongs, two VInts."""
     version = raw.byte("the identifier's version")
     if version:
-        raise raw.wrong(f"the identifier's version is {version}, and 0 is the only one there is", raw.at - 1)
+        raise raw.wrong(f"the identifier's version is {version}; the only known one is 0", raw.at - 1)
     owner, renewer, real_user = (raw.sized(who).text(who) for who in ("the owner", "the renewer", "the real user"))
     issued, max_date = (_moment(raw, raw.at, raw.vlong(what), what) for what in ("the issue date", "the max date"))
     sequence_number, master_key_id = (raw.vint(what) for what in ("the sequence number", "the master key's id"))
@@ -207,10 +208,10 @@ def _writable(raw: Span) -> DelegationToken:
 
 
 def _yarn(raw: Span) -> DelegationToken:
-    """YARNDelegationTokenIdentifierProto, or the Writable of before Hadoop 2.6: no protobuf message begins with a 0."""
+    """Read a YARNDelegationTokenIdentifierProto, or the Writable of Hadoop before 2.6: no protobuf begins with a 0."""
     if raw.reveal()[:1] == b"\x00":
         return _writable(raw)
-    at, found = raw.at, Message(raw, "the identifier")
+    at, found = raw.at, SecretMessage(raw, "the identifier")
     found.require(1, 4, 5)
     owner, renewer, real_user = (found.text(number) for number in (1, 2, 3))
     issued, max_date = (_moment(raw, at, found.int64(number), what) for number, what in _YARN_DATES.items())
@@ -221,8 +222,8 @@ _YARN_DATES = {4: "the issue date", 5: "the max date"}
 
 
 def _attempt(raw: Span) -> AttemptToken:
-    """AMRMTokenIdentifierProto of an ApplicationAttemptIdProto of an ApplicationIdProto."""
-    found = Message(raw, "the identifier")
+    """Read an AMRMTokenIdentifierProto, which holds an ApplicationAttemptIdProto with an ApplicationIdProto."""
+    found = SecretMessage(raw, "the identifier")
     found.require(1)
     attempt = found.message(1)
     attempt.require(1)
@@ -234,7 +235,7 @@ def _attempt(raw: Span) -> AttemptToken:
 
 
 def _kafka(raw: Span) -> KafkaToken:
-    """KafkaTokenUtil.obtainToken of Spark: the token's id, as text."""
+    """Read what Spark's KafkaTokenUtil.obtainToken writes: the token's id, as text."""
     return KafkaToken(raw.text("the token's id"))
 
 
@@ -242,7 +243,7 @@ def _moment(raw: Span, at: int, millis: int, what: str) -> datetime:
     try:
         return _EPOCH + timedelta(milliseconds=millis)
     except OverflowError:
-        raise raw.wrong(f"{what} is {millis} ms after 1970, which is no date", at) from None
+        raise raw.wrong(f"{what} is {millis} ms after 1970, which is not a valid date", at) from None
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,11 +9,12 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.keytab import Severity
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
-from airflow_kstream.supervise.tickets.declaration import declaration_of, kept_tickets
+from airflow_kstream.supervise.tickets.declaration import kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class KeytabCheckOperator(BaseOperator):
         return checks
 
     def _of_the_order(self, cluster: Cluster) -> list[KeytabPlace]:
-        found = [kept.identity for kept in kept_tickets(cluster, declaration_of(self.cluster_conn_id))]
+        found = [kept.identity for kept in kept_tickets(cluster, ticket_declaration(self.cluster_conn_id))]
         return [KeytabPlace(identity.principal, identity.keytab) for identity in found if identity.keytab]
 
     def _place(self) -> KeytabPlace | None:

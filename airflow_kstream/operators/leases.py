@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -13,7 +13,7 @@ from airflow_kstream.model.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
-from airflow_kstream.supervise.leases.requests import RecoveryRequest
+from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.views import leases as lease_views
 
@@ -42,64 +42,40 @@ class HdfsLeaseRecoverOperator(BaseOperator):
     What does fail it: a file that was not recovered though it should have been, and one that is old enough and quiet
     but of which it could not learn whether its holder lives, such as for want of the right to write the file.
 
+    Usage::
+
+        HdfsLeaseRecoverOperator(
+            task_id="recover",
+            cluster_conn_id="prod",
+            path="/data/landing",
+            request={"patterns": ["*.in-progress"], "min_age": "30m", "allowed": ["/data/landing/*=orders"]},
+        )
+
     :param cluster_conn_id: the `kstream` connection, whose principal does the work. There is no default.
     :param path: an absolute folder or file. To map the task over several: `.partial(...).expand(path=[...])`.
-    :param patterns: shell patterns of which one must match the name, or the whole path where it has a slash.
-    :param file_owner, holder, host: only files of this owner, client name, client host.
-    :param min_age: files that were opened later are left alone (`10m`).
-    :param settle: for how long a dead holder's file must be unchanged, between two looks at least (`10s`).
-    :param leak_after: for how long a living holder's (`1h`).
-    :param allowed: `PATTERN` or `PATTERN=APPLICATION`, an id or a stream's name; see `allowed_path`.
-    :param approve: exact paths that a person decided to recover although their holder lives.
-    :param approved_by: that person; whoever triggered the run, if it is not given.
-    :param limits: `default` starts with low concurrency and adapts to the cluster; `unlimited` has no limits.
-    :param backend: `native`, or `hdfs-debug` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
+    :param request: what is recovered and how, if the defaults don't fit: the other fields of `RecoveryRequest`, by
+        name. Whoever triggered the run is `approved_by`, if it is not given.
     :param dry_run: look and say what would be done. It touches no lease.
     :raises Unavailable: some files were not recovered and a retry can help.
     :raises Conflict: some files were not recovered and a retry won't help.
     """
 
-    template_fields: Sequence[str] = (
-        *("cluster_conn_id", "path", "patterns", "file_owner", "holder", "host", "min_age", "settle", "leak_after"),
-        *("allowed", "approve", "approved_by", "limits", "backend", "only_plan"),
-    )
+    template_fields: Sequence[str] = ("cluster_conn_id", "path", "request", "only_plan")
+    template_fields_renderers = {"request": "yaml"}  # noqa: RUF012  Airflow's own attribute
 
     def __init__(
         self,
         *,
         cluster_conn_id: str,
         path: str,
-        patterns: Sequence[str] | str = (),
-        file_owner: str | None = None,
-        holder: str | None = None,
-        host: str | None = None,
-        min_age: str = "10m",
-        settle: str = "10s",
-        leak_after: str = "1h",
-        allowed: Sequence[str] | str = (),
-        approve: Sequence[str] | str = (),
-        approved_by: str | None = None,
-        limits: str = "default",
-        backend: str = "native",
+        request: Mapping[str, Any] | None = None,
         dry_run: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.cluster_conn_id = cluster_conn_id
         self.path = path
-        self.patterns = patterns
-        # Not `owner`: that is the task's, and often one of the DAG's default_args.
-        self.file_owner = file_owner
-        self.holder = holder
-        self.host = host
-        self.min_age = min_age
-        self.settle = settle
-        self.leak_after = leak_after
-        self.allowed = allowed
-        self.approve = approve
-        self.approved_by = approved_by
-        self.limits = limits
-        self.backend = backend
+        self.request = request
         # Not `dry_run`: that is a method of every operator.
         self.only_plan = dry_run
 
@@ -126,25 +102,10 @@ class HdfsLeaseRecoverOperator(BaseOperator):
             stop.set()
 
     def _settings(self, context: Context) -> RecoverySettings:
-        approved_by = self.approved_by or context["dag_run"].triggering_user_name
-        return RecoveryRequest.from_mapping(
-            {
-                "path": self.path,
-                "patterns": self.patterns,
-                "owner": self.file_owner or None,
-                "holder": self.holder or None,
-                "host": self.host or None,
-                "min_age": self.min_age,
-                "settle": self.settle,
-                "leak_after": self.leak_after,
-                "allowed": self.allowed,
-                "approve": self.approve,
-                "approved_by": approved_by,
-                "limits": self.limits,
-                "backend": self.backend,
-                "dry_run": self.only_plan,
-            }
-        ).settings()
+        ours = {"path": self.path, "dry_run": self.only_plan}
+        fields = fields_with(ours, self.request, "request")
+        fields["approved_by"] = fields.get("approved_by") or context["dag_run"].triggering_user_name
+        return RecoveryRequest.from_mapping(fields).settings()
 
     def _watcher(self) -> Watcher:
         # Made here: an operator is copied and serialized, which an event can't be.

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk import BaseHook, BaseOperator
-from airflow.sdk.log import mask_secret
+from airflow.sdk import BaseHook, BaseOperator, XComArg
 
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook, spark_defaults_of
+from airflow_kstream.hooks.secrets import AirflowSecrets
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
-from airflow_kstream.model.errors import RestartAborted, StreamEnded
+from airflow_kstream.model.errors import InvalidInput, RestartAborted, StreamEnded
 from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.secrets import is_secret
+from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.identity import identity_of
@@ -42,7 +42,8 @@ class SparkStreamOperator(BaseOperator):
     What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
     Use `kstream streams stop NAME` for that.
 
-    :param stream: the declaration, as a StreamSpec or a mapping of its fields (templated).
+    :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). Secrets are
+        named by where they are kept, such as `{secret: conn:orders}`, and looked up right before a submission.
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param conn_id: the `spark` connection that contributes queue and binary, if any.
     :param dry_run: write the exact command line and where each word came from, touch nothing, and end.
@@ -57,7 +58,7 @@ class SparkStreamOperator(BaseOperator):
     def __init__(
         self,
         *,
-        stream: StreamSpec | Mapping[str, Any],
+        stream: StreamSpec | Mapping[str, Any] | XComArg | str,
         cluster_conn_id: str,
         conn_id: str | None = None,
         dry_run: bool = False,
@@ -65,8 +66,8 @@ class SparkStreamOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.stream = stream.to_mapping() if isinstance(stream, StreamSpec) else stream
-        # Registered where the DAG is parsed, so before the worker stores any rendered field.
-        _mask_secrets(self.stream)
+        # Here and not only on the worker: Airflow keeps what is parsed and rendered in its database.
+        _require_no_literals(self.stream)
         self.cluster_conn_id = cluster_conn_id
         self.conn_id = conn_id
         self.only_plan = dry_run
@@ -130,10 +131,14 @@ class SparkStreamOperator(BaseOperator):
             engine = self._engine(spec)
             self.submission = explain(cluster, spec, engine)
             with open_session(cluster, identity_of(spec, cluster)) as session:
-                yield Reconciler(StreamRun(session, spec, engine), tell=self.log.info)
+                yield Reconciler(StreamRun(session, spec, engine, AirflowSecrets()), tell=self.log.info)
 
     def _spec(self) -> StreamSpec:
-        return StreamSpec.from_mapping(self.stream)
+        if isinstance(self.stream, str):
+            return StreamSpec.from_yaml(self.stream)
+        if isinstance(self.stream, Mapping):
+            return StreamSpec.from_mapping(self.stream)
+        raise InvalidInput(f"stream is {type(self.stream).__name__}; allowed is a mapping of fields, or text in YAML")
 
     def _engine(self, spec: StreamSpec) -> Engine:
         return engine_of(spec, self._spark)
@@ -142,11 +147,19 @@ class SparkStreamOperator(BaseOperator):
         return spark_defaults_of(BaseHook.get_connection(self.conn_id)) if self.conn_id else SparkDefaults()
 
 
-def _mask_secrets(stream: Mapping[str, Any]) -> None:
-    """Airflow knows some words for secrets; Spark and Hadoop have more."""
+def _require_no_literals(stream: object) -> None:
+    """Of what is known before anything is rendered: text and an XCom are read when the task runs."""
+    if not isinstance(stream, Mapping):
+        return
     deploy = stream.get("deploy")
     environment = deploy.get("environment") if isinstance(deploy, Mapping) else None
-    for settings in (stream.get("conf"), environment):
-        for key, value in settings.items() if isinstance(settings, Mapping) else ():
-            if is_secret(str(key)):
-                mask_secret(str(value))
+    arguments = stream.get("arguments")
+    require_no_literals(_mapping(stream.get("conf")), _mapping(environment), _texts(arguments))
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else []

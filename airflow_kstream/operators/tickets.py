@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
+from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput, Unavailable
-from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of
+from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
 from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+_BOOL = TypeAdapter(bool)
 
 
 class KerberosTicketRenewOperator(BaseOperator):
@@ -40,7 +44,7 @@ class KerberosTicketRenewOperator(BaseOperator):
     :param principal: this one alone. To map the task over several: `.partial(...).expand(principal=[...])`.
     :param keytab: the absolute path of its keytab, if neither the connection nor the declaration knows it.
     :param cache: the absolute path of its ticket cache, if it is not the declaration's.
-    :param declaration: who is to be kept fresh, as the fields of the YAML file; that of `$KSTREAM_TICKETS` by default.
+    :param declaration: who is to be kept fresh, as the fields of its file in `[kstream] tickets_folder`, by default.
     :param renew_at: the share of a ticket's life after which it is renewed; the declaration's by default.
     :param alert_before: how long before its expiry a failure is an alert; the declaration's by default.
     :param force: renew those that have enough of their life left, too.
@@ -96,7 +100,9 @@ class KerberosTicketRenewOperator(BaseOperator):
         wish = TicketSelection(self.principal or None, self.keytab or None, self.cache or None)
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             reports = []
-            for report in renew_all(selected(cluster, declaration, wish), declaration.policy, force=_truth(self.force)):
+            for report in renew_all(
+                selected(cluster, declaration, wish), declaration.policy, force=_as_bool(self.force)
+            ):
                 self._tell(report)
                 _publish(report)
                 reports.append(report)
@@ -106,7 +112,7 @@ class KerberosTicketRenewOperator(BaseOperator):
         declaration = (
             TicketDeclaration.from_mapping(self.declaration)
             if self.declaration
-            else declaration_of(self.cluster_conn_id)
+            else ticket_declaration(self.cluster_conn_id)
         )
         ours = {"renew_at": self.renew_at, "alert_before": self.alert_before}
         given = {name: value for name, value in ours.items() if value not in (None, "", "None")}
@@ -142,10 +148,9 @@ def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
     return AirflowFailException(message)
 
 
-def _truth(given: bool | str) -> bool:
-    """A rendered template is text."""
-    words = {"true": True, "false": False, "": False}
-    said = str(given).strip().lower()
-    if said not in words:
-        raise InvalidInput(f"force is {given!r}; allowed are true and false")
-    return words[said]
+def _as_bool(given: bool | str) -> bool:
+    """Read what may be a rendered template, so text; an empty one is false."""
+    try:
+        return _BOOL.validate_python(given.strip() or "false" if isinstance(given, str) else given)
+    except ValidationError:
+        raise InvalidInput(f"force is {given!r}; allowed are true and false") from None

@@ -12,7 +12,7 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.triggers.errors import is_transient, raise_error, raise_event
+from airflow_kstream.triggers.waiting_errors import is_transient, raise_error, raise_event
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

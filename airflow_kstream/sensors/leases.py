@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk.configuration import conf
@@ -10,7 +10,7 @@ from airflow.sdk.configuration import conf
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.leases.requests import OpenFileCondition
+from airflow_kstream.supervise.leases.requests import OpenFileCondition, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.triggers.leases import OpenFilesTrigger
@@ -27,51 +27,35 @@ class HdfsOpenFileSensor(AwaitingSensor):
     asked that only by a request that begins the recovery of a dead holder's file; HdfsLeaseRecoverOperator asks.
     A server that is away, or a path that is not there yet, ends no wait; `timeout` does.
 
+    Usage::
+
+        HdfsOpenFileSensor(
+            task_id="closed", cluster_conn_id="prod", path="/data/landing", condition={"until": "none"}, deferrable=True
+        )
+
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param path: an absolute folder or file.
-    :param patterns: shell patterns of which one must match the name, or the whole path where it has a slash.
-    :param file_owner, holder, host: only files of this owner, client name, client host.
-    :param min_age: files that were opened later don't count (`0s`).
-    :param quiet: for how long a file must be unchanged to be stuck (`10m`). With `0s` every open file is.
-    :param until: `stuck` or `none`.
-    :param at_least: how many stuck files are waited for.
+    :param condition: what is waited for, if the defaults don't fit: the other fields of `OpenFileCondition`, by name.
     :param deferrable: wait in the triggerer and hold no worker slot.
     :raises AirflowFailException: what no waiting and no retry can change, such as a wrong field or a missing right.
     """
 
-    template_fields: Sequence[str] = (
-        *("cluster_conn_id", "path", "patterns", "file_owner", "holder", "host"),
-        *("min_age", "quiet", "until", "at_least"),
-    )
+    template_fields: Sequence[str] = ("cluster_conn_id", "path", "condition")
+    template_fields_renderers = {"condition": "yaml"}  # noqa: RUF012  Airflow's own attribute
 
     def __init__(
         self,
         *,
         cluster_conn_id: str,
         path: str,
-        patterns: Sequence[str] | str = (),
-        file_owner: str | None = None,
-        holder: str | None = None,
-        host: str | None = None,
-        min_age: str = "0s",
-        quiet: str = "10m",
-        until: str = "stuck",
-        at_least: int | str = 1,
+        condition: Mapping[str, Any] | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         super().__init__(deferrable=deferrable, **kwargs)
         self.cluster_conn_id = cluster_conn_id
         self.path = path
-        self.patterns = patterns
-        # Not `owner`: that is the task's, and often one of the DAG's default_args.
-        self.file_owner = file_owner
-        self.holder = holder
-        self.host = host
-        self.min_age = min_age
-        self.quiet = quiet
-        self.until = until
-        self.at_least = at_least
+        self.condition = condition
 
     def look(self) -> tuple[bool, dict[str, Any]]:
         awaited = self._awaited()
@@ -88,16 +72,4 @@ class HdfsOpenFileSensor(AwaitingSensor):
         return OpenFilesTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
 
     def _awaited(self) -> OpenFileCondition:
-        return OpenFileCondition.from_mapping(
-            {
-                "path": self.path,
-                "patterns": self.patterns,
-                "owner": self.file_owner or None,
-                "holder": self.holder or None,
-                "host": self.host or None,
-                "min_age": self.min_age,
-                "quiet": self.quiet,
-                "until": self.until,
-                "at_least": self.at_least,
-            }
-        )
+        return OpenFileCondition.from_mapping(fields_with({"path": self.path}, self.condition, "condition"))

@@ -9,8 +9,8 @@ from typing import Any
 from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.tickets.declaration import declaration_of
 from airflow_kstream.supervise.tickets.expiry import TicketExpiryCondition, look
 from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
@@ -63,6 +63,6 @@ class KerberosTicketExpirySensor(AwaitingSensor):
     def _awaited(self) -> TicketExpiryCondition:
         wish = TicketSelection(self.principal or None, cache=self.cache or None)
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            kept = selected(cluster, declaration_of(self.cluster_conn_id), wish)
+            kept = selected(cluster, ticket_declaration(self.cluster_conn_id), wish)
         caches = [{"principal": one.identity.principal, "cache": str(one.cache)} for one in kept]
         return TicketExpiryCondition.from_mapping({"caches": caches, "within": self.within})

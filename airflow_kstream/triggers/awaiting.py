@@ -11,7 +11,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.triggers.errors import error_event, is_transient
+from airflow_kstream.triggers.waiting_errors import error_event, is_transient
 
 # A trigger that fires before the scheduler saw its task's worker end costs the task a try: the late end is taken
 # for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.

@@ -16,7 +16,7 @@ from airflow_kstream.supervise.leases.requests import OpenFileCondition
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Survey, Surveyor
 from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
-from airflow_kstream.triggers.sessions import Sessions, own_sessions
+from airflow_kstream.triggers.shared import Sessions, own_sessions
 
 
 class OpenFilesTrigger(ClusterAwaitingTrigger):
@@ -44,7 +44,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
     stuck fires once more, so let whoever listens be idempotent.
 
     :param cluster_conn_id: the `kstream` connection.
-    :param path: an absolute folder or file; `patterns` as in HdfsOpenFileSensor.
+    :param path: an absolute folder or file; `patterns` as in OpenFileCondition.
     :param quiet: a duration such as `10m`.
     :param every_seconds: the pause between two looks.
     """

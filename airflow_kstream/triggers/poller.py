@@ -1,101 +1,113 @@
-"""One poller per cluster connection in a triggerer process, however many tasks wait."""
+"""Rounds over the streams that triggers wait for: one request to the ResourceManager for all that are due."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import Context
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from airflow.sdk import BaseHook
-
-from airflow_kstream.hooks.cluster import fields_of
+from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.triggers.shared import Opener, Sessions
 
 log = logging.getLogger(__name__)
 
 
-class ClusterPoller:
-    """Runs rounds in a thread and hands each waiting trigger its stream's verdict.
+class Rounds(Protocol):
+    """What gives a verdict for each stream, as Watch does."""
 
-    Everything that blocks (SPNEGO, HTTP) is in that one thread, so the triggerer's loop never waits for a server.
+    def round(self, names: Collection[str]) -> Mapping[str, Verdict]: ...
+
+
+@contextmanager
+def _watch(cluster: Cluster) -> Iterator[Rounds]:
+    with open_session(cluster, cluster.watcher) as session:
+        yield Watch(session)
+
+
+@dataclass(frozen=True)
+class _Waiter:
+    """A trigger that wants its stream's verdict `every` so many seconds; it came at `since`, by the loop's clock."""
+
+    stream: str
+    every: float
+    since: float
+    verdict: asyncio.Future[Verdict] = field(compare=False)
+
+    @property
+    def due(self) -> float:
+        return self.since + self.every
+
+    def may_come_along(self, now: float) -> bool:
+        """Half of the pace brings those of one pace into one round, and spares the patient the impatient's pace."""
+        return now >= self.since + self.every / 2
+
+
+class ClusterPoller:
+    """Hands each waiting trigger its stream's verdict, at that trigger's pace or at up to twice of it.
+
+    Everything that blocks (SPNEGO, HTTP) is in the sessions' one thread, so the triggerer's loop never waits for a
+    server, and a cluster with silent servers keeps no other waiting.
     """
 
-    def __init__(self, fields: ConnectionFields, conn_id: str) -> None:
-        self._fields = fields
+    def __init__(self, conn_id: str, opener: Opener[Rounds] = _watch) -> None:
         self._conn_id = conn_id
-        self._waiting: dict[str, list[asyncio.Future[Verdict]]] = {}
-        self._every = float("inf")
+        self._sessions = Sessions(conn_id, opener)
+        self._waiting: list[_Waiter] = []
+        self._arrival = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.users = 0
 
     async def next_verdict(self, stream: str, every: float) -> Verdict:
-        """The stream's verdict from the next round that begins after now."""
-        self._every = min(self._every, every)
-        future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(stream, []).append(future)
+        """The stream's verdict from a round that begins after now."""
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(stream, every, loop.time(), loop.create_future())
+        self._waiting.append(waiter)
+        self._arrival.set()
         if self._task is None or self._task.done():
             # A context of its own: what it logs must not land in the log of the task that happened to be first.
             self._task = asyncio.create_task(self._rounds(), context=Context())
-        return await future
+        return await waiter.verdict
 
-    async def close(self) -> None:
+    def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        self._sessions.close()
 
     async def _rounds(self) -> None:
-        with ExitStack() as opened:
-            watch: Watch | None = None
-            verdicts: Mapping[str, Verdict]
-            while True:
-                await asyncio.sleep(self._every)
-                waiting, self._waiting = self._waiting, {}
-                try:
-                    if watch is None:
-                        watch = await asyncio.to_thread(self._open, opened)
-                    verdicts = await asyncio.to_thread(watch.round, tuple(waiting))
-                except KstreamError as error:
-                    verdicts = {stream: Verdict(None, str(error)) for stream in waiting}
-                except Exception as error:
-                    # A defect of ours in one round must not leave every task of this cluster waiting for ever.
-                    log.exception("A round over %s failed", self._conn_id)
-                    verdicts = {stream: Verdict(None, f"this round failed: {error!r}") for stream in waiting}
-                _deliver(waiting, verdicts)
+        while True:
+            await self._until_somebody_is_due()
+            now = asyncio.get_running_loop().time()
+            due = [waiter for waiter in self._waiting if waiter.may_come_along(now)]
+            self._waiting = [waiter for waiter in self._waiting if not waiter.may_come_along(now)]
+            verdicts = await self._round(tuple({waiter.stream: None for waiter in due}))
+            for waiter in due:
+                if not waiter.verdict.done():
+                    waiter.verdict.set_result(verdicts[waiter.stream])
 
-    def _open(self, opened: ExitStack) -> Watch:
-        cluster = opened.enter_context(cluster_of(self._conn_id, self._fields))
-        return Watch(opened.enter_context(open_session(cluster, cluster.watcher)))
+    async def _until_somebody_is_due(self) -> None:
+        while True:
+            self._arrival.clear()
+            # A trigger that has gone has cancelled what it waited for.
+            self._waiting = [waiter for waiter in self._waiting if not waiter.verdict.done()]
+            first = min((waiter.due for waiter in self._waiting), default=None)
+            left = None if first is None else first - asyncio.get_running_loop().time()
+            if left is not None and left <= 0:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._arrival.wait(), left)
 
-
-def _deliver(waiting: dict[str, list[asyncio.Future[Verdict]]], verdicts: Mapping[str, Verdict]) -> None:
-    for stream, futures in waiting.items():
-        for future in futures:
-            if not future.done():
-                future.set_result(verdicts[stream])
-
-
-_pollers: dict[tuple[str, str], ClusterPoller] = {}
-
-
-@asynccontextmanager
-async def shared_poller(conn_id: str) -> AsyncIterator[ClusterPoller]:
-    """The process's poller for this connection as it is now; the last user closes it.
-
-    Whoever comes after an edit of the connection gets another poller, while those who wait keep theirs.
-    """
-    fields = fields_of(await BaseHook.aget_connection(conn_id))
-    key = conn_id, fields.fingerprint()
-    poller = _pollers.setdefault(key, ClusterPoller(fields, conn_id))
-    poller.users += 1
-    try:
-        yield poller
-    finally:
-        poller.users -= 1
-        if poller.users == 0:
-            _pollers.pop(key, None)
-            await poller.close()
+    async def _round(self, streams: tuple[str, ...]) -> Mapping[str, Verdict]:
+        try:
+            return await self._sessions.ask(lambda watch: watch.round(streams))
+        except KstreamError as error:
+            return {stream: Verdict(None, str(error)) for stream in streams}
+        except Exception as error:
+            # A defect of ours in one round must not leave every task of this cluster waiting for ever.
+            log.exception("A round over %s failed", self._conn_id)
+            return {stream: Verdict(None, f"this round failed: {error!r}") for stream in streams}

@@ -12,7 +12,8 @@ from airflow_kstream import metrics
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
-from airflow_kstream.triggers.poller import shared_poller
+from airflow_kstream.triggers.poller import ClusterPoller
+from airflow_kstream.triggers.shared import shared
 
 
 class StreamTrigger(BaseTrigger):
@@ -40,7 +41,7 @@ class StreamTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         await asyncio.sleep(max(self.pause_seconds, SETTLING_SECONDS))
         told: tuple[str, ...] = ()
-        async with shared_poller(self.cluster_conn_id) as poller:
+        async with shared(ClusterPoller, self.cluster_conn_id) as poller:
             while True:
                 verdict = await poller.next_verdict(self.stream, self.every_seconds)
                 publish(self.stream, verdict)

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_kstream.supervise.tokens.expiry import TokenExpiryCondition, TokenWatch
 from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
-from airflow_kstream.triggers.sessions import shared_sessions
+from airflow_kstream.triggers.shared import cluster_sessions, shared
 
 
 class TokenExpiryTrigger(ClusterAwaitingTrigger):
@@ -21,7 +21,7 @@ class TokenExpiryTrigger(ClusterAwaitingTrigger):
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Look]:
         watch = TokenWatch(TokenExpiryCondition.from_mapping(self.awaited))
-        async with shared_sessions(self.cluster_conn_id) as sessions:
+        async with shared(cluster_sessions, self.cluster_conn_id) as sessions:
 
             async def look() -> dict[str, Any] | None:
                 seen = await sessions.ask(watch.look)

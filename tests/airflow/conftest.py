@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from airflow_kstream.dags import STUBS
 from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.demo.environment import DAGS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.stream import StreamSpec
 from tests.airflow.live import CONNECTION, live_airflow
@@ -78,10 +78,10 @@ def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) 
     root = tmp_path_factory.mktemp("airflow")
     streams = root / "streams" / CONNECTION
     streams.mkdir(parents=True)
-    env = {"KSTREAM_STREAMS": str(streams.parent), "KSTREAM_RETRY_DELAY": "2s"}
+    kept = {"streams_folder": str(streams.parent), "retry_delay": "2s"}
     # One run only: a second one would take the stream over from a run whose task a test marks failed.
-    env["KSTREAM_ENSURE_EVERY"] = "1d"
+    kept["ensure_every"] = "1d"
     listener = Metrics()
-    with live_airflow(minicluster, root, DAGS, env, listener.settings) as home:
+    with live_airflow(minicluster, root, STUBS, {}, {**listener.settings, "kstream": kept}) as home:
         yield LiveAirflow(home, home.api(), streams, listener)
     listener.close()

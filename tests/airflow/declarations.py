@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_kstream.demo.environment import DAGS
+from airflow_kstream.dags import STUBS
 
 
 class Declarations:
@@ -19,10 +19,10 @@ class Declarations:
     def __init__(self, kind: str, folder: Path, environment: pytest.MonkeyPatch) -> None:
         self._kind = kind
         self.folder = folder
-        environment.setenv(f"KSTREAM_{kind.upper()}", str(folder))
+        environment.setenv(f"AIRFLOW__KSTREAM__{kind.upper()}_FOLDER", str(folder))
 
     def dags(self) -> dict[str, DAG]:
-        made = runpy.run_path(str(DAGS / f"kstream_{self._kind}.py"))
+        made = runpy.run_path(str(STUBS / f"kstream_{self._kind}.py"))
         return {value.dag_id: value for value in made.values() if isinstance(value, DAG)}
 
     def dags_of(self, text: str) -> dict[str, DAG]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
-from airflow_kstream.demo.environment import DAGS
+from airflow_kstream.dags import STUBS
+from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
 from tests.airflow.declarations import Declarations
 
@@ -57,13 +58,16 @@ def test_what_is_shown_of_a_refusal_drives_no_terminal(tmp_path: Path, monkeypat
         assert r"b\x00\x1b[31m" in shown
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("retry_delay", "soon"), ("ensure_every", "0s"), ("retries", "many"), ("retries", "-1")]
+)
 def test_a_wrong_setting_is_one_import_error_and_leaves_no_half_of_a_dag(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, value: str
 ) -> None:
     (tmp_path / "prod").mkdir()
     (tmp_path / "prod" / "orders.yaml").write_text(STREAM)
-    monkeypatch.setenv("KSTREAM_RETRY_DELAY", "soon")
-    with pytest.raises(InvalidInput, match=r"\$KSTREAM_RETRY_DELAY: 'soon' is not a duration"):
+    monkeypatch.setenv(f"AIRFLOW__KSTREAM__{option.upper()}", value)
+    with pytest.raises(InvalidInput, match=rf"\[kstream\] {option}"):
         Declarations("streams", tmp_path, monkeypatch).dags()
 
 
@@ -76,10 +80,16 @@ def test_a_folder_that_is_not_there_gets_a_dag_that_says_so(
     assert "there is no such folder" in str(dag.description)
 
 
+def test_hooks_and_operators_miss_a_folder_of_declarations_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__KSTREAM__TICKETS_FOLDER", "/nope")
+    with pytest.raises(InvalidInput, match=r"\[kstream\] tickets_folder is '/nope'; there is no such folder"):
+        ticket_declaration("prod")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.delenv(f"KSTREAM_{kind.upper()}", raising=False)
-    made = runpy.run_path(str(DAGS / f"kstream_{kind}.py"))
+    monkeypatch.delenv(f"AIRFLOW__KSTREAM__{kind.upper()}_FOLDER", raising=False)
+    made = runpy.run_path(str(STUBS / f"kstream_{kind}.py"))
     assert not [value for value in made.values() if isinstance(value, DAG)]
 
 

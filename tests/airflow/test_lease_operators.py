@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.dags import STUBS
 from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.demo.environment import DAGS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
@@ -44,10 +44,10 @@ from airflow_kstream.triggers.leases import OpenFileEventTrigger
 common = dict(cluster_conn_id="{CONNECTION}", path="{FOLDER}", poke_interval=2, timeout=300, deferrable=True)
 
 with DAG("stuck", schedule=None, default_args={{"owner": "a-team"}}):
-    HdfsOpenFileSensor(task_id="wait", until="stuck", at_least={len(STUCK)}, quiet="2s", **common)
+    HdfsOpenFileSensor(task_id="wait", condition=dict(until="stuck", at_least={len(STUCK)}, quiet="2s"), **common)
 
 with DAG("closed", schedule=None):
-    HdfsOpenFileSensor(task_id="wait", until="none", **common)
+    HdfsOpenFileSensor(task_id="wait", condition={{"until": "none"}}, **common)
 
 with DAG("refused", schedule=None):
     HdfsOpenFileSensor(task_id="wait", **(common | {{"path": "relative"}}))
@@ -107,10 +107,10 @@ def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) 
     dags, declarations = root / "dags", root / "leases"
     dags.mkdir()
     declarations.mkdir()
-    shutil.copy(DAGS / "kstream_leases.py", dags)
+    shutil.copy(STUBS / "kstream_leases.py", dags)
     (dags / "readers.py").write_text(READERS)
     (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(DECLARATION))
-    with live_airflow(minicluster, root, dags, {"KSTREAM_LEASES": str(declarations)}) as home:
+    with live_airflow(minicluster, root, dags, {"AIRFLOW__KSTREAM__LEASES_FOLDER": str(declarations)}) as home:
         yield LeaseAirflow(home, home.api())
 
 
@@ -215,7 +215,7 @@ def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_ho
         _recovery(min_age="0s").execute(cast("Context", context))
     report = context.pushed["return_value"]
     assert report["counts"]["unasked"] == 1
-    assert "could not be learned" in report["plan"][READABLE]
+    assert "could not determine" in report["plan"][READABLE]
 
     young = _recovery(min_age="1h").execute(cast("Context", context))
     assert young["counts"]["conditions"] == {"young": 1}
@@ -223,9 +223,8 @@ def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_ho
 
 
 def _recovery(**more: Any) -> HdfsLeaseRecoverOperator:
-    return HdfsLeaseRecoverOperator(
-        task_id="recover", cluster_conn_id="stranger", path=READABLE, approved_by="ada", settle="1s", **more
-    )
+    request = {"approved_by": "ada", "settle": "1s", **more}
+    return HdfsLeaseRecoverOperator(task_id="recover", cluster_conn_id="stranger", path=READABLE, request=request)
 
 
 class _Context(dict[str, Any]):

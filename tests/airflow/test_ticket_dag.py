@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.dags import STUBS
 from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.demo.environment import DAGS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
@@ -34,6 +34,7 @@ import os
 
 from airflow.providers.standard.hooks.subprocess import SubprocessHook
 from airflow.sdk import DAG, task
+from airflow.sdk.configuration import conf
 
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor
@@ -43,7 +44,7 @@ with DAG("expiring", schedule=None):
         task_id="wait",
         cluster_conn_id="{CONNECTION}",
         principal="{BRIEF}@KSTREAM.TEST",
-        cache=os.environ["KSTREAM_TICKETS"] + "/brief.ccache",
+        cache=conf.get("kstream", "tickets_folder") + "/brief.ccache",
         within="20s",
         poke_interval=1,
         deferrable=True,
@@ -136,14 +137,14 @@ def airflow(
     dags, declarations, caches = (root / name for name in ("dags", "tickets", "caches"))
     for folder in (dags, declarations):
         folder.mkdir()
-    shutil.copy(DAGS / "kstream_tickets.py", dags)
+    shutil.copy(STUBS / "kstream_tickets.py", dags)
     (dags / "readers.py").write_text(READERS)
     named = [{"principal": minicluster.principal(name), "keytab": str(minicluster.keytab(name))} for name in (ETL, OPS)]
     declaration = {"principals": named, "folder": str(caches), "every": "30d", "check_every": "30d"}
     (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(declaration))
     listener = Metrics()
-    env = {"KSTREAM_TICKETS": str(declarations)}
-    with live_airflow(minicluster, root, dags, env, listener.settings) as home:
+    settings = {**listener.settings, "kstream": {"tickets_folder": str(declarations)}}
+    with live_airflow(minicluster, root, dags, {}, settings) as home:
         yield TicketAirflow(home, home.api(), listener, declarations, caches)
     listener.close()
 

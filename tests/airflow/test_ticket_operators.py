@@ -42,7 +42,7 @@ Connect = Callable[..., None]
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the order keeps caches; it names nobody but the connection's own principal."""
-    monkeypatch.setenv("KSTREAM_TICKETS", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW__KSTREAM__TICKETS_FOLDER", str(tmp_path))
     (tmp_path / f"{CONNECTION}.yaml").write_text(f"folder: {tmp_path}/caches\n")
     return tmp_path / "caches" / CONNECTION
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafka import TopicPartition
 
-from airflow_kstream.demo.shipping.kafka import committed_reader, stable_ends
+from airflow_kstream.demo.shipping.kafka import KafkaLogin, committed_reader, kafka_trouble
 from airflow_kstream.demo.shipping.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.declared import written
@@ -69,6 +69,16 @@ def shipping(settings: ShipperSettings, folder: Path) -> Iterator[ShipperProcess
         yield process
     finally:
         process.kill()
+
+
+def stable_ends(login: KafkaLogin, topic: str) -> dict[int, int]:
+    """For each partition, the offset after the last record that a reader of committed records can see now.
+
+    A stream has drained the topic when the offsets of its last commit have reached these. Without a topic, empty.
+    """
+    with kafka_trouble(f"read the ends of {topic}", login), committed_reader(login) as consumer:
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        return {partition.partition: end for partition, end in consumer.end_offsets(partitions).items()}
 
 
 def committed(settings: ShipperSettings) -> list[Line]:

@@ -139,8 +139,8 @@ def test_a_ticket_is_written_whole_private_and_for_the_right_principal(edge: Ide
     assert stat.S_IMODE(cache.stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["tickets"]
     copied = tmp_path / "copy"
-    tickets.acquire(Identity(edge.principal, ticket_cache=str(cache)), copied)
-    assert tickets.lifetime(copied, edge.principal) > timedelta(minutes=1)
+    assert tickets.acquire(Identity(edge.principal, ticket_cache=str(cache)), copied) > timedelta(minutes=1)
+    assert tickets.inspect(str(copied)).granting == tickets.inspect(str(cache)).granting
 
 
 def test_a_failed_login_leaves_the_old_ticket_as_it_was(

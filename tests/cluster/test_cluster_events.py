@@ -16,7 +16,6 @@ import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 import pytest
 
 from airflow_kstream.demo.jobs import cluster_events
-from airflow_kstream.demo.shipping.kafka import stable_ends
 from airflow_kstream.demo.shipping.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
@@ -25,7 +24,7 @@ from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import want
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.cluster.shipping import settings_of, shipping
+from tests.cluster.shipping import settings_of, shipping, stable_ends
 from tests.cluster.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, look, reconciler
 
 JOBS = Path(cluster_events.__file__).parent

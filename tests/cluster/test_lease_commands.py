@@ -120,8 +120,8 @@ def test_a_holder_that_renewed_just_now_is_said_to_have_done_so(kstream: Command
     done = kstream.run("recover", LEAKED, *NO_AGE)
 
     assert done.returncode == 0, done.stderr
-    assert "renewed the lease within the last minute" in done.stdout
-    assert "1 whose holder renewed the lease within the last minute" in done.stderr
+    assert "renewed its lease within the last minute" in done.stdout
+    assert "1 whose holder renewed its lease within the last minute" in done.stderr
 
 
 def test_a_closed_file_is_explained_to_programs_too(minicluster: Minicluster, kstream: Commands, folder: str) -> None:

@@ -47,10 +47,10 @@ def test_who_may_not_write_a_file_is_told_so_and_that_it_was_not_recovered(
     done = stranger.run("recover", readable, *NO_AGE)
 
     assert done.returncode == 1, done.stderr
-    assert "whose holder could not be asked for (AccessControlException: Permission denied: user=watcher" in done.stderr
+    assert "whose holder could not be probed (AccessControlException: Permission denied: user=watcher" in done.stderr
     assert readable in done.stdout
     assert "Permission denied: user=watcher, access=WRITE" in done.stdout
-    assert "needs the right to write the file" in done.stdout
+    assert "need the right to write the file" in done.stdout
     assert "watcher@KSTREAM.TEST is no superuser" in done.stderr
     assert is_open(minicluster, readable)
     told = [record for record in stranger.json("history") if record["path"] == readable]
@@ -61,7 +61,7 @@ def test_a_refusal_is_foreseen_by_explain_and_by_a_dry_run(stranger: Commands, r
     explained = stranger.run("explain", readable, *NO_AGE)
     [planned] = stranger.json("recover", readable, *NO_AGE, "--dry-run")
 
-    assert "leave alone: it is unknown: whether its holder lives could not be learned" in explained.stdout
+    assert "leave alone: it is unknown: could not determine whether its holder is alive" in explained.stdout
     assert "ask whether its holder lives" not in explained.stdout
     assert "Permission denied: user=watcher, access=WRITE" in planned["plan"][readable]
 
@@ -70,5 +70,5 @@ def test_young_files_are_shown_with_the_reason_why_they_are_left_open(kstream: C
     done = kstream.run("recover", readable, "--min-age", "1h")
 
     assert done.returncode == 0, done.stderr
-    assert "what is younger than min_age, 1h, is left alone" in done.stdout
+    assert "files younger than min_age, 1h, are left alone" in done.stdout
     assert "1 open files; nothing to recover; 1 younger than min_age, 1h" in done.stderr

@@ -266,8 +266,8 @@ def test_with_the_only_datanode_paused_it_is_given_up_and_a_later_run_closes_it(
         minicluster.resume("datanode")
     assert recovery.outcome is Outcome.GAVE_UP
     assert recovery.asked >= 2
-    assert f"its block {targets[0].expected.block_id} is on localhost, last heard of" in recovery.why
-    assert "recovery was begun" in recovery.why
+    assert f"its block {targets[0].expected.block_id} is on localhost, last reported" in recovery.why
+    assert "recovery started" in recovery.why
     assert fingerprint == targets[0].expected, "a recovery under way must not look like a writer's progress"
     assert the_one(streamer.recover(targets, hasty(retry_after=3))).outcome.settled
     assert content(minicluster, path) == pattern(100)

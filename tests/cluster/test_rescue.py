@@ -176,7 +176,7 @@ def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
         unchanged_for_long(superuser, folder)
         refused = rescued(superuser, below(folder, approvals=ApprovalRules(allowed=(AllowedPath(f"{folder}/*"),))))
         assert outcomes(refused) == {}
-        assert "which application wrote it is not known" in next(
+        assert "the application that wrote it is unknown" in next(
             intent.decision.why for intent in refused.intents if intent.finding.path == path
         )
         approvals = ApprovalRules(approved=frozenset({path}), approved_by="ada")

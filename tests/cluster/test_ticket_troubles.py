@@ -6,6 +6,7 @@ A KDC is all that they need.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -247,6 +248,21 @@ def test_what_an_order_lacks_is_told_with_its_file(kdc: Kdc, kstream: Commands) 
     refused = kstream.on_cluster("renew")
     assert refused.code == 2
     assert f"{kstream.folder}/order.yaml: gateway@KSTREAM.TEST needs one of keytab or ticket_cache" in refused.err
+
+
+def test_a_folder_of_declarations_is_searched_for_the_cluster(kdc: Kdc, kstream: Commands) -> None:
+    (kstream.folder / "declarations").mkdir()
+    keytab = {"principal": kdc.principal("gateway"), "keytab": str(kdc.keytab("gateway"))}
+    (kstream.folder / "declarations" / "minicluster.yaml").write_text(yaml.safe_dump({"principals": [keytab]}))
+    command = ("list", "--json", "--cluster", os.fspath(kstream.folder / "minicluster.yaml"), "--declaration")
+    listed = kstream.run(*command, os.fspath(kstream.folder / "declarations"))
+    assert [each["principal"] for each in listed.data] == [kdc.principal("watcher"), kdc.principal("gateway")]
+
+
+def test_a_declaration_that_is_not_there_is_missed(kstream: Commands) -> None:
+    refused = kstream.run("list", "--cluster", os.fspath(kstream.folder / "minicluster.yaml"), "--declaration", "/nope")
+    assert refused.code == 2
+    assert "/nope can't be read" in refused.err
 
 
 def test_where_no_stream_is_concerned_its_columns_are_not_there(kstream: Commands) -> None:

@@ -1,4 +1,4 @@
-"""A cluster that keeps to YARN's and HDFS's rules, with time as a number: what policies are tested against."""
+"""A simulated cluster that follows YARN's and HDFS's rules, with simulated time, to test policies against."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def application(
 
 
 @dataclass
-class World:
-    """The servers' side. Supervisors look at it with `look` and change it with `carry_out`, at any later moment.
+class SimulatedYarn:
+    """The servers' side. Supervisors observe it with `look` and change it with `carry_out`, at any later moment.
 
     An application that arrives needs its generation's fence to be localised; one without it never runs.
     """
@@ -98,7 +98,7 @@ class World:
                 self.files.discard(fence)
 
     def arrive(self) -> None:
-        """The oldest submission that is on its way reaches the ResourceManager, and YARN localises it or can't."""
+        """Let the oldest submission under way reach the ResourceManager, which localises it or fails to."""
         claim = self.on_their_way.pop(0)
         fits = fence_name(claim.generation, claim.nonce) in self.files
         state = ApplicationState.RUNNING if fits else ApplicationState.FAILED
@@ -117,7 +117,7 @@ class World:
         ]
 
     def pass_time(self, seconds: int) -> None:
-        """Time goes on; whoever runs commits a batch."""
+        """Advance the clock; a running application commits a batch."""
         self.now += timedelta(seconds=seconds)
         if self.running:
             batch = max(self.offsets, default=-1) + 1
@@ -128,7 +128,7 @@ class World:
         return [app for _, app in self.applications if app.state is ApplicationState.RUNNING]
 
     def _claim(self, generation: int) -> None:
-        """The NameNode grants one claim of a generation; the loser changes nothing."""
+        """Grant one claim of a generation; a later one changes nothing."""
         if generation in self.claims:
             return
         claim = claim_of(TICKET_SPEC, generation, self.now)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import requests
 
 from airflow_kstream.clients.hdfs.fsck_output import FsckReader
-from airflow_kstream.clients.hdfs.paths import checked, is_below
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
+from airflow_kstream.model.hdfs_path import checked_path, is_below
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.open_file import OpenFile
 
@@ -29,7 +29,7 @@ def open_files_by_fsck(addresses: tuple[str, ...], identity: Identity, tls: Tls,
     walked instead, with the rights that this needs.
     Raises NotFound, and Unavailable when no NameNode is active or the answer breaks off: then what came is not all.
     """
-    root = checked(path)
+    root = checked_path(path)
     troubles = []
     for address in addresses:
         told = False

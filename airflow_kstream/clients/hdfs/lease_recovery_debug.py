@@ -12,17 +12,10 @@ from datetime import timedelta
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
-from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.clients.local.private import kept_for_a_child, private_folder
+from airflow_kstream.clients.rpc.java_exceptions import error_of_words
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import (
-    Conflict,
-    CredentialError,
-    Denied,
-    InvalidInput,
-    KstreamError,
-    NotFound,
-    Unavailable,
-)
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 
 # What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
@@ -30,6 +23,12 @@ _CLIENT = ("JAVA_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME",
 _INHERITED = (*_CLIENT, "PATH", "TZ", "TMPDIR", "HOME", "USER")
 # From Java 17 on Hadoop's Kerberos code needs these packages opened; Java 8 doesn't read this variable.
 _OPENED = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+# The first line of its own; what follows can hold a path, and a path anything.
+_SAID = re.compile(
+    r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
+    r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 class DebugRecoverer:
@@ -77,11 +76,13 @@ class DebugRecoverer:
 
     def _run(self, path: str) -> subprocess.CompletedProcess[str]:
         argv = [self._binary, "debug", "recoverLease", "-path", path, "-retries", str(self._attempts)]
+        folder = self._cache.parent
         try:
-            return subprocess.run(
-                argv, env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
-                errors="replace", timeout=self._seconds, check=False, cwd=self._cache.parent,
-            )  # fmt: skip
+            with kept_for_a_child(folder) as lock:
+                return subprocess.run(
+                    argv, env=self._environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+                    errors="replace", timeout=self._seconds, check=False, cwd=folder, pass_fds=(lock,),
+                )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise self._error(Unavailable, f"it did not end within {self._seconds:.0f} s") from None
         except (OSError, ValueError) as error:
@@ -112,28 +113,13 @@ class DebugRecoverer:
         if said and said["uri"]:
             raise self._error(InvalidInput, "the tool takes no path that is no URI, such as one with a space")
         words = " ".join((said["words"] if said else ran.stderr[:300] or "it said nothing").split())
-        raise self._error(next((kind for pattern, kind in _WORDS if re.match(pattern, words)), Unavailable), words)
+        raise self._error(error_of_words(words), words)
 
     def _error(self, kind: type[KstreamError], words: str) -> KstreamError:
         return kind(
             words, tried=f"run {self._binary} debug recoverLease", server=self._cluster.default_fs,
             principal=str(self._identity),
         )  # fmt: skip
-
-
-# The first line of its own; what follows can hold a path, and a path anything.
-_SAID = re.compile(
-    r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
-    r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
-    re.MULTILINE | re.DOTALL,
-)
-_WORDS: tuple[tuple[str, type[KstreamError]], ...] = (
-    ("File does not exist", NotFound),
-    ("Path is not a file", NotFound),
-    ("Permission denied", Denied),
-    (".*(?:no leases found|pendingCreates is non-null|waiting to be minimally replicated)", Conflict),
-    (".*(?:GSS initiate failed|Client cannot authenticate)", CredentialError),
-)
 
 
 def _found(binary: str) -> str:

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-import hdfs_native
-
+from airflow_kstream.clients.lazy import hdfs_native
+from airflow_kstream.clients.rpc.java_exceptions import error_of, simple_name
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import (
     Conflict,
     CredentialError,
-    Denied,
     InvalidInput,
     KstreamError,
     NotFound,
@@ -25,6 +24,25 @@ from airflow_kstream.model.errors import (
 from airflow_kstream.model.identity import Identity
 
 Answer = bool | KstreamError
+
+# Whoever asks again anyway does so with a pause of his own. In random order, so that a client made after a silence
+# has a chance to begin with the other NameNode.
+_SETTINGS = {"dfs.client.failover.max.attempts": "3", "dfs.client.failover.random.order": "true"}
+_EXCEPTIONS: tuple[tuple[type[BaseException], type[KstreamError]], ...] = (
+    (FileNotFoundError, NotFound),
+    # What it makes of AlreadyBeingCreatedException.
+    (FileExistsError, Conflict),
+    (OSError, Unavailable),
+)
+# A RuntimeError's text is Rust's debug form of the library's own error.
+_REMOTE = re.compile(r'(?:Fatal)?RPCError\("(?P<java>[^"]+)", "(?P<words>.*)"\)', re.DOTALL)
+_SECURITY = re.compile(
+    r'(?:GSSAPIError\(.*?\}, (?P<code>\d+), "(?P<words>.*)"\)|SASLError|NoSASLMechanism|InvalidArgument)', re.DOTALL
+)
+# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
+_KDC_AWAY = {str(code & 0xFFFFFFFF) for code in (-1765328228, -1765328164)}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class LeaseRecoverer(Protocol):
@@ -112,9 +130,8 @@ class NativeRecoverer:
             return self._error(kind, _words(str(error)))
         remote = _REMOTE.match(str(error))
         if remote:
-            java_class = remote["java"].rpartition(".")[2]
-            words = f"{java_class}: {_words(_unescaped(remote['words']))}"
-            return self._error(_JAVA.get(java_class, Unavailable), words)
+            words = f"{simple_name(remote['java'])}: {_words(_unescaped(remote['words']))}"
+            return self._error(error_of(remote["java"]), words)
         security = _SECURITY.match(str(error))
         if security:
             kind = Unavailable if security["code"] in _KDC_AWAY else CredentialError
@@ -194,32 +211,6 @@ def _check(cluster: Cluster, identity: Identity) -> None:
         )
 
 
-# Whoever asks again anyway does so with a pause of his own. In random order, so that a client made after a silence
-# has a chance to begin with the other NameNode.
-_SETTINGS = {"dfs.client.failover.max.attempts": "3", "dfs.client.failover.random.order": "true"}
-_EXCEPTIONS: tuple[tuple[type[BaseException], type[KstreamError]], ...] = (
-    (FileNotFoundError, NotFound),
-    # What it makes of AlreadyBeingCreatedException.
-    (FileExistsError, Conflict),
-    (OSError, Unavailable),
-)
-_JAVA: dict[str, type[KstreamError]] = {
-    "AccessControlException": Denied,
-    "AuthorizationException": Denied,
-    "InvalidToken": Denied,
-    "SaslException": CredentialError,
-    "InvalidPathException": InvalidInput,
-    "UnsupportedOperationException": InvalidInput,
-}
-# A RuntimeError's text is Rust's debug form of the library's own error.
-_REMOTE = re.compile(r'(?:Fatal)?RPCError\("(?P<java>[^"]+)", "(?P<words>.*)"\)', re.DOTALL)
-_SECURITY = re.compile(
-    r'(?:GSSAPIError\(.*?\}, (?P<code>\d+), "(?P<words>.*)"\)|SASLError|NoSASLMechanism|InvalidArgument)', re.DOTALL
-)
-# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
-_KDC_AWAY = {str(code & 0xFFFFFFFF) for code in (-1765328228, -1765328164)}
-
-
 def _words(text: str) -> str:
     """Without the Java stack behind it; one line."""
     return " ".join(text.partition("\n\tat ")[0].split("\n"))
@@ -227,7 +218,3 @@ def _words(text: str) -> str:
 
 def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
-
-
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}

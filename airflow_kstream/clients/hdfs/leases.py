@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from hdfs.client import _Request
-
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs, WebHdfs, plain_path
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import HolderLiveness
 from airflow_kstream.model.open_file import Block, FileState
 
-# Long.MAX_VALUE: longer than any file, so that the NameNode looks at the lease, finds nothing to cut and refuses.
-# Any smaller number could destroy data.
-_LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.operations import LeaseWebHdfs
+
 _HOLDER = re.compile(r"currently owned by (?P<holder>\S+) on (?P<host>\S+)")
 Answer = TypeVar("Answer")
 
@@ -42,47 +41,27 @@ class HolderAnswer:
     refusal: str = ""
 
 
-class _WebHdfs(WebHdfs):
-    """Two operations of the NameNode that public clients leave out."""
-
-    # Made by hand: the name that the metaclass would make of it has no underscores.
-    _get_block_locations = _Request("GET").to_method("GET_BLOCK_LOCATIONS")
-    _truncate = _Request("POST")
-    _check_access = _Request("GET")
-
-    def located_blocks(self, path: str) -> dict[str, Any]:
-        answer: dict[str, Any] = self._get_block_locations(path, offset=0, length=1).json()["LocatedBlocks"]
-        return answer
-
-    def ask_for_more_than_there_is(self, path: str) -> None:
-        self._truncate(path, newlength=_LONGER_THAN_ANY_FILE)
-
-    def check_right_to_write(self, path: str) -> None:
-        self._check_access(path, fsaction="-w-")
-
-    def readable_length(self, path: str, token: str) -> int:
-        """The length that a DataNode announces to a reader; nothing is read.
-
-        Without a token the NameNode would make one for each redirect and keep it for a week
-        (NamenodeWebHdfsMethods.redirectURI).
-        """
-        with closing(self._open(path, offset=0, stream=True, delegation=token)) as answer:
-            return int(answer.headers["Content-Length"])
-
-
 class LeaseHdfs(Hdfs):
     """One connection's worth of questions about leases. Not for several threads; raises what `Hdfs` raises."""
 
-    client_class = _WebHdfs
-    _client: _WebHdfs
+    _client: LeaseWebHdfs
+
+    @staticmethod
+    def _client_class() -> type[LeaseWebHdfs]:
+        from airflow_kstream.clients.hdfs.operations import LeaseWebHdfs
+
+        return LeaseWebHdfs
 
     def state(self, path: str) -> FileState:
         """As the NameNode knows it; `visible_length` is not asked for. NotFound, Denied; InvalidInput for a folder."""
         status = self._ask(f"look at {path}", lambda: self._client.status(plain_path(path)))
         if status["type"] != "FILE":
             raise InvalidInput(f"{path} is no file but a {str(status['type']).lower()}")
-        located = self._ask(f"locate the blocks of {path}", lambda: self._client.located_blocks(plain_path(path)))
-        return _state(path, status, located)
+        found: FileState = self._ask(
+            f"locate the blocks of {path}",
+            lambda: _state(path, status, self._client.located_blocks(plain_path(path))),
+        )
+        return found
 
     def visible_length(self, path: str, token: str) -> int:
         """What a reader would get now, in bytes, the flushed part of the last block included.

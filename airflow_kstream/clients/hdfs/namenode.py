@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.paths import checked, is_below
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
-from airflow_kstream.clients.rpc.protobuf import Message, encode
+from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.formats.protobuf import Message, encode
+from airflow_kstream.model.hdfs_path import checked_path, is_below
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.open_file import Block, FileState, OpenFile
 
@@ -57,11 +58,11 @@ class NameNodeRpc:
         Raise Denied unless the identity is a superuser, and NotFound where the server has no such list: a NameNode
         before Hadoop 2.8.3, or a router.
         """
-        root = checked(path)
+        root = checked_path(path)
         cursor, more = 0, True
         while more:
             request = encode({1: cursor, 2: _ALL_OPEN_FILES, 3: root})
-            answer = self._one(f"list open files below {path}", "listOpenFiles", request)
+            answer = self._listed(f"list open files below {path}", request)
             entries = [_open_file(entry) for entry in answer.messages(1)]
             # NameNodes before 3.0.1 list the whole filesystem.
             yield from (file for file in entries if is_below(root, file.path))
@@ -87,14 +88,14 @@ class NameNodeRpc:
 
     def _closed(self, paths: Sequence[str]) -> Iterator[bool | KstreamError]:
         tried = "ask whether files are closed"
-        answers = self._namenode.call(tried, "isFileClosed", [encode({1: checked(path)}) for path in paths])
+        answers = self._namenode.call(tried, "isFileClosed", [encode({1: checked_path(path)}) for path in paths])
         for path, answer in zip(paths, answers, strict=True):
             yield self._refusal(answer, path) if isinstance(answer, RemoteError) else bool(answer.number(1))
 
     def _states(self, paths: Sequence[str]) -> Iterator[FileState | KstreamError]:
-        infos = self._namenode.call("look at files", "getFileInfo", [encode({1: checked(path)}) for path in paths])
+        infos = self._namenode.call("look at files", "getFileInfo", [encode({1: checked_path(path)}) for path in paths])
         # The last block comes with whatever range; one of no files at all would leave it out.
-        requests = [encode({1: checked(path), 2: 0, 3: 1}) for path in paths]
+        requests = [encode({1: checked_path(path), 2: 0, 3: 1}) for path in paths]
         blocks = self._namenode.call("look at blocks", "getBlockLocations", requests)
         for path, info, located in zip(paths, infos, blocks, strict=True):
             yield self._state(path, info, located)
@@ -108,10 +109,13 @@ class NameNodeRpc:
             return NotFound("it does not exist", tried=f"look at {path}", server=self._namenode.servers)
         return _file_state(path, info.message(1), located.message(1))
 
-    def _one(self, tried: str, method: str, request: bytes) -> Message:
-        (answer,) = self._namenode.call(tried, method, [request])
+    def _listed(self, tried: str, request: bytes) -> Message:
+        (answer,) = self._namenode.call(tried, "listOpenFiles", [request])
         if isinstance(answer, RemoteError):
-            raise self._namenode.error(answer, tried)
+            error = self._namenode.error(answer, tried)
+            if answer.java_class in NO_SUCH_OPERATION:
+                raise NotFound(error.message, tried=tried, server=error.server, principal=error.principal)
+            raise error
         return answer
 
     def _refusal(self, error: RemoteError, path: str) -> KstreamError:

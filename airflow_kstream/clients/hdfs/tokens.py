@@ -13,11 +13,12 @@ import requests
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors
+from airflow_kstream.clients.local.foreign_logs import keep_tokens_out_of_logs
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
-from airflow_kstream.clients.rpc.protobuf import encode
 from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.formats.token import SecretBytes, Span
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.tokens import decoded_url_string
@@ -76,6 +77,7 @@ def without_secrets(call: Callable[[], _Result]) -> _Result:
 
 
 def _ask_as_bearer(address: str, token: SecretBytes, verify: str | bool) -> str:
+    keep_tokens_out_of_logs()
     with http_errors(_ASK, address, _BEARER), requests.Session() as session:
         session.trust_env = False
         session.verify = verify

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,20 +10,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import requests
-from hdfs.client import Client, _Request
-from hdfs.util import HdfsError
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.lazy import hdfs
+from airflow_kstream.clients.local.foreign_logs import hushed
+from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
-# It logs every call at INFO, a dozen for each look at a stream: a task's log is for what was decided and done.
-logging.getLogger("hdfs.client").setLevel(logging.WARNING)
+if TYPE_CHECKING:
+    from airflow_kstream.clients.hdfs.operations import WebHdfs
+
+# In the page of a web server or proxy, which refuses without a Java exception.
+_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
 
 
 @dataclass(frozen=True)
@@ -36,30 +41,6 @@ class FileStatus:
     is_folder: bool
 
 
-class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
-    """The operations that `hdfs.Client` has no method for; its metaclass makes methods of these declarations."""
-
-    _get_delegation_token = _Request("GET")
-    _renew_delegation_token = _Request("PUT")
-    _cancel_delegation_token = _Request("PUT")
-
-    def rename_onto_nothing(self, source: str, target: str) -> None:
-        """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
-        self._rename(source, destination=target, renameoptions="NONE")
-
-    def rename_over(self, source: str, target: str) -> None:
-        self._rename(source, destination=target, renameoptions="OVERWRITE")
-
-    def new_token(self, renewer: str) -> str:
-        return str(self._get_delegation_token("/", renewer=renewer).json()["Token"]["urlString"])
-
-    def renew_token(self, token: str) -> int:
-        return int(self._renew_delegation_token("/", token=token).json()["long"])
-
-    def cancel_token(self, token: str) -> None:
-        self._cancel_delegation_token("/", token=token)
-
-
 class Hdfs:
     """The filesystem of one cluster as one identity, whichever NameNode is active.
 
@@ -67,17 +48,21 @@ class Hdfs:
     Denied without permission, NotFound, and Conflict where the target exists.
     """
 
-    client_class = WebHdfs
-
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
         self._clock = _ServerClock()
         self._session = kerberos_session(identity, tls)
         self._session.hooks["response"].append(self._clock.listen)
         self._identity = identity
         self._servers = ", ".join(addresses)
-        self._client = self.client_class(
+        self._client = self._client_class()(
             ";".join(addresses), session=self._session, timeout=CONNECT_AND_READ_SECONDS, proxy=identity.do_as
         )
+
+    @staticmethod
+    def _client_class() -> type[WebHdfs]:
+        from airflow_kstream.clients.hdfs.operations import WebHdfs
+
+        return WebHdfs
 
     def now(self) -> datetime:
         """The NameNode's clock, by the Date header of its newest answer; asks it when there was none yet."""
@@ -96,11 +81,15 @@ class Hdfs:
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         """The folder's children; empty when it does not exist."""
+
+        def listed() -> tuple[FileStatus, ...]:
+            found = self._client.list(plain_path(path), status=True)
+            return tuple(_file_status(status, name) for name, status in found)
+
         try:
-            found = self._ask(f"list {path}", lambda: self._client.list(plain_path(path), status=True))
+            return tuple(self._ask(f"list {path}", listed))
         except NotFound:
             return ()
-        return tuple(_file_status(status, name) for name, status in found)
 
     def read(self, path: str) -> str:
         def read() -> str:
@@ -171,47 +160,31 @@ class Hdfs:
 
     def _query_id(self, path: str) -> str | None:
         try:
-            text = self.read(f"{path}/metadata")
-        except NotFound:
+            metadata = json.loads(self.read(f"{path}/metadata"))
+        except (NotFound, json.JSONDecodeError):
             return None
-        return text.partition('"id":"')[2].partition('"')[0] or None
+        # A number or a list is JSON, too, and no metadata of Spark's.
+        return (metadata.get("id") or None) if isinstance(metadata, dict) else None
 
     def _ask(self, tried: str, call: Callable[[], Any]) -> Any:
-        with http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):
+        with hushed(), http_errors(tried, self._servers, self._identity), self._hdfs_errors(tried):
             return call()
 
     @contextmanager
     def _hdfs_errors(self, tried: str) -> Iterator[None]:
         try:
             yield
-        except HdfsError as error:
-            kind = _ERRORS.get(error.exception, Unavailable) if error.exception else _of_a_page(error)
+        except hdfs.HdfsError as error:
+            kind = error_of(error.exception) if error.exception else _of_a_page(error)
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
         except UnicodeEncodeError:
             # A name that nobody can send: no answer's fault.
             raise
-        except (ValueError, OverflowError, RecursionError) as error:
-            # A date beyond all years, or JSON as deep as the stack.
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            # JSON of another shape than WebHDFS's, or as deep as the stack, or a date beyond all years: a proxy's.
             message = f"its answer makes no sense ({type(error).__name__})"
             raise Unavailable(message, tried=tried, server=self._servers, principal=str(self._identity)) from None
-
-
-_ERRORS: dict[str, type[KstreamError]] = {
-    "FileNotFoundException": NotFound,
-    "AccessControlException": Denied,
-    "AuthorizationException": Denied,
-    "InvalidToken": Denied,
-    "NSQuotaExceededException": Denied,
-    "DSQuotaExceededException": Denied,
-    "IllegalArgumentException": InvalidInput,
-    "InvalidPathException": InvalidInput,
-    "HadoopIllegalArgumentException": InvalidInput,
-    "UnsupportedOperationException": InvalidInput,
-    "FileAlreadyExistsException": Conflict,
-    "AlreadyBeingCreatedException": Conflict,
-    "RecoveryInProgressException": Conflict,
-}
 
 
 class _ServerClock:
@@ -240,29 +213,21 @@ class _ServerClock:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)
 
 
-def _of_a_page(error: HdfsError) -> type[KstreamError]:
+def _of_a_page(error: hdfs.HdfsError) -> type[KstreamError]:
     """Without a Java exception it is the web server's own refusal, or a proxy's page."""
     said = str(error)
     return Denied if any(words in said for words in _REFUSALS) else Unavailable
 
 
-_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
-
-
-def _title(error: HdfsError) -> str:
+def _title(error: hdfs.HdfsError) -> str:
     page = error.message.decode(errors="replace") if isinstance(error.message, bytes) else str(error)
     found = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
     return " ".join((found[1] if found else page).split())[:200]
 
 
-def _in_one_line(error: HdfsError) -> str:
+def _in_one_line(error: hdfs.HdfsError) -> str:
     """Hadoop's words without the stack trace that some of them carry; a path in them may have several lines."""
     return " ".join(str(error).partition("\n\tat ")[0].splitlines())
-
-
-def plain_path(path: str) -> str:
-    """The path part of an hdfs:// URI."""
-    return "/" + path.split("/", 3)[3] if path.startswith("hdfs://") else path
 
 
 def _file_status(status: dict[str, Any], name: str) -> FileStatus:

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import cache as remembered
 from threading import local
 
-import krb5
-
+from airflow_kstream.clients.lazy import krb5
 from airflow_kstream.model.formats.ticket import ticket_key
 from airflow_kstream.model.ticket import Ticket, TicketCache
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import gssapi
-import krb5
-from gssapi.raw.misc import GSSError
-
+from airflow_kstream.clients.lazy import gssapi, krb5
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.local.regular_files import read_regular
 from airflow_kstream.model.errors import CredentialError, InvalidInput
@@ -152,7 +149,7 @@ def _current_kvno(principal: str, caches: Sequence[Path], private: Path) -> tupl
             mine = private / f"asking-{number}"
             write_private(mine, cache.read_bytes())
             return _service_kvno(principal, mine)
-        except GSSError as error:
+        except gssapi.raw.misc.GSSError as error:
             why = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
         except (OSError, CredentialError, krb5.Krb5Error) as error:
             why = str(error)

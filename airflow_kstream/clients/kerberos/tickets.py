@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import krb5
-from gssapi.raw.misc import GSSError
-from krb5 import Krb5Error
-
 from airflow_kstream.clients.kerberos import ccache
+from airflow_kstream.clients.lazy import gssapi, krb5
 from airflow_kstream.clients.local.atomic import replacing
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.clients.local.regular_files import is_special
@@ -21,22 +17,31 @@ from airflow_kstream.model.errors import CredentialError, KstreamError, Unavaila
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
 
+_ERROR_CODE = 0xFFFFFFFF
+# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
+_KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}
+# KRB5KRB_AP_ERR_BAD_INTEGRITY, KRB5KDC_ERR_PREAUTH_FAILED: without and with preauthentication
+_KEY_REFUSED = {code & _ERROR_CODE for code in (-1765328353, -1765328360)}
+_OF_A_ROTATED_KEY = ": most likely the KDC has a newer key than the keytab (`kstream tickets check` says more)"
+# KRB5KRB_AP_ERR_TKT_EXPIRED
+_TICKET_EXPIRED = -1765328352 & _ERROR_CODE
+_MOMENT = "%Y-%m-%d %H:%M:%S %Z"
+_A_CACHE_S_BYTES = 4096
+# Of a cache of libkrb5's format 3 or 4.
+_BEGINNINGS = {b"\x05\x03", b"\x05\x04"}
+_GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
+_UNREADABLE_BY_JAVA = (
+    "a {kind} cache is kept by the system and is no file, so Hadoop's and Spark's Java programs can't read it; "
+    "give a keytab, or a FILE cache (kinit -c FILE:/path)"
+)
 
-@dataclass(frozen=True)
-class TicketWanted:
-    """What to ask the KDC for, which may grant less; what is None is left to krb5.conf."""
 
-    life: timedelta | None = None
-    renewable_for: timedelta | None = None
-    forwardable: bool | None = None
-
-
-def acquire(identity: Identity, cache: Path, wanted: TicketWanted = TicketWanted()) -> timedelta:
+def acquire(identity: Identity, cache: Path) -> timedelta:
     """Put a ticket-granting ticket for `identity` into `cache`, and return how long it lives: see `log_in`."""
-    return log_in(identity, cache, wanted).remaining(datetime.now(UTC))
+    return log_in(identity, cache).remaining(datetime.now(UTC))
 
 
-def log_in(identity: Identity, cache: Path, wanted: TicketWanted = TicketWanted()) -> Ticket:
+def log_in(identity: Identity, cache: Path) -> Ticket:
     """Put a ticket-granting ticket for `identity` into `cache`, and return it.
 
     From the keytab where there is one, else a copy of the identity's own cache. Written beside, checked, synced and
@@ -48,7 +53,7 @@ def log_in(identity: Identity, cache: Path, wanted: TicketWanted = TicketWanted(
     with _replaced(cache, principal) as fresh, _mapped(tried, principal):
         if identity.keytab:
             _require_keytab(Path(identity.keytab), tried, principal)
-            _login(principal, Path(identity.keytab), fresh, wanted)
+            _login(principal, Path(identity.keytab), fresh)
         else:
             _copy(source, fresh)
         return _serving(_granting(inspect(str(fresh)), principal, tried), tried, principal)
@@ -66,7 +71,7 @@ def renew(principal: str, cache: Path) -> Ticket:
     with _replaced(cache, principal) as fresh, _mapped(tried, principal):
         try:
             _renew_into(fresh, cache, principal)
-        except Krb5Error as error:
+        except krb5.Krb5Error as error:
             if _code(error) == _TICKET_EXPIRED:
                 raise _too_late(held, tried, principal) from error
             raise
@@ -91,7 +96,7 @@ def inspect(name: str) -> TicketCache:
         raise CredentialError("there is no such folder", tried=tried)
     try:
         return ccache.read_cache(f"{kind}:{rest}")
-    except Krb5Error as error:
+    except krb5.Krb5Error as error:
         raise kerberos_error(error, tried=tried) from error
     except CredentialError as error:
         raise CredentialError(f"it is damaged: {error.message}", tried=tried) from error
@@ -133,13 +138,6 @@ def _is_member(file: Path) -> bool:
     with suppress(OSError), file.open("rb") as opened:
         return opened.read(2) in _BEGINNINGS
     return False
-
-
-def lifetime(cache: Path, principal: str) -> timedelta:
-    """How long the cache's ticket still serves; CredentialError when it is expired, missing or another's."""
-    tried = f"read the ticket in {cache}"
-    held = _serving(_granting(inspect(str(cache)), principal, tried), tried, principal)
-    return held.remaining(datetime.now(UTC))
 
 
 def _granting(cache: TicketCache, principal: str, tried: str) -> Ticket:
@@ -185,11 +183,11 @@ def _require_keytab(keytab: Path, tried: str, principal: str) -> None:
         raise CredentialError(f"{reason} for this process", tried=tried, principal=principal)
 
 
-def _login(principal: str, keytab: Path, cache: Path, wanted: TicketWanted) -> None:
+def _login(principal: str, keytab: Path, cache: Path) -> None:
     context = krb5.init_context()
     client = krb5.parse_name_flags(context, principal.encode())
     keys = krb5.kt_resolve(context, b"FILE:" + os.fsencode(keytab))
-    ticket = krb5.get_init_creds_keytab(context, client, _options(context, wanted), keys)
+    ticket = krb5.get_init_creds_keytab(context, client, krb5.get_init_creds_opt_alloc(context), keys)
     with _written(cache):
         ccache.store(context, f"FILE:{cache}", client, iter([ticket]))
 
@@ -200,17 +198,6 @@ def _renew_into(fresh: Path, cache: Path, principal: str) -> None:
     renewed = krb5.get_renewed_creds(context, owner, krb5.cc_resolve(context, b"FILE:" + os.fsencode(cache)))
     with _written(fresh):
         ccache.store(context, f"FILE:{fresh}", owner, iter([renewed]))
-
-
-def _options(context: krb5.Context, wanted: TicketWanted) -> krb5.GetInitCredsOpt:
-    options = krb5.get_init_creds_opt_alloc(context)
-    if wanted.life is not None:
-        krb5.get_init_creds_opt_set_tkt_life(options, round(wanted.life.total_seconds()))
-    if wanted.renewable_for is not None:
-        krb5.get_init_creds_opt_set_renew_life(options, round(wanted.renewable_for.total_seconds()))
-    if wanted.forwardable is not None:
-        krb5.get_init_creds_opt_set_forwardable(options, wanted.forwardable)
-    return options
 
 
 def _copy(source: str, cache: Path) -> None:
@@ -235,7 +222,7 @@ def _written(cache: Path) -> Iterator[None]:
     """libkrb5 keeps to itself why it could not write: the system says so when asked again."""
     try:
         yield
-    except Krb5Error:
+    except krb5.Krb5Error:
         cache.unlink(missing_ok=True)
         write_private(cache, bytes(_A_CACHE_S_BYTES))
         raise
@@ -245,7 +232,7 @@ def _written(cache: Path) -> Iterator[None]:
 def _mapped(tried: str, principal: str) -> Iterator[None]:
     try:
         yield
-    except Krb5Error as error:
+    except krb5.Krb5Error as error:
         raise kerberos_error(error, tried=tried, principal=principal) from error
 
 
@@ -259,9 +246,9 @@ def _require_file(path: Path, tried: str) -> None:
         raise CredentialError(error.strerror or str(error), tried=tried) from error
 
 
-def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
+def kerberos_error(error: gssapi.raw.misc.GSSError | krb5.Krb5Error, **context: str) -> KstreamError:
     """Ours for what the Kerberos libraries raise: a KDC that is away can come back, a refusal stays one."""
-    if isinstance(error, Krb5Error):
+    if isinstance(error, krb5.Krb5Error):
         words = str(error).rpartition(" ")[0]
     else:
         # The mechanism's own text; the major status only says that something failed.
@@ -270,24 +257,5 @@ def kerberos_error(error: GSSError | Krb5Error, **context: str) -> KstreamError:
     return kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)
 
 
-def _code(error: GSSError | Krb5Error) -> int:
-    return (error.err_code if isinstance(error, Krb5Error) else error.min_code) & _ERROR_CODE
-
-
-_ERROR_CODE = 0xFFFFFFFF
-# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
-_KDC_AWAY = {code & _ERROR_CODE for code in (-1765328228, -1765328164)}
-# KRB5KRB_AP_ERR_BAD_INTEGRITY, KRB5KDC_ERR_PREAUTH_FAILED: without and with preauthentication
-_KEY_REFUSED = {code & _ERROR_CODE for code in (-1765328353, -1765328360)}
-_OF_A_ROTATED_KEY = ": most likely the KDC has a newer key than the keytab (`kstream tickets check` says more)"
-# KRB5KRB_AP_ERR_TKT_EXPIRED
-_TICKET_EXPIRED = -1765328352 & _ERROR_CODE
-_MOMENT = "%Y-%m-%d %H:%M:%S %Z"
-_A_CACHE_S_BYTES = 4096
-# Of a cache of libkrb5's format 3 or 4.
-_BEGINNINGS = {b"\x05\x03", b"\x05\x04"}
-_GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
-_UNREADABLE_BY_JAVA = (
-    "a {kind} cache is kept by the system and is no file, so Hadoop's and Spark's Java programs can't read it; "
-    "give a keytab, or a FILE cache (kinit -c FILE:/path)"
-)
+def _code(error: gssapi.raw.misc.GSSError | krb5.Krb5Error) -> int:
+    return (error.err_code if isinstance(error, krb5.Krb5Error) else error.min_code) & _ERROR_CODE

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "kstream-private-"
+# A process id would not tell whether a folder is in use: containers that share TMPDIR see each other's folders, but
+# not each other's processes. A lock is the kernel's, which releases it when the last process that holds it ends.
+_LOCK = ".lock"
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder of mode 0700 that is gone afterwards, with all that was put into it.
+    """Yield a folder of mode 0700 that is gone afterwards, with all that was put into it.
 
-    What a process that was killed left behind is swept by the next one on this host.
+    The next process that makes one sweeps what killed processes left behind, but never a folder in use.
     """
     _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    folder, lock = _make()
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
 
 
-def _sweep() -> None:
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
-        process = left.name.removeprefix(_PREFIX).partition("-")[0]
-        if _is_ours(left) and not Path(f"/proc/{process}").exists():
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _is_ours(folder: Path) -> bool:
+@contextmanager
+def kept_for_a_child(folder: Path) -> Iterator[int]:
+    """Yield a descriptor for `pass_fds`: while the child lives, nobody sweeps the folder, even if this process died."""
+    lock = _share(folder)
     try:
-        return folder.stat().st_uid == os.getuid()
-    except FileNotFoundError:
-        # Its own process has just ended, or another one sweeps.
-        return False
+        yield lock
+    finally:
+        os.close(lock)
 
 
 def write_private(path: Path, content: bytes) -> Path:
@@ -47,3 +47,42 @@ def write_private(path: Path, content: bytes) -> Path:
     with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor, not a path
         file.write(content)
     return path
+
+
+def _make() -> tuple[Path, int]:
+    """Make a folder and lock it. A sweeper that comes in between takes it for a leftover: make another one then."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        with suppress(FileNotFoundError):
+            lock = _share(folder)
+            if os.fstat(lock).st_nlink:
+                return folder, lock
+            os.close(lock)
+
+
+def _share(folder: Path) -> int:
+    lock = _open_lock(folder)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def _open_lock(folder: Path) -> int:
+    # Writable, as NFS wants it for an exclusive lock.
+    return os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+
+
+def _sweep() -> None:
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        # Its own process has just ended, another one sweeps, or it is in use.
+        with suppress(OSError):
+            if left.lstat().st_uid == os.getuid():
+                _remove_unless_in_use(left)
+
+
+def _remove_unless_in_use(folder: Path) -> None:
+    lock = _open_lock(folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)

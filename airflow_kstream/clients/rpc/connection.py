@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gssapi.raw.misc import GSSError
-
-from airflow_kstream.clients.rpc.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
+from airflow_kstream.clients.lazy import gssapi
+from airflow_kstream.clients.rpc.java_exceptions import simple_name
 from airflow_kstream.clients.rpc.sasl import KerberosLogin, Protection, credentials
 from airflow_kstream.model.errors import CredentialError
+from airflow_kstream.model.formats.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
 from airflow_kstream.model.identity import Identity, split_principal
 
 _PREAMBLE = b"hrpc" + bytes([9, 0, 0xDF])  # version, service class, SASL
@@ -240,7 +240,7 @@ class _WrappedStream(_Stream):
 def _sealing() -> Iterator[None]:
     try:
         yield
-    except GSSError as error:
+    except gssapi.raw.misc.GSSError as error:
         # It was tampered with, or the protection has ended with the ticket: another login tells which.
         raise BrokenConnection(f"its protected messages can't be trusted ({type(error).__name__})") from error
 
@@ -267,7 +267,7 @@ def _answered(answers: dict[int, Answer], call: int) -> Answer:
 
 
 def _remote_error(header: Message) -> RemoteError:
-    java_class = header.text(4).rpartition(".")[2].rpartition("$")[2]
+    java_class = simple_name(header.text(4))
     lines = header.text(5).splitlines() or ["it gives no reason"]
     # Some come as a stack trace, whose first line begins with the class.
     return RemoteError(java_class, lines[0].removeprefix(f"{header.text(4)}: "))

@@ -5,31 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
-from gssapi.raw.misc import GSSError
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from airflow_kstream.clients.kerberos.tickets import kerberos_error
+from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, RpcConnection, Terms
-from airflow_kstream.clients.rpc.protobuf import Malformed
+from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.clients.rpc.sasl import NoProtection
-from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.formats.protobuf import Malformed
 from airflow_kstream.model.identity import Identity
 
 _NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
-_FOREIGN = (OSError, Malformed, NoProtection, GSSError, RemoteError, CredentialError, Unavailable)
-_ERRORS: dict[str, type[KstreamError]] = {
-    "FileNotFoundException": NotFound,
-    "ParentNotDirectoryException": NotFound,
-    "RpcNoSuchMethodException": NotFound,
-    "UnsupportedOperationException": NotFound,
-    "AccessControlException": Denied,
-    "AuthorizationException": Denied,
-    "InvalidToken": Denied,
-    "SaslException": CredentialError,
-    "InvalidPathException": InvalidInput,
-    "IllegalArgumentException": InvalidInput,
-    "HadoopIllegalArgumentException": InvalidInput,
-}
 
 
 class ActiveNameNode:
@@ -87,7 +74,7 @@ class ActiveNameNode:
         for address in tuple(self._addresses):
             try:
                 answers = self._ask(address, method, requests)
-            except _FOREIGN as error:
+            except _foreign() as error:
                 troubles[address] = _mapped(error)
                 continue
             if not any(isinstance(answer, RemoteError) and answer.java_class in _NOT_ACTIVE for answer in answers):
@@ -136,13 +123,18 @@ def _nobody(troubles: dict[str, KstreamError]) -> KstreamError:
     return kind(f"no NameNode answers as the active one ({reasons})")
 
 
+def _foreign() -> tuple[type[Exception], ...]:
+    gss = gssapi.raw.misc.GSSError
+    return (OSError, Malformed, NoProtection, gss, RemoteError, CredentialError, Unavailable)
+
+
 def _mapped(error: Exception) -> KstreamError:
     match error:
         case KstreamError():
             return error
         case RemoteError():
-            return _ERRORS.get(error.java_class, Unavailable)(str(error))
-        case GSSError():
+            return error_of(error.java_class)(str(error))
+        case gssapi.raw.misc.GSSError():
             return kerberos_error(error)
         case NoProtection():
             return InvalidInput(str(error))

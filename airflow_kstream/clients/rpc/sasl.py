@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-import gssapi
-
 from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity

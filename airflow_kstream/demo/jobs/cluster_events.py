@@ -1,10 +1,10 @@
 """Streams the log lines of Hadoop's daemons from Kafka into a table on HDFS: one row per line, exactly once.
 
-The table is the only outside record of which application's delegation token dies when. NameNode service and audit logs
-and ResourceManager logs are understood; a line of any other log is a row of kind OTHER. The topic is what
+The table is the only outside record of which application's delegation token dies when. It understands NameNode service
+and audit logs and ResourceManager logs; a line of any other log is a row of kind OTHER. The topic holds what
 `airflow_kstream.demo.shipping.shipper` writes: the line's bytes, with the headers `file` and `byte_offset`.
 
-A line's `kind` says what it proves and no more, so one event can have several rows: an issued token stands in the
+A line's `kind` says only what that line proves, so one event can have several rows: an issued token is in the
 NameNode's service log and in its audit log. Count tokens by (token_kind, sequence_number), not by rows.
 """
 
@@ -23,18 +23,18 @@ OTHER = "OTHER"
 
 @dataclass(frozen=True)
 class Shape:
-    """Words that recur in log lines; each named group fills the column of its name."""
+    """A pattern that recurs in log lines; each named group fills the column of its name."""
 
     regex: str
 
     @property
     def columns(self) -> dict[str, int]:
-        """Column → number of its group."""
+        """Map each column to the number of its group."""
         return dict(re.compile(self.regex).groupindex)
 
     @property
     def java_regex(self) -> str:
-        """Java allows no underscore in the name of a group, and Spark asks for numbers anyway."""
+        """Return the pattern without group names: Java allows no underscore in them, and Spark uses numbers anyway."""
         return re.sub(r"\(\?P<\w+>", "(", self.regex)
 
 
@@ -47,8 +47,8 @@ TOKEN = Shape(
 AUDITED_TOKEN = Shape(
     r"src=(?P<token_kind>\w+) token (?P<sequence_number>\d+) for (?P<owner>\S+) with renewer (?P<renewer>[^\s,]*)"
 )
-# DelegationTokenRenewer.DelegationTokenToRenew.toString: until when the token serves, and whom; by the time that it is
-# replaced nobody any more.
+# DelegationTokenRenewer.DelegationTokenToRenew.toString: the token's expiry and its applications; the list is empty by
+# the time the token is replaced.
 HOLDER = Shape(r";exp=(?P<expiry_time>\d+); apps=\[(?P<application>application_\d+_\d+)?")
 SUBMITTER = Shape(r"\b(?P<application>application_\d+_\d+) found existing hdfs token ")
 STATE_CHANGE = Shape(
@@ -59,7 +59,7 @@ STATE_CHANGE = Shape(
 
 @dataclass(frozen=True)
 class LinePattern:
-    """A line that contains all `words` and has all `shapes` is of `kind`."""
+    """The pattern of a kind of lines: they contain all `words` and match all `shapes`."""
 
     kind: str
     words: tuple[str, ...]
@@ -104,10 +104,10 @@ FIELDS = {
 
 
 def events(lines: DataFrame, time_zone: str) -> DataFrame:
-    """What each line says. `lines` needs a string column `line`; its other columns are kept, `line` becomes the last.
+    """Parse lines. `lines` needs a string column `line`; its other columns are kept, `line` becomes the last.
 
-    `time_zone` is that of the daemons, which log local time: in the hour that a change from summer time repeats, times
-    are ambiguous. A line without a time of its own (a stack trace) has none in the table either.
+    `time_zone` is that of the daemons, which log local time: times are ambiguous in the hour that repeats at the end of
+    summer time. A line without a time of its own (a stack trace) has none in the table either.
     """
     kept = [column for column in lines.columns if column != "line"]
     time = f"try_to_timestamp(substr(line, 1, 23) || ' {time_zone}', 'yyyy-MM-dd HH:mm:ss,SSS VV') AS time"
@@ -121,7 +121,7 @@ def events(lines: DataFrame, time_zone: str) -> DataFrame:
 
 
 def _first_match() -> str:
-    """The position in PATTERNS. Words first: a regular expression for each of millions of lines costs far more."""
+    """Return the position in PATTERNS. Words come first: a regular expression per line costs far more."""
     cases = [f"WHEN {_matches(pattern)} THEN {number}" for number, pattern in enumerate(PATTERNS)]
     return f"CASE {' '.join(cases)} END"
 
@@ -153,12 +153,12 @@ def _has(shape: Shape) -> str:
 
 
 def _literal(text: str) -> str:
-    """Raw, so that backslashes stay; no pattern holds a double quote."""
+    """Quote as a raw SQL string, which keeps backslashes; no pattern contains a double quote."""
     return f'r"{text}"'
 
 
 def lines_of(records: DataFrame) -> DataFrame:
-    """Kafka's records as lines, with where each came from. Bytes that are no UTF-8 become U+FFFD in `line` only."""
+    """Turn Kafka's records into lines with their origin. Bytes that are not UTF-8 become U+FFFD, in `line` only."""
     headers = F.map_from_entries("headers")
     return records.select(
         headers["file"].cast("string").alias("file"),
@@ -172,7 +172,7 @@ def lines_of(records: DataFrame) -> DataFrame:
 
 
 def kafka_options(settings: argparse.Namespace) -> dict[str, str]:
-    """The keytab is named relative to the container's working directory, where `--files` puts it."""
+    """Return Kafka's options. The keytab is relative to the container's working directory, where `--files` puts it."""
     jaas = (
         "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true useTicketCache=false "
         f'keyTab="{settings.kafka_keytab}" principal="{settings.kafka_principal}";'
@@ -193,7 +193,7 @@ def kafka_options(settings: argparse.Namespace) -> dict[str, str]:
 
 
 def start(spark: SparkSession, settings: argparse.Namespace) -> StreamingQuery:
-    """The table's `_spark_metadata` is what makes it exactly once: read it with Spark, or by that list of files."""
+    """Start the query. Its `_spark_metadata` makes the table exactly-once: read it with Spark or by that list."""
     records = spark.readStream.format("kafka").options(**kafka_options(settings)).load()
     zone = settings.time_zone or spark.conf.get("spark.sql.session.timeZone") or "UTC"
     return (

@@ -55,7 +55,7 @@ _WRONG = {
 
 
 def compare(lines: DataFrame, rows: DataFrame) -> Findings:
-    """Both need the columns of LINE_SCHEMA; `lines` are distinct by nature."""
+    """Compare lines and rows; both need the columns of LINE_SCHEMA, and `lines` are distinct by nature."""
     key = ["file", "byte_offset"]
     counted = rows.groupBy(*key).agg(F.count("*").alias("rows"), F.first("length").alias("length"))
     joined = lines.withColumnRenamed("length", "expected_length").join(counted, key, "full_outer").cache()
@@ -73,7 +73,7 @@ def _examples(wrong: DataFrame) -> list[dict[str, Any]]:
 
 
 def lines_of(name: str, path: Path, end: int | None) -> Iterator[tuple[str, int, int]]:
-    """Name, offset and length of every complete line that begins before `end`."""
+    """Yield name, offset and length of every complete line that begins before `end`."""
     offset = 0
     with path.open("rb") as stream:
         for line in stream:
@@ -84,7 +84,7 @@ def lines_of(name: str, path: Path, end: int | None) -> Iterator[tuple[str, int,
 
 
 def audit(spark: SparkSession, table: str, files: Mapping[str, Path], ends: Mapping[str, int] | None) -> Findings:
-    """With `ends`, a file that it doesn't name counts as not shipped at all."""
+    """Compare table and files. A file that is missing in `ends` counts as not shipped at all."""
     lines = [
         line
         for name, path in files.items()

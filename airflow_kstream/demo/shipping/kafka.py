@@ -11,7 +11,7 @@ from typing import Any
 
 import gssapi
 from gssapi.raw import GSSError
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
@@ -20,7 +20,7 @@ from airflow_kstream.model.errors import Conflict, CredentialError, Denied, Kstr
 
 SERVICE = "kafka"
 
-# The first that fits; every other error of the client means that the brokers proved nothing.
+# The first match counts; every other error of the client means that the brokers' answer is unknown.
 _MEANINGS: tuple[tuple[type[Exception], type[KstreamError], str], ...] = (
     (kafka_errors.ProducerFencedError, Conflict, "another producer took over this transactional id"),
     (kafka_errors.AuthorizationError, Denied, "the brokers' rules don't allow it"),
@@ -31,7 +31,7 @@ _MEANINGS: tuple[tuple[type[Exception], type[KstreamError], str], ...] = (
 
 @dataclass(frozen=True)
 class KafkaLogin:
-    """Which brokers (`host:port,...`), and as whom. Each connection logs in from the keytab afresh."""
+    """The brokers (`host:port,...`) and the principal. Each connection logs in from the keytab again."""
 
     bootstrap_servers: str
     principal: str
@@ -39,18 +39,18 @@ class KafkaLogin:
     security_protocol: str = "SASL_PLAINTEXT"
 
     def options(self) -> dict[str, Any]:
-        """Keyword arguments for kafka-python's producer, consumer and admin client."""
+        """Return the keyword arguments for kafka-python's producer, consumer and admin client."""
         return {
             "bootstrap_servers": self.bootstrap_servers.split(","),
             "security_protocol": self.security_protocol,
             "sasl_mechanism": "GSSAPI",
             "sasl_kerberos_service_name": SERVICE,
-            # The one option that kafka-python hands to a mechanism as it is; KeytabGssapi takes it out there.
+            # The only option that kafka-python passes to a mechanism unchanged; KeytabGssapi reads it.
             "sasl_kerberos_name": self,
         }
 
     def credentials(self) -> gssapi.Credentials:
-        """Not yet a ticket: the KDC is asked on first use. A cache of its own, so that no ticket grows old in it."""
+        """Return credentials that get a ticket on first use, in a new cache, so that no old ticket is reused."""
         store: dict[bytes | str, bytes | str] = {
             "client_keytab": f"FILE:{self.keytab}",
             "ccache": f"MEMORY:{uuid.uuid4().hex}",
@@ -59,13 +59,13 @@ class KafkaLogin:
         return gssapi.Credentials(name=name, usage="initiate", store=store)
 
     def check(self) -> None:
-        """Get a ticket; raise CredentialError. kafka-python itself would try again until its timeout, and hide why."""
+        """Get a ticket. Raises CredentialError: when that fails; kafka-python would hide it until its timeout."""
         with kafka_trouble("log in from the keytab", self):
             _ = self.credentials().lifetime
 
 
 class KeytabGssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
-    """kafka-python's GSSAPI with explicit credentials. Clients without a KafkaLogin keep the ambient ones."""
+    """GSSAPI for kafka-python with explicit credentials. Clients without a KafkaLogin keep the ambient ones."""
 
     def __init__(self, **config: Any) -> None:
         login = config.get("sasl_kerberos_name")
@@ -85,8 +85,8 @@ register_sasl_mechanism("GSSAPI", KeytabGssapi, overwrite=True)
 
 
 class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
-    """kafka-python's producer, made to give up: it can lose a request when a connection breaks (seen in 3.0.12), and
-    then `commit_transaction` waits for ever and `close` for what can't be sent. After any error, abandon it.
+    """A kafka-python producer that gives up. The original can lose a request when a connection breaks (seen in 3.0.12):
+    then `commit_transaction` never returns, and `close` waits for data that can't be sent. After any error, abandon it.
     """
 
     def __init__(self, transactional_id: str, login: KafkaLogin) -> None:
@@ -94,14 +94,14 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
         super().__init__(transactional_id=transactional_id, linger_ms=5, **milliseconds, **login.options())
 
     def commit_within(self, seconds: float) -> None:
-        """Raise KafkaTimeoutError when the outcome is not known by then; only a successor can find it out."""
+        """Commit. Raises KafkaTimeoutError: when the outcome is unknown by then; only a successor can find it out."""
         result = self._transaction_manager.begin_commit()
         self._sender.wakeup()
         if not result.wait(timeout_ms=seconds * 1000):
             raise kafka_errors.KafkaTimeoutError(f"no answer to the commit within {seconds:.0f} s")
 
     def abandon(self) -> None:
-        """Send nothing more, wait for nothing. An open transaction is left to a successor or the brokers' timeout."""
+        """Stop at once, without sending or waiting. A successor or the brokers' timeout ends an open transaction."""
         self._closed = True
         self._unregister_cleanup()
         self._sender.force_close()
@@ -109,7 +109,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
 
 @contextmanager
 def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
-    """Map what kafka-python and GSSAPI raise to our errors."""
+    """Map errors of kafka-python and GSSAPI to this package's."""
     try:
         yield
     except GSSError as error:
@@ -123,20 +123,10 @@ def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
 
 @contextmanager
 def committed_reader(login: KafkaLogin) -> Iterator[KafkaConsumer]:
-    """A consumer of committed records alone, without a group; a topic that it asks for is not created by that."""
+    """Return a consumer of committed records only, without a group; it does not create missing topics."""
     safely = {"isolation_level": "read_committed", "enable_auto_commit": False, "allow_auto_create_topics": False}
     consumer = KafkaConsumer(**safely, **login.options())
     try:
         yield consumer
     finally:
         consumer.close()
-
-
-def stable_ends(login: KafkaLogin, topic: str) -> dict[int, int]:
-    """For each partition, the offset after the last record that a reader of committed records can see now.
-
-    A stream has drained the topic when the offsets of its last commit have reached these. Without a topic, empty.
-    """
-    with kafka_trouble(f"read the ends of {topic}", login), committed_reader(login) as consumer:
-        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        return {partition.partition: end for partition, end in consumer.end_offsets(partitions).items()}

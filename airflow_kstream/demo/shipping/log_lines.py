@@ -10,14 +10,14 @@ from typing import BinaryIO
 
 from airflow_kstream.model.errors import InvalidInput
 
-# How much of a file one block takes, and so the longest line. Half of a Kafka broker's usual limit of 1 MiB.
+# The largest block of a file, and so the longest line. Half of a Kafka broker's usual limit of 1 MiB.
 BLOCK_BYTES = 512 * 1024
 _HEAD_BYTES = 256
 
 
 @dataclass(frozen=True)
 class Position:
-    """`end`: the byte after the last newline that was taken. `head`: SHA-256 of the first `head_length` bytes."""
+    """A position. `end`: the byte after the last newline read. `head`: SHA-256 of the first `head_length` bytes."""
 
     end: int = 0
     head_length: int = 0
@@ -26,7 +26,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Line:
-    """`offset` is that of the first byte; `content` is without the newline."""
+    """One line. `offset` is that of its first byte; `content` excludes the newline."""
 
     offset: int
     content: bytes
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """Some complete lines of one file, and the position that they lead to."""
+    """A block of complete lines of one file, and the position after them."""
 
     name: str
     lines: Sequence[Line]
@@ -42,10 +42,10 @@ class Block:
 
 
 def next_block(name: str, path: Path, position: Position) -> Block | None:
-    """The complete lines after `position`, at most BLOCK_BYTES of them; None when there is none yet.
+    """Return the complete lines after `position`, at most BLOCK_BYTES of them; None if there are none yet.
 
-    A last line without newline waits until it is whole; a file that does not exist yet has no lines. Raise
-    InvalidInput when the file is not the one that `position` speaks of (rotated, truncated), or a line is too long.
+    A last line without newline waits until it is complete; a file that does not exist yet has no lines. Raises
+    InvalidInput: when the file is not the one of `position` (rotated, truncated), or a line is too long.
     """
     try:
         with path.open("rb") as stream:

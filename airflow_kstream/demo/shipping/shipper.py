@@ -1,15 +1,15 @@
-"""Ships the lines of growing files into a Kafka topic, each exactly once, whatever is killed in between.
+"""Ships the lines of growing files into a Kafka topic, each exactly once, regardless of what is killed in between.
 
-How: the lines and the positions that they lead to are one Kafka transaction. Positions stand in a small compacted
-topic beside the data (as Kafka Connect's exactly-once sources do), so they neither expire nor run ahead of the data.
-At the start the transactional id fences a predecessor that is still alive and settles the transaction that it left;
-only then are the positions read. Consumers have to read with `isolation.level=read_committed`.
+How: one Kafka transaction holds the lines and the positions after them. Positions are kept in a small compacted topic
+beside the data (as Kafka Connect's exactly-once sources do), so they neither expire nor run ahead of the data. At the
+start the transactional id fences a predecessor that is still alive and settles the transaction that it left; only then
+are the positions read. Consumers have to read with `isolation.level=read_committed`.
 
 A record: the line's bytes without its newline; key: the file's name; headers `file` and `byte_offset`, the offset
 of the line's first byte. The lines of one file keep their order. A last line without newline waits until it is whole.
 
-What it does not do: follow a rotation. A file that was truncated, or that begins with other bytes than it did, is
-refused, for nobody could tell any more which of its lines were shipped.
+It does not follow a rotation. It refuses a file that was truncated, or that begins with other bytes than before,
+because it could no longer tell which of its lines were shipped.
 
     python -m airflow_kstream.demo.shipping.shipper --settings FILE.json
 
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class ShipperSettings:
-    """What to ship (`files`: name → path), where to, and as whom. `partitions` counts when the topic is created."""
+    """The files to ship (`files`: name → path), brokers, topic and login. `partitions` is used to create the topic."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -67,7 +67,7 @@ class ShipperSettings:
 
     @classmethod
     def read(cls, path: Path) -> ShipperSettings:
-        """From a JSON file; InvalidInput names the wrong fields."""
+        """Read the settings from a JSON file. Raises InvalidInput: when fields are wrong, with their names."""
         text = read_text(path)
         try:
             # JSON is YAML.
@@ -85,13 +85,13 @@ class ShipperSettings:
 
     @property
     def transactional_id(self) -> str:
-        """One shipper a topic: a second one ends the first."""
+        """Return the topic's transactional id: a second shipper of the topic ends the first."""
         return f"kstream-shipper-{self.topic}"
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """How much was committed; `size` in bytes, without newlines."""
+    """The amount that was committed; `size` in bytes, without newlines."""
 
     lines: int = 0
     size: int = 0
@@ -101,7 +101,7 @@ class Shipped:
 
 
 class LogShipper:
-    """Connects at the first need and after every error. To be used from one thread."""
+    """A shipper that connects on first use and after every error. Use it from one thread only."""
 
     def __init__(self, settings: ShipperSettings) -> None:
         self._settings = settings
@@ -115,10 +115,10 @@ class LogShipper:
         self.close()
 
     def run(self, stop: threading.Event) -> None:
-        """Ship until `stop` is set, then once more what is complete.
+        """Ship until `stop` is set, then once more all complete lines. It waits for unreachable brokers until then.
 
-        Brokers that are away are waited for until then. Raise Conflict when another shipper of this topic took over,
-        InvalidInput for a file that can't be followed, CredentialError and Denied as they come.
+        Raises Conflict: when another shipper of this topic took over. Raises InvalidInput: when a file can't be
+        followed. CredentialError and Denied pass through.
         """
         while not stop.wait(self._settings.poll_seconds):
             try:
@@ -128,7 +128,7 @@ class LogShipper:
         self.ship_available()
 
     def ship_available(self) -> Shipped:
-        """Commit every line that is complete now, and say how much it was.
+        """Commit every line that is complete now, and return the amount.
 
         After an error it is unknown whether the last transaction was committed; the next call finds out.
         """
@@ -140,12 +140,12 @@ class LogShipper:
         return total
 
     def positions(self) -> dict[str, int]:
-        """For each file of the settings, how many of its bytes are in the topic."""
+        """Return, for each file of the settings, how many of its bytes are in the topic."""
         with self._connected("read the positions"):
             return {name: self._position(name).end for name in self._settings.files}
 
     def close(self) -> None:
-        """Whatever was not committed is left to the next shipper."""
+        """Disconnect; the next shipper ships everything that was not committed."""
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.abandon()
@@ -183,7 +183,7 @@ class LogShipper:
         sent = [future for block in blocks for future in self._send(producer, block)]
         producer.flush(timeout=_PATIENCE_SECONDS)
         for future in sent:
-            # The commit itself would not look back at a record that failed.
+            # The commit itself would not notice a record that failed.
             future.get(timeout=0)
         producer.commit_within(_PATIENCE_SECONDS)
         self._positions.update({block.name: block.position for block in blocks})
@@ -202,7 +202,7 @@ def _shipped(block: Block) -> Shipped:
 
 
 def _create_topics(settings: ShipperSettings) -> None:
-    """-1 leaves the replication to the brokers' default."""
+    """Create the topics; -1 leaves the replication to the brokers' default."""
     wanted = {
         settings.topic: {"num_partitions": settings.partitions, "replication_factor": -1},
         settings.positions_topic: {"num_partitions": 1, "replication_factor": -1, "configs": _POSITIONS_CONFIG},

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_kstream.model.errors import InvalidInput
-
-_VARINT, _FIXED_64, _DELIMITED, _FIXED_32 = 0, 1, 2, 5
-_FIXED = {_FIXED_64: 8, _FIXED_32: 4}
-_VARINT_BYTES = 10
+from airflow_kstream.model.formats.protobuf import Malformed, fields, read_varint, signed
 
 
 class SecretBytes:
@@ -113,36 +110,32 @@ class Span:
     # The wire format of Protocol Buffers
 
     def varint(self, what: str) -> int:
-        at, value = self.at, 0
-        for index in range(_VARINT_BYTES):
-            byte = self.byte(what)
-            value |= (byte & 0x7F) << (7 * index)
-            if byte < 0x80:
-                return value
-        raise self.wrong(f"{what} is a number of more than {_VARINT_BYTES} bytes", at)
+        try:
+            value, self.at = read_varint(self._content.reveal(), self.at, self.end, what)
+        except Malformed as error:
+            why, at = error.why, error.at
+        else:
+            return value
+        # Outside of the handler: the frames of what was raised there hold the bytes.
+        raise self.wrong(why, at)
 
     def delimited(self, what: str) -> Span:
         return self.take(self.varint(f"the length of {what}"), what)
 
     def fields(self, what: str) -> Iterator[tuple[int, int | Span]]:
         """A message's fields in their order: numbers as they are, what has a length or a fixed width as spans."""
-        while self.left:
-            at, tag = self.at, self.varint(f"a tag of {what}")
-            number, wire = tag >> 3, tag & 7
-            name = f"field {number} of {what}"
-            if not number:
-                raise self.wrong(f"{what} has a field of number 0", at)
-            if wire == _VARINT:
-                yield number, self.varint(name)
-            elif wire == _DELIMITED:
-                yield number, self.delimited(name)
-            elif wire in _FIXED:
-                yield number, self.take(_FIXED[wire], name)
-            else:
-                raise self.wrong(f"{name} is of wire type {wire}, which Hadoop never writes", at)
+        try:
+            for number, value in fields(self._content.reveal(), self.at, self.end, what):
+                yield number, value if isinstance(value, int) else Span(self._content, value.start, value.stop)
+        except Malformed as error:
+            why, at = error.why, error.at
+        else:
+            self.at = self.end
+            return
+        raise self.wrong(why, at)
 
 
-class Message:
+class SecretMessage:
     """A Protocol Buffers message by field number. Of a field that is there twice the last one counts.
 
     Raises InvalidInput for a field that is needed and missing, or is there as another type. What it may lack is
@@ -169,26 +162,21 @@ class Message:
     def text(self, number: int) -> str:
         return self.run(number).text(f"field {number} of {self._what}")
 
-    def message(self, number: int) -> Message:
-        return Message(self.run(number), f"field {number} of {self._what}")
+    def message(self, number: int) -> SecretMessage:
+        return SecretMessage(self.run(number), f"field {number} of {self._what}")
 
     def int64(self, number: int) -> int:
-        return _signed(self._number(number), 64)
+        return signed(self._number(number), 64)
 
     def int32(self, number: int) -> int:
         """An int32, of which Hadoop takes the lower half of what is there."""
-        return _signed(self._number(number), 32)
+        return signed(self._number(number), 32)
 
     def _number(self, number: int) -> int:
         value = self._fields.get(number, 0)
         if not isinstance(value, int):
             raise self._raw.wrong(f"field {number} of {self._what} is no number", self._start)
         return value
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def written_vint(value: int) -> bytes:

@@ -1,4 +1,4 @@
-"""When to ask for no more recoveries: for the moment, or in this run."""
+"""The circuit breaker: it suspends recovery requests for the moment, or stops them for the rest of the run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import SafetyLimits, Timeouts
 
-_ASK_AGAIN = timedelta(seconds=2)
+_RETRY_AFTER = timedelta(seconds=2)
 
 
 @dataclass
 class CircuitBreaker:
-    """`stopped` says why, and is for good. It `holds` also for as long as the gate is not known."""
+    """The rules that suspend or stop a run. `stopped` is the reason, and is final.
+
+    `holds` is also true while the cluster's health is unknown. Times are counted from the run's start.
+    """
 
     safety: SafetyLimits
     timeouts: Timeouts
@@ -43,34 +46,32 @@ class CircuitBreaker:
     def stop(self, reason: str) -> None:
         self.stopped = self.stopped or reason
 
-    def health_seen(self, now: timedelta, said: HdfsHealth | KstreamError) -> bool:
-        """Whether another NameNode is active now than at the last answer."""
-        if isinstance(said, KstreamError):
-            self._unanswered(now, said)
+    def health_seen(self, now: timedelta, answer: HdfsHealth | KstreamError) -> bool:
+        """Take the answer to a health check; return True if another NameNode is active than at the last answer."""
+        if isinstance(answer, KstreamError):
+            self._unanswered(now, answer)
             return False
-        self._first, before = self._first or said, self._last or said
-        self._last = said
+        self._first, before = self._first or answer, self._last or answer
+        self._last = answer
         self._known, self._unknown_since = True, now
         self.next_health = now + self.timeouts.health
-        self.stop(self._danger(said, self._first))
-        return (before.active, before.active_since) != (said.active, said.active_since)
+        self.stop(self._danger(answer, self._first))
+        return (before.active, before.active_since) != (answer.active, answer.active_since)
 
     def ended(self, outcome: Outcome) -> None:
-        """Count what was tried to its end; a file's own troubles say nothing of the cluster."""
+        """Count a closed or given-up file. Other outcomes concern that file alone and say nothing about the cluster."""
         self._closed += outcome is Outcome.CLOSED
         self._given_up += outcome is Outcome.GAVE_UP
         tried, allowed = self._closed + self._given_up, self.safety.failures
         if allowed is not None and tried >= self.safety.of_at_least and self._given_up > allowed * tried:
-            self.stop(
-                f"{self._given_up} of {tried} files were not closed in time; allowed are {allowed:.0%} (failures)"
-            )
+            self.stop(f"{self._given_up} of {tried} files were not closed in time (limit {allowed:.0%}, failures)")
 
     def _unanswered(self, now: timedelta, error: KstreamError) -> None:
         self._known = False
-        self.next_health = now + _ASK_AGAIN
+        self.next_health = now + _RETRY_AFTER
         silent = now - self._unknown_since
         if not error.retryable or silent >= self.timeouts.without_health:
-            self.stop(f"how the cluster is can't be told for {format_duration(silent)}: {error.message}")
+            self.stop(f"cluster health has been unknown for {format_duration(silent)}: {error.message}")
 
     def _danger(self, health: HdfsHealth, first: HdfsHealth) -> str:
         lost = health.dead + health.stale - first.dead - first.stale
@@ -78,15 +79,15 @@ class CircuitBreaker:
             (health.safe_mode, "the NameNode is in safe mode"),
             (
                 _above(health.dead, self.safety.dead),
-                f"{health.dead} DataNodes are dead; allowed are {self.safety.dead}",
+                f"{health.dead} DataNodes are dead (limit {self.safety.dead})",
             ),
             (
                 _above(health.stale, self.safety.stale),
-                f"{health.stale} DataNodes are stale; allowed are {self.safety.stale}",
+                f"{health.stale} DataNodes are stale (limit {self.safety.stale})",
             ),
             (
                 _above(lost, self.safety.newly_lost),
-                f"{lost} DataNodes were lost since the start; allowed are {self.safety.newly_lost} (newly_lost)",
+                f"{lost} DataNodes were lost since the start (limit {self.safety.newly_lost}, newly_lost)",
             ),
         )
         return next((words for holds, words in dangers if holds), "")

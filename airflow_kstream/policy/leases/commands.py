@@ -1,4 +1,4 @@
-"""What whoever carries out a recovery can be told to do next."""
+"""The commands that a recovery's scheduler gives to its executor."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from datetime import timedelta
 
 @dataclass(frozen=True)
 class CheckHealth:
-    """Ask how the cluster is."""
+    """Command to read the cluster's health."""
 
 
 @dataclass(frozen=True)
 class ReadStates:
-    """Read these files' states: some of them are about to be asked for."""
+    """Command to read these files' states: recovery will be requested for some of them next."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class RequestRecovery:
-    """Ask the NameNode to recover these leases, at once."""
+    """Command to ask the NameNode to recover these leases now."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Poll:
-    """See whether these are closed."""
+    """Command to check whether these files are closed."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Review:
-    """Read the states of these, which are closed or past their deadline."""
+    """Command to read the final states of these files, which are closed or past their deadline."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class WaitUntil:
-    """Nothing is due before `until`, counted from the run's beginning."""
+    """Command to wait: nothing is due before `until`, counted from the run's start."""
 
     until: timedelta
 

@@ -1,4 +1,4 @@
-"""How many recoveries may run at once: few at first, more while it goes well, fewer on trouble."""
+"""Concurrency limits: few recoveries at first, more while they succeed, fewer after failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_kstream.policy.leases.limits import ConcurrencySettings
 
 @dataclass(eq=False)
 class ConcurrencyLimit:
-    """The recoveries that one DataNode, or all together, can bear. Without `size` there is no limit."""
+    """The number of recoveries that may run at once on one DataNode, or on all; a `size` of None is no limit."""
 
     name: str
     size: int | None
@@ -20,7 +20,7 @@ class ConcurrencyLimit:
     in_flight: int = 0
     given_up_in_a_row: int = 0
     last_close: timedelta | None = None
-    _closed_well: int = 0
+    _successes: int = 0
     _halved: timedelta | None = None
     _troubled: timedelta | None = None
 
@@ -29,16 +29,16 @@ class ConcurrencyLimit:
         return float("inf") if self.size is None else max(0, self.size - self.in_flight)
 
     def on_success(self, now: timedelta) -> None:
-        """One was closed in good time. It opens up only when there was no trouble for a while."""
-        self._closed_well += 1
-        full = self.size is not None and self._closed_well >= self.size
+        """Count a file that was closed in time. The limit grows only if there was no failure for `calm`."""
+        self._successes += 1
+        full = self.size is not None and self._successes >= self.size
         if full and self.size is not None and self.most is not None and self._is_over(self._troubled, now):
             self.size = min(self.size * 2, self.most)
-            self._closed_well = 0
+            self._successes = 0
 
     def on_failure(self, now: timedelta) -> None:
-        """Halve it, once for all the trouble that comes together."""
-        self._closed_well = 0
+        """Halve the limit, once for all failures that come within `calm`."""
+        self._successes = 0
         if self.size is not None and self._is_over(self._halved, now):
             self.size = max(1, self.size // 2)
             self._halved = now
@@ -50,7 +50,7 @@ class ConcurrencyLimit:
 
 @dataclass(eq=False)
 class Slot:
-    """Where the recovery of one file counts: with its DataNode, and in `taken` of all the windows that it is in."""
+    """The place of one file's recovery: on its DataNode, and in the limits that it takes up now (`taken`)."""
 
     host: ConcurrencyLimit
     limits: tuple[ConcurrencyLimit, ...]
@@ -72,18 +72,18 @@ class Slot:
 
 
 class ConcurrencyLimits:
-    """One for each DataNode, one for all `together`, and one for erasure-coded files."""
+    """The limits of a run: one per DataNode, one for all `together`, and one for erasure-coded files."""
 
-    def __init__(self, concurrency: ConcurrencySettings) -> None:
-        self._pace = concurrency
+    def __init__(self, settings: ConcurrencySettings) -> None:
+        self._settings = settings
         self._hosts: dict[str, ConcurrencyLimit] = {}
-        self._coded = ConcurrencyLimit("", concurrency.erasure_coded, concurrency.erasure_coded, concurrency.slow_close)
-        self.together = self._window("", concurrency.in_all)
+        self._coded = ConcurrencyLimit("", settings.erasure_coded, settings.erasure_coded, settings.slow_close)
+        self.together = self._limit("", settings.in_all)
 
     def slot(self, state: FileState) -> Slot:
-        """By the DataNode that the NameNode names first, which most likely does the work."""
+        """Return a slot on the DataNode that the NameNode names first, which most likely does the work."""
         name = state.block.hosts[0] if state.block and state.block.hosts else ""
-        host = self._hosts.setdefault(name, self._window(name, self._pace.per_datanode))
+        host = self._hosts.setdefault(name, self._limit(name, self._settings.per_datanode))
         return Slot(host, (self.together, host, *([self._coded] if state.erasure_coded else [])))
 
     def closed(self, now: timedelta, slot: Slot | None) -> None:
@@ -95,7 +95,7 @@ class ConcurrencyLimits:
                     limit.on_success(now)
 
     def is_slow(self, now: timedelta, slot: Slot | None) -> None:
-        """The NameNode has nothing to do with it any more; its DataNode still has."""
+        """Free the place in the overall limit, since the NameNode is done, and count a failure of the DataNode."""
         if slot:
             slot.leave(self.together)
             slot.host.on_failure(now)
@@ -104,7 +104,7 @@ class ConcurrencyLimits:
         if slot:
             slot.leave(*slot.taken)
 
-    def _window(self, name: str, most: int | None) -> ConcurrencyLimit:
-        start = self._pace.start
+    def _limit(self, name: str, most: int | None) -> ConcurrencyLimit:
+        start = self._settings.start
         size = most if most is None or start is None else min(most, start)
-        return ConcurrencyLimit(name, size, most, self._pace.slow_close)
+        return ConcurrencyLimit(name, size, most, self._settings.slow_close)

@@ -1,4 +1,4 @@
-"""One file on its way through a recovery."""
+"""One file's way through a recovery."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from airflow_kstream.policy.leases.concurrency import Slot
 
 _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (1, 1, 2, 4, 8))
 _MOVING = timedelta(seconds=0.5)
-# How long a look holds good: from reading a file's state to asking for its lease.
+# How long a file's state counts as current: from reading it to requesting recovery.
 FRESH = timedelta(seconds=2)
 
 
 class Stage(Enum):
-    """QUEUED was not asked for; CLOSED and EXPIRED want one more look; ASKED is in between."""
+    """The stage of one file. QUEUED: not requested yet; ASKED: requested; CLOSED and EXPIRED: one review is left."""
 
     QUEUED = auto()
     ASKED = auto()
@@ -29,11 +29,11 @@ class Stage(Enum):
 
 @dataclass(eq=False)
 class FileRecovery:
-    """What is known of one target.
+    """The progress of one target. Times are counted from the run's start; None means not yet.
 
-    `seen` is the read that permits a request, `due` when the next may follow. `requested_at` is the first request,
-    `finished_at` when it was seen closed or given up. `accepted` is whether the NameNode said that recovery
-    runs; `words` what else it said.
+    `seen`: when the state was read that permits a request. `due`: when the next request may follow. `requested_at`: the
+    first request. `finished_at`: when the file was seen closed or was given up. `accepted`: the NameNode answered that
+    recovery runs. `words`: the NameNode's last error.
     """
 
     target: Target
@@ -68,7 +68,7 @@ class FileRecovery:
         self.failures += 1
 
     def polls_later(self, now: timedelta, most: timedelta) -> None:
-        """Soon, as long as its DataNode closes others; they come one after the other there."""
+        """Schedule the next poll: soon while its DataNode closes other files, since it closes them one by one."""
         last_close = self.slot.host.last_close if self.slot else None
         moving = last_close is not None and last_close >= self.polled
         self.polls = 0 if moving else self.polls + 1
@@ -76,20 +76,18 @@ class FileRecovery:
         self.next_poll = now + (_MOVING if moving else pause(self.polls, most))
 
     def difference(self, state: FileState) -> str:
-        """What is not as it was when its recovery was decided; nothing for a file that waits as it was left."""
+        """Describe what changed since its recovery was decided; empty if nothing did."""
         expected, found = self.target.expected, state.fingerprint
         if found.file_id != expected.file_id:
-            return f"another file is at its path: inode {found.file_id}, and {expected.file_id} was meant"
+            return f"another file is at its path: inode {found.file_id}, not {expected.file_id}"
         if not state.is_open or found.same_as(expected):
             return ""
         if found.length != expected.length or found.visible_length != expected.visible_length:
-            return f"it grew: its length is {_length(state)}, and was {expected.visible_length or expected.length}"
-        return (
-            f"it was opened anew: its generation stamp is {found.generation_stamp}, and was {expected.generation_stamp}"
-        )
+            return f"it grew: its length is {_length(state)}, was {expected.visible_length or expected.length}"
+        return f"it was reopened: its generation stamp is {found.generation_stamp}, was {expected.generation_stamp}"
 
     def recovery(self, outcome: Outcome, why: str, after: FileState | None, epoch: datetime) -> Recovery:
-        """`epoch` is when the run began."""
+        """Return the recovery's record. `epoch` is the time of day when the run began."""
         before, expected = self.before, self.target.expected
         return Recovery(
             path=self.path,
@@ -114,14 +112,14 @@ class FileRecovery:
         return round((self.finished_at - self.requested_at).total_seconds(), 3)
 
     def why_not_closed(self, state: FileState | None, after: timedelta) -> str:
-        """For a person who has to find out more."""
+        """Explain why the file is still open, for a person who has to investigate."""
         block = state.block if state else None
-        where = "its last block is not known"
+        where = "its last block is unknown"
         if block:
             report = f"{block.newest_report:%Y-%m-%d %H:%M:%S} UTC" if block.newest_report else "never"
-            where = f"its block {block.id} is on {', '.join(block.hosts) or 'no DataNode'}, last heard of {report}"
-        said = self.words or ("recovery was begun" if self.accepted else "nothing")
-        return f"not closed within {format_duration(after)}; {where}; the NameNode's last word: {said}"
+            where = f"its block {block.id} is on {', '.join(block.hosts) or 'no DataNode'}, last reported {report}"
+        answer = self.words or ("recovery started" if self.accepted else "none")
+        return f"not closed within {format_duration(after)}; {where}; the NameNode's last answer: {answer}"
 
 
 def pause(number: int, most: timedelta) -> timedelta:

@@ -1,4 +1,7 @@
-"""Which open files are stuck, and which of those may be recovered. Never by age alone; a growing file never."""
+"""The rules that tell which open files are stuck, and which of those may be recovered.
+
+Age alone never makes a file stuck, and a growing file is never recovered.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.hdfs_path import is_below
 from airflow_kstream.model.lease import (
     Approval,
     Decision,
@@ -18,20 +22,20 @@ from airflow_kstream.model.lease import (
 )
 from airflow_kstream.model.open_file import FileHistory, OpenFile
 
-# FSNamesystem's words for a file under construction whose lease it lost; of the 2.x line the second.
-_LOST_LEASES = ("no leases found", "pendingCreates is non-null")
+# FSNamesystem's messages for a file under construction whose lease it lost; the second is that of Hadoop 2.x.
+LOST_LEASES = ("no leases found", "pendingCreates is non-null")
 _NO_RIGHT = ("AccessControlException", "AuthorizationException")
 
 
 def judge_file(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement:
-    """How the file stands. The first rule that has something to say decides, and growth is asked before the holder."""
-    return next(said for rule in _RULES if (said := rule(history, about, rules)))
+    """Return the file's condition. The first rule that applies decides; growth comes before the holder."""
+    return next(judgement for rule in _RULES if (judgement := rule(history, about, rules)))
 
 
 def worth_probing(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> bool:
-    """Whether the NameNode may be asked if its holder lives.
+    """Return True if the NameNode may be asked whether the file's holder is alive.
 
-    The question is the writer-respecting recovery: of a dead holder's file it starts the recovery itself.
+    The probe is a recovery that respects a living writer; for a dead holder's file it starts the recovery itself.
     """
     return (
         judge_file(history, about, rules).condition is FileCondition.IDLE
@@ -43,22 +47,22 @@ def worth_probing(history: FileHistory, about: JudgementContext, rules: LeaseRul
 
 
 def decide(judgement: Judgement, approval: Approval) -> Decision:
-    """Whether its lease may be recovered by force, and why."""
+    """Decide whether the file's lease may be recovered by force."""
     if judgement.condition is FileCondition.HOLDER_DEAD:
         return Decision(True, "its holder is dead")
     if judgement.condition is not FileCondition.LEAKED:
         return Decision(False, f"it is {judgement.condition}: {judgement.why}")
     if approval.approved_by:
-        return Decision(True, f"its holder lives, and {approval.approved_by} approved it")
+        return Decision(True, f"its holder is alive, and {approval.approved_by} approved it")
     if approval.allowed and approval.application_finished:
         return Decision(True, "its path is allowed and its application is finished")
-    return Decision(False, f"its holder lives, and {_missing(approval)}")
+    return Decision(False, f"its holder is alive, and {_missing(approval)}")
 
 
 def matches(file: OpenFile, search: Search) -> bool:
-    """Whether a row of a listing is meant, by what a row tells; owner and age only its state does."""
+    """Return True if a row of a listing matches the search. Rows have no owner and age; only the file's state does."""
     return (
-        _below(file.path, search.path)
+        is_below(search.path, file.path)
         and (not search.patterns or any(path_matches(file.path, pattern) for pattern in search.patterns))
         and search.holder in (None, file.holder)
         and search.host in (None, file.host)
@@ -66,7 +70,7 @@ def matches(file: OpenFile, search: Search) -> bool:
 
 
 def path_matches(path: str, pattern: str) -> bool:
-    """A pattern without a slash is meant for the name, one with a slash for the whole path, folder by folder.
+    """Match a pattern without a slash against the name, one with a slash against the whole path, folder by folder.
 
     A star ends at the next slash; `**` as a folder stands for any number of folders.
     """
@@ -84,15 +88,11 @@ def _folders_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
     return bool(names) and fnmatchcase(names[0], first) and _folders_match(names[1:], rest)
 
 
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
-
-
 def _missing(approval: Approval) -> str:
     if not approval.allowed:
         return "nobody approved it and its path is not on the allow-list"
     if approval.application_finished is None:
-        return "nobody approved it and which application wrote it is not known"
+        return "nobody approved it and the application that wrote it is unknown"
     return "its application still runs"
 
 
@@ -111,11 +111,11 @@ def _growing(history: FileHistory, about: JudgementContext, rules: LeaseRules) -
 
 
 def _lost_lease(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
-    if not any(words in about.refusal for words in _LOST_LEASES):
+    if not any(words in about.refusal for words in LOST_LEASES):
         return None
     return Judgement(
         FileCondition.UNRECOVERABLE,
-        "the NameNode has the file open and no lease for it (HDFS-10763): it refuses recovery for ever",
+        "the NameNode keeps the file open without a lease (HDFS-10763): it will always refuse recovery",
         "Fail over or restart the NameNode, which rebuilds the leases from its image; or copy the file and delete it.",
     )
 
@@ -130,7 +130,7 @@ def _no_replica(history: FileHistory, about: JudgementContext, rules: LeaseRules
     return Judgement(
         FileCondition.UNRECOVERABLE,
         f"the DataNodes of its last block ({', '.join(block.hosts)}) have not reported for {format_duration(silent)}",
-        "Bring one of them back; without it the bytes of that block are gone, and only deleting the file is left.",
+        "Bring one of them back; without them that block is lost, and the file can only be deleted.",
     )
 
 
@@ -141,7 +141,7 @@ def _young(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> 
     least = format_duration(rules.min_age)
     return Judgement(
         FileCondition.YOUNG,
-        f"it was opened {format_duration(age)} ago; what is younger than min_age, {least}, is left alone",
+        f"it was opened {format_duration(age)} ago; files younger than min_age, {least}, are left alone",
         brief=f"younger than min_age, {least}",
     )
 
@@ -152,24 +152,24 @@ def _unsettled(history: FileHistory, about: JudgementContext, rules: LeaseRules)
     if not history.looks:
         return Judgement(
             FileCondition.UNKNOWN,
-            "no DataNode of its last block says how long it is, so nobody can tell whether it grows",
-            "See whether they serve: hdfs dfsadmin -report, and the WebHDFS port of the hosts of its last block.",
+            "no DataNode of its last block reports its length, so growth can't be ruled out",
+            "Check the DataNodes: hdfs dfsadmin -report, and the WebHDFS port of the hosts of its last block.",
             "of unknown length",
         )
     if history.looks == 1:
-        return Judgement(FileCondition.UNWATCHED, "it was looked at once, which does not tell whether it grows")
-    seen = f"seen unchanged at {history.looks} looks for {format_duration(history.unchanged_for)}"
-    return Judgement(FileCondition.UNWATCHED, f"{seen}; {format_duration(rules.settle)} are needed")
+        return Judgement(FileCondition.UNWATCHED, "it was checked only once, which can't show whether it grows")
+    seen = f"unchanged for {format_duration(history.unchanged_for)} over {history.looks} checks"
+    return Judgement(FileCondition.UNWATCHED, f"{seen}; {format_duration(rules.settle)} are required")
 
 
 def _safe_mode(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
     if not about.safe_mode:
         return None
-    why = "the NameNode is in safe mode, in which nobody can renew a lease: the living look dead"
+    why = "the NameNode is in safe mode, where no lease can be renewed: live holders look dead"
     return Judgement(
         FileCondition.UNKNOWN,
         why,
-        f"Look again {format_duration(rules.blackout)} after it has left safe mode.",
+        f"Check again {format_duration(rules.blackout)} after it has left safe mode.",
         "undecided in safe mode",
     )
 
@@ -180,9 +180,9 @@ def _refused(history: FileHistory, about: JudgementContext, rules: LeaseRules) -
     denied = any(words in about.refusal for words in _NO_RIGHT)
     return Judgement(
         FileCondition.UNKNOWN,
-        f"whether its holder lives could not be learned: {about.refusal}",
-        "Who asks, and who recovers, needs the right to write the file: its owner, or a superuser." if denied else "",
-        "whose holder could not be asked for",
+        f"could not determine whether its holder is alive: {about.refusal}",
+        "Probing and recovering need the right to write the file: run as its owner or a superuser." if denied else "",
+        "whose holder could not be probed",
     )
 
 
@@ -192,9 +192,9 @@ def _blackout(history: FileHistory, about: JudgementContext, rules: LeaseRules) 
     ago = format_duration(about.now - about.active_since)
     return Judgement(
         FileCondition.UNKNOWN,
-        f"the NameNode serves since {ago} only: a failover renewed every lease, so the dead look alive, and "
-        "whom safe mode kept from renewing looks dead",
-        f"Look again {format_duration(rules.blackout)} after that.",
+        f"the NameNode became active only {ago} ago: a failover renews every lease, so dead holders look alive, and "
+        "holders that could not renew in safe mode look dead",
+        f"Check again once it has been active for {format_duration(rules.blackout)}.",
         "undecided so soon after a failover",
     )
 
@@ -204,7 +204,8 @@ def _dead(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> J
         return None
     return Judgement(
         FileCondition.HOLDER_DEAD,
-        f"its holder has stopped renewing its lease, and it is unchanged for {format_duration(history.unchanged_for)}",
+        "its holder stopped renewing its lease, and the file has not changed for "
+        f"{format_duration(history.unchanged_for)}",
         "Recover its lease: kstream leases recover.",
     )
 
@@ -214,8 +215,8 @@ def _leaked(history: FileHistory, about: JudgementContext, rules: LeaseRules) ->
         return None
     return Judgement(
         FileCondition.LEAKED,
-        f"its holder renews the lease, and the file is unchanged for {format_duration(history.unchanged_for)}",
-        "If its writer is known to be done with it, approve its recovery; what the writer did not flush is lost.",
+        f"its holder renews the lease, but the file has not changed for {format_duration(history.unchanged_for)}",
+        "If you know that its writer is done with it, approve its recovery; data that was not flushed is lost.",
     )
 
 
@@ -224,8 +225,8 @@ def _erasure_coded(history: FileHistory, about: JudgementContext, rules: LeaseRu
         return None
     return Judgement(
         FileCondition.UNKNOWN,
-        "it is erasure-coded: the NameNode can't be asked whether its holder lives",
-        "Find out whether its writer lives; then hdfs debug recoverLease, one file at a time.",
+        "it is erasure-coded: its holder can't be probed",
+        "Find out whether its writer is alive; then hdfs debug recoverLease, one file at a time.",
         "erasure-coded",
     )
 
@@ -237,19 +238,18 @@ def _idle(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> J
     )
 
 
-_RECOVERING = ("its recovery runs already", "Look again in a minute.", "that are being recovered already")
+_RECOVERING = ("its recovery is already running", "Check again in a minute.", "that are already being recovered")
 _QUIET = {
     HolderLiveness.RENEWING: (
-        "asked for its holder, the NameNode says that he renewed the lease within the last minute",
-        "If its writer died just now, look again when a minute has passed.",
-        "whose holder renewed the lease within the last minute",
+        "the NameNode reports that the holder renewed its lease within the last minute",
+        "If its writer died just now, check again in a minute.",
+        "whose holder renewed its lease within the last minute",
     ),
     HolderLiveness.UNKNOWN: (
-        "whether its holder lives was not asked",
-        "Only recover asks: kstream leases recover, with --dry-run first.",
-        "quiet and not asked about",
+        "its holder was not probed",
+        "Only recover probes holders: kstream leases recover, with --dry-run first.",
+        "idle, holder not probed",
     ),
-    HolderLiveness.DEAD: ("", "", ""),
 }
 
 

@@ -1,4 +1,4 @@
-"""How fast leases are recovered, for how long, and what stops it."""
+"""Limits of a recovery run: its concurrency, its timeouts, and what stops it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from datetime import timedelta
 
 from airflow_kstream.model.errors import InvalidInput
 
-# Up to here every request restarts a running recovery (HDFS-11576); later ones refuse a second one for 90 s.
+# Up to this version every request restarts a running recovery (HDFS-11576); later ones refuse a second one for 90 s.
 _LAST_THAT_RESTARTS = (2, 9, 0)
 
 
 @dataclass(frozen=True)
 class ConcurrencySettings:
-    """How many recoveries may run at once; None is no limit.
+    """The number of recoveries that may run at once; None is no limit.
 
-    Each DataNode begins with `start`, doubles whenever so many have closed well, up to `per_datanode`, and halves on
-    trouble: a file that is not closed after `slow_close`. All together the same, up to `in_all`, with refused
-    requests and answers slower than `slow_answer` for trouble. `erasure_coded`: of these the NameNode and the
-    DataNodes have bugs (HDFS-17150, HDFS-17358), so the bold keep that limit.
+    Each DataNode's limit begins at `start`, doubles after that many files were closed in time, up to `per_datanode`,
+    and halves after a failure: a file that is not closed within `slow_close`. The limit of all together does the same,
+    up to `in_all`; there, refused requests and answers slower than `slow_answer` are failures. `erasure_coded` limits
+    those files even in an unlimited run, because of bugs in NameNode and DataNodes (HDFS-17150, HDFS-17358).
     """
 
     start: int | None = 32
@@ -38,12 +38,12 @@ class ConcurrencySettings:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """How long things may take.
+    """The times after which a run retries, checks again or gives up.
 
-    `deadline`: from the first request for a file until it is given up. `retry_after`: when the NameNode is asked again,
-    30 heartbeats of a DataNode and some; `retry_after_old` the same, times the attempt, for NameNodes up to 2.9.0.
-    `poll`: between two looks at a file that does not close, at most. `health`: between two looks at the cluster;
-    `without_health`: for how long the NameNode may say nothing of it.
+    `deadline`: from the first request for a file until it is given up. `retry_after`: until the next request, slightly
+    more than 30 heartbeats of a DataNode; `retry_after_old`: the same for NameNodes up to 2.9.0, multiplied by the
+    attempt. `poll`: the longest pause between two polls of a file that does not close. `health`: between two health
+    checks; `without_health`: how long the cluster's health may stay unknown.
     """
 
     deadline: timedelta = timedelta(minutes=15)
@@ -54,7 +54,7 @@ class Timeouts:
     without_health: timedelta = timedelta(minutes=2)
 
     def before_retry(self, version: str, attempt: int) -> timedelta:
-        """How long to leave a recovery alone that was asked for `attempt` times. Unknown versions get the longer."""
+        """Return the pause after the request number `attempt`; for an unknown version, the longer of the two."""
         old = self.retry_after_old * attempt
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
         if match is None:
@@ -64,12 +64,12 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class SafetyLimits:
-    """What stops a run; None is nothing.
+    """The limits that stop a run; None is no limit.
 
-    More than `dead` or `stale` DataNodes, or more than `newly_lost` of both together beyond what the start saw: a
-    recovery while DataNodes go can take the standby NameNode down (HDFS-17861). `failures`: the share of given-up
-    files, of at least `of_at_least` that were tried to the end. `in_a_row`: after so many given-up files of one
-    DataNode without a closed one, the rest of that DataNode's is left alone.
+    More than `dead` or `stale` DataNodes stop it, or more than `newly_lost` of both together beyond those at the start:
+    recovering while DataNodes leave can take the standby NameNode down (HDFS-17861). `failures`: the share of given-up
+    files, counted once `of_at_least` files were closed or given up. `in_a_row`: after this many given-up files of one
+    DataNode without a closed one, the run leaves the rest of that DataNode's files alone.
     """
 
     dead: int | None = 10
@@ -88,6 +88,6 @@ class RecoveryLimits:
 
     @classmethod
     def unlimited(cls) -> RecoveryLimits:
-        """As many at once as there are, but for erasure-coded files; what stops a run still stops it."""
+        """Return limits without concurrency limits, except for erasure-coded files; the safety limits still apply."""
         limits = cls()
         return replace(limits, concurrency=replace(limits.concurrency, start=None, per_datanode=None, in_all=None))

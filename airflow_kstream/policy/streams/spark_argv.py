@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.secrets import is_secret
+from airflow_kstream.model.secrets import SecretRef, Value, secrets_in
 from airflow_kstream.model.stream import (
     Deploy,
     KeytabCredentials,
@@ -33,8 +33,12 @@ _FIRST_HADOOP_WITH_HDFS_9276 = (2, 8, 2)
 class Setting:
     """A conf's value and where it came from."""
 
-    value: str
+    value: Value
     origin: Origin
+
+    def hidden(self, key: str) -> bool:
+        """Whether it has to stay out of everybody's sight."""
+        return isinstance(self.value, SecretRef) or bool(secrets_in(key, self.value))
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,14 @@ def spark_argv(job: SparkJob) -> Submission:
     confs = (
         Argument(("--conf", f"{key}={setting.value}"), setting.origin)
         for key, setting in sorted(job.settings.items())
-        if not is_secret(key)
+        if not setting.hidden(key)
     )
-    secret = {key: setting.value for key, setting in job.settings.items() if is_secret(key)}
+    secret = {key: setting.value for key, setting in job.settings.items() if setting.hidden(key)}
     application = Argument((job.application, *job.arguments), from_spec("application and arguments"))
     return Submission(job.client.binary, (*_flags(job), *confs, application), secret)
 
 
-def layered(*layers: tuple[Origin, Mapping[str, str]]) -> dict[str, Setting]:
+def layered(*layers: tuple[Origin, Mapping[str, Value]]) -> dict[str, Setting]:
     """Return the confs of all layers; a later layer wins."""
     return {key: Setting(value, origin) for origin, conf in layers for key, value in conf.items()}
 
@@ -96,7 +100,7 @@ def token_settings(paths: Iterable[str], default_fs: str) -> dict[str, Setting]:
     return {"spark.kerberos.access.hadoopFileSystems": Setting(",".join(filesystems), from_kstream(why))}
 
 
-def refuse_confs_of_flags(conf: Mapping[str, str], where: str) -> None:
+def refuse_confs_of_flags(conf: Mapping[str, Value], where: str) -> None:
     """Raises InvalidInput: when `conf` sets what only a flag may say."""
     for key in conf:
         if key in _SAID_BY_FLAGS:

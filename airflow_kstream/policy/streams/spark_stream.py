@@ -8,6 +8,7 @@ from dataclasses import replace
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import contract_terms, fence_name
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.secrets import SecretRef, Value
 from airflow_kstream.model.submission import Origin, SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.spark_argv import (
     Setting,
@@ -98,14 +99,17 @@ def _with_queue_of(cluster: Cluster, client: SparkDefaults) -> SparkDefaults:
 
 def _protocol(order: SubmissionOrder, user_tags: Setting | None) -> dict[str, Setting]:
     ours = {key: Setting(value, from_kstream(why)) for key, (value, why) in _OURS.items()}
-    tags = [*order.stream.tags(order.generation), *([user_tags.value] if user_tags else [])]
+    theirs = user_tags.value if user_tags else ""
+    if isinstance(theirs, SecretRef):
+        raise InvalidInput(f"conf.{_TAGS} refers to a secret; allowed is text: everybody can see the tags")
+    tags = [*order.stream.tags(order.generation), *([theirs] if theirs else [])]
     tagged = Setting(",".join(tags), from_kstream("the application is found by its tag, not by a log line"))
     why = from_kstream("the contract with the driver's helper")
     contract = contract_conf(str(order.stream), order.generation, order.folder_uri)
     return ours | {_TAGS: tagged} | layered((why, contract))
 
 
-def _refuse_reserved(conf: Mapping[str, str], where: str) -> None:
+def _refuse_reserved(conf: Mapping[str, Value], where: str) -> None:
     refuse_confs_of_flags(conf, where)
     for key, value in conf.items():
         if key in _OURS and value != _OURS[key][0]:

@@ -1,4 +1,4 @@
-"""What is wrong with a keytab, in words, with what helps: from the file and from what the KDC says."""
+"""Findings about a keytab, each with a remedy, from the file and from the KDC's answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_kstream.model.keytab import (
     enctype_name,
 )
 
-# What MIT Kerberos and Java allow by default (clockskew in krb5.conf), and from where on somebody should look.
+# The skew that MIT Kerberos and Java allow by default (clockskew in krb5.conf), and the skew that is worth a warning.
 _REFUSED_SKEW, _NOTED_SKEW = timedelta(minutes=5), timedelta(minutes=1)
 _GROUP, _OTHERS = 0o070, 0o007
 _EXPORT = "kadmin: ktadd -norandkey (without -norandkey it rotates the key once more)"
@@ -34,7 +34,7 @@ class _Case:
 
     @property
     def stamped(self) -> str:
-        """The last moment of which we know that the key was the right one."""
+        """Return the last moment at which the key is known to have been the right one, as text."""
         known = [moment for moment in (self.version.stamped, self.worked) if moment]
         return f"{max(known):%Y-%m-%d %H:%M:%S %Z}" if known else "it was written"
 
@@ -42,9 +42,9 @@ class _Case:
 def keytab_findings(
     keytab: KeytabFile, principal: str, kdc: KdcStatus | None, worked: datetime | None = None
 ) -> tuple[KeytabFinding, ...]:
-    """All findings, errors first; of the file alone where the KDC was not asked. An empty answer means all is well.
+    """Return all findings, errors first; none means that all is well. Without `kdc`, only the file is judged.
 
-    `worked` is when somebody last logged in with that key, if we know of one.
+    `worked` is the last known login with that key, None if unknown.
     """
     version = keytab.version(principal)
     if version is None:
@@ -64,14 +64,14 @@ def _mode(keytab: KeytabFile) -> Iterator[KeytabFinding]:
     if keytab.mode & (_GROUP | _OTHERS):
         whom = "everybody on this host" if keytab.mode & _OTHERS else "a group"
         severity = Severity.ERROR if keytab.mode & _OTHERS else Severity.WARNING
-        words = f"its mode is {keytab.mode:04o}: beside {keytab.owner}, {whom} can get at the key"
+        words = f"its mode is {keytab.mode:04o}: besides {keytab.owner}, {whom} can access the key"
         remedy = f"chmod 0600 {keytab.path}, and rotate the key if somebody could have read it"
         yield KeytabFinding(FindingKind.OPEN_TO_OTHERS, severity, words, remedy)
 
 
 def _no_entry(keytab: KeytabFile, principal: str) -> KeytabFinding:
-    there = ", ".join(keytab.principals) or "none at all"
-    words = f"it has no key of {principal}; there are keys of {there}"
+    there = ", ".join(keytab.principals) or "none"
+    words = f"it has no key for {principal}; it has keys for: {there}"
     return KeytabFinding(FindingKind.NO_ENTRY, Severity.ERROR, words, "name the right keytab, or the right principal")
 
 
@@ -88,7 +88,7 @@ def _behind(case: _Case) -> Iterator[KeytabFinding]:
         return
     words = f"the KDC has kvno {known}, this keytab kvno {ours}: it was rotated after {case.stamped}"
     if case.kdc.login is LoginResult.ACCEPTED:
-        words += "; the KDC still takes the old key, so nothing fails yet"
+        words += "; the KDC still accepts the old key, so nothing fails yet"
     severity = Severity.WARNING if case.kdc.login is LoginResult.ACCEPTED else Severity.ERROR
     yield KeytabFinding(FindingKind.BEHIND, severity, words, f"get a new one; {_EXPORT}")
 
@@ -97,8 +97,8 @@ def _ahead(case: _Case) -> Iterator[KeytabFinding]:
     known, ours = case.kdc.kvno, case.version.kvno
     if known is not None and known < ours:
         words = (
-            f"the KDC has kvno {known}, this keytab kvno {ours}: the KDC asked is a replica that lags behind, "
-            "was restored from a backup, or is another realm's of the same name"
+            f"the KDC has kvno {known}, this keytab kvno {ours}: the KDC that answered is a replica that lags behind, "
+            "was restored from a backup, or belongs to another realm of the same name"
         )
         severity = Severity.WARNING if case.kdc.login is LoginResult.ACCEPTED else Severity.ERROR
         yield KeytabFinding(FindingKind.AHEAD, severity, words, "ask the KDC's administrators; don't rotate again")
@@ -112,8 +112,8 @@ def _key_refused(case: _Case) -> Iterator[KeytabFinding]:
         yield KeytabFinding(FindingKind.KEY_REFUSED, Severity.ERROR, words, f"get a new one; {_EXPORT}")
         return
     words = (
-        f"the KDC refuses its key ({case.kdc.said}) although both have kvno {case.version.kvno}: it was made of a "
-        "password with another salt or a typing error, or its kvno was set by hand"
+        f"the KDC refuses its key ({case.kdc.said}) although both have kvno {case.version.kvno}: it was made from a "
+        "password with a wrong salt or a typo, or its kvno was set by hand"
     )
     salt = f"; the KDC's salt is {case.kdc.salt!r}" if case.kdc.salt is not None else ""
     yield KeytabFinding(FindingKind.KEY_REFUSED, Severity.ERROR, words + salt, f"don't make it by hand: {_EXPORT}")
@@ -122,7 +122,7 @@ def _key_refused(case: _Case) -> Iterator[KeytabFinding]:
 def _enctypes(case: _Case) -> Iterator[KeytabFinding]:
     gone = case.kdc.refused_enctypes
     if gone and case.kdc.login is not LoginResult.ENCTYPES_REFUSED:
-        words = f"the KDC takes {', '.join(map(enctype_name, gone))} from this principal no more"
+        words = f"the KDC no longer accepts {', '.join(map(enctype_name, gone))} for this principal"
         yield KeytabFinding(
             FindingKind.ENCTYPES_REFUSED, Severity.WARNING, words, "get a new one before clients pick that key"
         )
@@ -131,8 +131,8 @@ def _enctypes(case: _Case) -> Iterator[KeytabFinding]:
 def _salt(case: _Case) -> Iterator[KeytabFinding]:
     salt = case.kdc.salt
     if salt is not None and salt != default_salt(case.principal):
-        words = f"the KDC's salt is {salt!r}, not the default: the principal was renamed, or is Active Directory's"
-        remedy = "keys made of a password need that salt (ktutil: addent -f, or -s SALT); exported ones are not touched"
+        words = f"the KDC's salt is {salt!r}, not the default: the principal was renamed, or is in Active Directory"
+        remedy = "keys made from a password need that salt (ktutil: addent -f, or -s SALT); exported keys don't"
         yield KeytabFinding(FindingKind.SALT, Severity.NOTE, words, remedy)
 
 
@@ -150,7 +150,7 @@ def _clock(case: _Case) -> Iterator[KeytabFinding]:
 
 def _kvno_not_learned(case: _Case) -> Iterator[KeytabFinding]:
     kdc = case.kdc
-    # With a clock that is wrong no service ticket is to be had, and the clock is told of already.
+    # With a wrong clock no service ticket can be obtained, and the clock is already a finding.
     told = kdc.offset is not None and abs(kdc.offset) > _REFUSED_SKEW
     if (
         kdc.kvno is None
@@ -158,13 +158,13 @@ def _kvno_not_learned(case: _Case) -> Iterator[KeytabFinding]:
         and kdc.login in {LoginResult.ACCEPTED, LoginResult.KEY_REFUSED}
         and not told
     ):
-        words = f"the KDC's kvno can't be learned: {kdc.kvno_unknown}"
-        remedy = "nothing to do: whether the key works was seen by logging in"
+        words = f"the KDC's kvno is unknown: {kdc.kvno_unknown}"
+        remedy = "nothing to do: the login has shown whether the key works"
         yield KeytabFinding(FindingKind.KVNO_NOT_LEARNED, Severity.NOTE, words, remedy)
 
 
 def default_salt(principal: str) -> bytes:
-    """RFC 4120, 4: the realm and the name's parts, one after the other."""
+    """Return the default salt of RFC 4120, section 4: the realm and the name's parts, joined."""
     name, _, realm = principal.rpartition("@")
     return (realm + name.replace("/", "")).encode()
 
@@ -186,8 +186,8 @@ _ANSWERS: dict[LoginResult, _Answer] = {
     LoginResult.UNKNOWN: (
         FindingKind.UNKNOWN,
         Severity.ERROR,
-        "the KDC knows no {principal}: it was deleted or renamed",
-        "ask the KDC's administrators for its name today",
+        "the KDC does not know {principal}: it was deleted or renamed",
+        "ask the KDC's administrators for its current name",
     ),
     LoginResult.EXPIRED: (
         FindingKind.EXPIRED,
@@ -199,7 +199,7 @@ _ANSWERS: dict[LoginResult, _Answer] = {
         FindingKind.LOCKED,
         Severity.ERROR,
         "{principal} is locked or disabled",
-        "kadmin: modprinc +allow_tix, or -unlock after too many failed logins; find who failed",
+        "kadmin: modprinc +allow_tix, or -unlock after too many failed logins; find out which client failed",
     ),
     LoginResult.PASSWORD_EXPIRED: (
         FindingKind.PASSWORD_EXPIRED,
@@ -210,21 +210,26 @@ _ANSWERS: dict[LoginResult, _Answer] = {
     LoginResult.ENCTYPES_REFUSED: (
         FindingKind.ENCTYPES_REFUSED,
         Severity.ERROR,
-        "the KDC takes none of the keytab's enctypes from {principal}",
+        "the KDC accepts none of the keytab's enctypes for {principal}",
         f"get a new one with an enctype that is allowed; {_EXPORT}",
     ),
     LoginResult.NO_KEY: (
         FindingKind.ENCTYPES_REFUSED,
         Severity.ERROR,
-        "it has no key of {principal} in an enctype that this host and the KDC allow",
-        f"get a new one, or see permitted_enctypes in krb5.conf; {_EXPORT}",
+        "it has no key for {principal} in an enctype that this host and the KDC allow",
+        f"get a new one, or check permitted_enctypes in krb5.conf; {_EXPORT}",
     ),
     LoginResult.SKEWED: (FindingKind.CLOCK, Severity.ERROR, "the KDC refuses this host's clock", _SET_CLOCK),
     LoginResult.UNREACHABLE: (
         FindingKind.UNREACHABLE,
         Severity.WARNING,
         "no KDC answered; nothing is concluded about the key",
-        "see the realm's kdc in krb5.conf, and try again",
+        "check the realm's kdc in krb5.conf, and try again",
     ),
-    LoginResult.REFUSED: (FindingKind.REFUSED, Severity.ERROR, "the KDC refuses a login of {principal}", "ask its log"),
+    LoginResult.REFUSED: (
+        FindingKind.REFUSED,
+        Severity.ERROR,
+        "the KDC refuses a login of {principal}",
+        "check the KDC's log",
+    ),
 }

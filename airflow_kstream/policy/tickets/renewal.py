@@ -1,4 +1,4 @@
-"""When a ticket is due for renewal, and from when on a failure to renew it is an alert."""
+"""The policy that says when a ticket is due for renewal, and when a failed renewal becomes an alert."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LARGEST_ALERT_SHARE = 4
 
 @dataclass(frozen=True)
 class RenewalPolicy:
-    """`renew_at` is the share of a ticket's life after which it is due.
+    """The thresholds of a renewal. `renew_at` is the share of a ticket's life after which it is due.
 
-    `alert_before` is how long before its expiry a ticket that was not renewed is urgent, but never more than a quarter
-    of its life: tickets of ten minutes would be urgent from the start. Raises InvalidInput.
+    A ticket is urgent from `alert_before` its expiry on, but only in the last quarter of its life: a ticket of ten
+    minutes would otherwise be urgent from the start. Raises InvalidInput: when a value is out of range.
     """
 
     renew_at: float = 0.5
@@ -30,7 +30,7 @@ class RenewalPolicy:
             raise InvalidInput(f"alert_before is {self.alert_before}; allowed is 0 or more")
 
     def due(self, ticket: Ticket) -> datetime:
-        """From when on it is to be renewed: never later than it is urgent."""
+        """Return when the ticket is due for renewal, never later than when it is urgent."""
         return min(ticket.start + ticket.life * self.renew_at, self.urgent(ticket))
 
     def urgent(self, ticket: Ticket) -> datetime:
@@ -38,7 +38,7 @@ class RenewalPolicy:
 
 
 class TicketState(StrEnum):
-    """FRESH needs nothing, DUE can wait, URGENT is about to expire; MISSING is when there is no ticket to look at."""
+    """The state of a ticket. FRESH needs nothing, DUE can wait, URGENT expires soon; MISSING: there is no ticket."""
 
     FRESH = "fresh"
     DUE = "due"
@@ -48,12 +48,12 @@ class TicketState(StrEnum):
 
     @property
     def serves(self) -> bool:
-        """Whether the ticket still opens doors."""
+        """Return True if the ticket is still valid."""
         return self in {TicketState.FRESH, TicketState.DUE, TicketState.URGENT}
 
     @property
     def alarming(self) -> bool:
-        """Whether a failure to renew it in this state can't wait for the next round."""
+        """Return True if a failed renewal in this state can't wait for the next round."""
         return self in {TicketState.URGENT, TicketState.EXPIRED, TicketState.MISSING}
 
 

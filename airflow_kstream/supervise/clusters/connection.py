@@ -30,7 +30,7 @@ from airflow_kstream.model.fields import (
     addresses,
 )
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.spark_conf import SparkConf
+from airflow_kstream.model.spark_conf import PlainConf
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ConnectionFields:
     default_fs: DefaultFs | None = None
     krb5_conf: LocalPath | None = None
     tls_ca: LocalPath | None = None
-    spark_conf: SparkConf = field(default_factory=dict, repr=False)
+    spark_conf: PlainConf = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.keytab and self.keytab_path:

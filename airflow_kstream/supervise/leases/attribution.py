@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.hdfs_path import is_below, path_in, plain_path
 from airflow_kstream.model.lease import Attribution
 from airflow_kstream.model.open_file import FileHistory, OpenFile
 from airflow_kstream.model.persisted_spec import UnknownSpec
@@ -84,7 +84,7 @@ class Attributions:
 
     def _by_stream(self, file: OpenFile) -> Attribution | None:
         """Of a stream with several generations nobody can say which one writes: it is finished when all of them are."""
-        found = next((row for row in self._declarations() if _below(file.path, row.path)), None)
+        found = next((row for row in self._declarations() if is_below(row.path, file.path)), None)
         if found is None:
             return None
         applications = self._of_stream(found.stream)
@@ -120,8 +120,9 @@ def _declared_by(registered: RegisteredStream) -> list[_Declared]:
     if not isinstance(claim, Claim) or isinstance(claim.spec, UnknownSpec):
         return []
     spec = claim.spec
-    arguments = [path for word in spec.arguments if (path := _hdfs_path(word))]
-    return [_Declared(stream, _hdfs_path(path), "it lies in its checkpoint", True) for path in spec.checkpoints] + [
+    # The root would attribute every file.
+    arguments = [path for word in spec.arguments if (path := path_in(word)) and path != "/"]
+    return [_Declared(stream, plain_path(path), "it lies in its checkpoint", True) for path in spec.checkpoints] + [
         _Declared(stream, path, "it lies below a path among its arguments", False) for path in arguments
     ]
 
@@ -133,14 +134,3 @@ def _named_in(text: str) -> str | None:
 
 def _all_ended(applications: Sequence[Application]) -> bool | None:
     return not any(app.alive for app in applications) if applications else None
-
-
-def _hdfs_path(word: str) -> str:
-    """The path of an absolute path or hdfs:// address, empty for any other word or the root."""
-    parts: Mapping[str, str] = urlsplit(word)._asdict()
-    known = parts["scheme"] in ("", "hdfs") and parts["path"].startswith("/")
-    return parts["path"].rstrip("/") if known else ""
-
-
-def _below(path: str, folder: str) -> bool:
-    return path.startswith(f"{folder}/")

@@ -64,7 +64,12 @@ _LIMITS = {LimitsName.DEFAULT: RecoveryLimits, LimitsName.UNLIMITED: RecoveryLim
 
 @dataclass(frozen=True, kw_only=True)
 class OpenFileFilter:
-    """Which open files are meant; `path` is a folder or one file. See `model.lease.Search`."""
+    """Which open files are meant. What a template leaves empty restricts nothing.
+
+    :param path: an absolute folder or file.
+    :param patterns: shell patterns of which one must match the name, or the whole path where it has a slash.
+    :param owner, holder, host: only files of this owner, client name, client host.
+    """
 
     path: HdfsPath
     patterns: Patterns = ()
@@ -80,7 +85,17 @@ class OpenFileFilter:
 class RecoveryRequest(OpenFileFilter):
     """What is to be recovered and how, as an operator, a declaration or a command says it.
 
-    `allowed` is written PATTERN or PATTERN=APPLICATION, see `allowed_path`. `approve` are exact paths.
+    Beside the fields of `OpenFileFilter`:
+
+    :param min_age: files that were opened later are left alone (`10m`).
+    :param settle: for how long a dead holder's file must be unchanged, between two looks at least (`10s`).
+    :param leak_after: for how long a living holder's (`1h`).
+    :param allowed: `PATTERN` or `PATTERN=APPLICATION`, an id or a stream's name; see `allowed_path`.
+    :param approve: exact paths that a person decided to recover although their holder lives.
+    :param approved_by: that person.
+    :param limits: `default` starts with low concurrency and adapts to the cluster; `unlimited` has no limits.
+    :param backend: `native`, or `hdfs-debug` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
+    :param dry_run: look and say what would be done. It touches no lease.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -122,7 +137,15 @@ class Until(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenFileCondition(OpenFileFilter):
-    """What is waited for below a path: see HdfsOpenFileSensor."""
+    """What is waited for below a path.
+
+    Beside the fields of `OpenFileFilter`:
+
+    :param min_age: files that were opened later don't count (`0s`).
+    :param quiet: for how long a file must be unchanged to be stuck (`10m`). With `0s` every open file is.
+    :param until: `stuck`, or `none` for no open file at all.
+    :param at_least: how many stuck files are waited for (`1`).
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -160,3 +183,17 @@ class OpenFileCondition(OpenFileFilter):
             "stuck": len(stuck),
             "stuck_paths": [finding.path for finding in stuck[:paths]],
         }
+
+
+def fields_with(ours: Mapping[str, object], given: object, name: str) -> dict[str, object]:
+    """Return what an operator was given in one value, together with its own fields.
+
+    Raises InvalidInput: for a value that is no mapping, or that says again what the operator says itself.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidInput(f"{name} is {given!r}; allowed is a mapping of fields")
+    fields = dict(given or {})
+    twice = ", ".join(sorted(ours.keys() & fields.keys()))
+    if twice:
+        raise InvalidInput(f"{name} has {twice}, which is a parameter beside it")
+    return fields | dict(ours)

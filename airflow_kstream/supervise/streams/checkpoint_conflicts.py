@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from airflow_kstream.model.errors import Conflict, KstreamError
 from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -20,7 +21,7 @@ def require_exclusive_checkpoint(run: StreamRun, tell: Callable[[str], None]) ->
     Raises Conflict: another stream has it. Raises Unavailable: HDFS is away.
     """
     session, spec = run.session, run.spec
-    ours = {_plain(path) for path in spec.checkpoints}
+    ours = {plain_path(path) for path in spec.checkpoints}
     for other in newest_claims(session):
         if other.stream.name == spec.name:
             continue
@@ -39,7 +40,7 @@ def _checkpoints(other: RegisteredStream, tell: Callable[[str], None]) -> set[st
     if isinstance(other.newest.spec, UnknownSpec):
         tell(f"whether stream {other.stream.name} shares a checkpoint is not known: {other.newest.doubt}")
         return set()
-    return {_plain(path) for path in other.newest.spec.checkpoints}
+    return {plain_path(path) for path in other.newest.spec.checkpoints}
 
 
 def _stopped(other: RegisteredStream, tell: Callable[[str], None]) -> bool:
@@ -55,7 +56,3 @@ def _tell_or_raise(other: RegisteredStream, error: KstreamError, tell: Callable[
     if error.retryable:
         raise error
     tell(f"whether stream {other.stream.name} shares a checkpoint is not known: {error}")
-
-
-def _plain(path: str) -> str:
-    return "/" + path.split("/", 3)[3].rstrip("/") if path.startswith("hdfs://") else path.rstrip("/")

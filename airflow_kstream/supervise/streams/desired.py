@@ -28,9 +28,10 @@ def request_restart(session: ClusterSession, stream: StreamId, reason: str) -> i
 
 
 def declared_at_last(session: ClusterSession, stream: StreamId) -> StreamSpec:
-    """The spec of the newest claim: enough to watch and to stop a stream whose declaration isn't at hand.
+    """The spec of the newest claim: enough to watch, stop and restart a stream whose declaration isn't at hand.
 
-    Its secrets are masked, so that it can't be submitted from.
+    It refers to its secrets, so whoever submits from it has to reach them. Raises NotFound: it was never submitted.
+    Raises InvalidInput: the claim or its spec can't be read.
     """
     folder = StreamFolder(session.hdfs, stream)
     claim = folder.claim(folder.names())

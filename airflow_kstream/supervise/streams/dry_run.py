@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from operator import itemgetter
 
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.secrets import MASK
+from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
@@ -30,8 +31,14 @@ def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
 
 def _lines(plan: Submission) -> list[str]:
     lines = [f"  {shlex.join(argument.words)}  # {_origin(argument.origin)}" for argument in plan.arguments]
-    hidden = [f"  {key}={MASK}  # through a private properties file, in no argv" for key in sorted(plan.secret_conf)]
-    return hidden + lines
+    return [*(_hidden(key, value) for key, value in sorted(plan.secret_conf.items(), key=itemgetter(0))), *lines]
+
+
+def _hidden(key: str, value: Value) -> str:
+    why = "through a private properties file, in no argv"
+    if isinstance(value, SecretRef):
+        return f"  {key}={MASK}  # {value}, looked up right before the submission; {why}"
+    return f"  {key}={MASK}  # {why}"
 
 
 def _origin(origin: Origin) -> str:

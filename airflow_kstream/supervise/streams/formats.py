@@ -50,7 +50,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
             "claimed_by": by,
             "reason": draft.reason,
             "spec_fingerprint": fingerprint(draft.spec),
-            "spec": draft.spec.to_masked_mapping(),
+            "spec": draft.spec.to_mapping(),
             "renew_interval_seconds": draft.lifetimes.renew_interval.total_seconds(),
             "max_lifetime_seconds": draft.lifetimes.max_lifetime.total_seconds(),
             "positions": {path: [at.query, at.offset, at.commit] for path, at in draft.positions.items()},

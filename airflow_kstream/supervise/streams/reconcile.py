@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 class Reconciler:
     """One reconcile of one stream. `tell` gets a line for each thing that is done or waited for.
 
-    `may_submit` is off where the spec came from a claim, whose secrets are masked.
+    `may_submit` is off for whoever only came to stop it.
     """
 
     subject: StreamRun

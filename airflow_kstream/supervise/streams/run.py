@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.secrets import LocalSecrets, Secrets
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
 @dataclass(frozen=True)
 class StreamRun:
-    """One stream as declared, the servers as its identity, and its engine."""
+    """One stream as declared, the servers as its identity, its engine, and who knows its secrets."""
 
     session: ClusterSession
     spec: StreamSpec
     engine: Engine
+    secrets: Secrets = field(default_factory=LocalSecrets)
 
     @property
     def cluster(self) -> Cluster:

@@ -71,12 +71,12 @@ class SparkEngine:
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         """The staging folder, with a copy of the keytab in it: YARN's 250 ms between SIGTERM and SIGKILL are too
         short for Spark to delete it when it is killed (SPARK-17340)."""
-        conf = {**cluster.spark_conf, **spec.conf}
+        conf = {**cluster.spark_conf, **spec.plain_conf}
         root = conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
         yield f"{root.rstrip('/')}/.sparkStaging/{app.id}"
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
-        return renewal_ratio(cluster.spark_conf, spec.conf)
+        return renewal_ratio(cluster.spark_conf, spec.plain_conf)
 
     def _quiescent(self, session: ClusterSession, spec: StreamSpec) -> bool:
         return all(point.quiescent for point in self.progress(session, spec))

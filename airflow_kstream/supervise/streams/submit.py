@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from airflow_kstream.clients.kerberos import keytabs, tickets
@@ -18,6 +19,7 @@ from airflow_kstream.model.submission import Submission, SubmissionOrder, Submit
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.secrets import looked_up
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
 
@@ -25,18 +27,18 @@ from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refu
 def preflight(run: StreamRun) -> None:
     """Raise what would keep the next generation from starting. Changes nothing.
 
-    This host can submit it, the ticket can be had, and both servers answer as the stream's identity.
+    This host can submit it, its secrets and the ticket can be had, and both servers answer as the stream's identity.
     """
-    require_client(run)
+    _with_secrets(run, require_client(run))
     run.engine.preflight(run.cluster, run.spec)
     _log_in(run.session.identity)
     run.session.yarn.active()
     run.session.hdfs.status("/")
 
 
-def require_client(run: StreamRun) -> None:
+def require_client(run: StreamRun) -> Submission:
     """Raises InvalidInput: when this host has no client to submit with, or the spec says what the protocol owns."""
-    _planned(run, generation=0, nonce="preflight")
+    return _planned(run, generation=0, nonce="preflight")
 
 
 def _planned(run: StreamRun, generation: int, nonce: str) -> Submission:
@@ -44,6 +46,11 @@ def _planned(run: StreamRun, generation: int, nonce: str) -> Submission:
     if plan.obstacle:
         raise InvalidInput(plan.obstacle, tried=f"submit {run.spec.name}")
     return plan
+
+
+def _with_secrets(run: StreamRun, plan: Submission) -> Submission:
+    """Looked up anew for each submission, and kept nowhere."""
+    return replace(plan, secret_conf=looked_up(plan.secret_conf, run.secrets))
 
 
 def _log_in(identity: Identity) -> None:
@@ -76,7 +83,7 @@ def submit(run: StreamRun, claim: Claim) -> Application:
     When the client fails and there is none, the claim's fence is taken and SubmissionFailed raised: whatever may
     still arrive under this claim can't start.
     """
-    plan = _planned(run, claim.generation, claim.nonce)
+    plan = _with_secrets(run, _planned(run, claim.generation, claim.nonce))
     outcome = _run_client(run, plan)
     found = _find(run, claim, patient=outcome.exit_code == 0)
     if found is None:

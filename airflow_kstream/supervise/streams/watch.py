@@ -120,7 +120,7 @@ class Watch:
         return Verdict(None, str(error), blind=time.monotonic() - since > _REFUSED_TOO_LONG)
 
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
-        # The claim's spec has its secrets masked: it can't be compared with itself.
+        # Whether the declaration changed, who has it at hand decides.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
         seen = observe(StreamRun(self._access, spec, engine_of(spec)), Prefetched(claim, listed))
         if seen.claim:

@@ -57,7 +57,7 @@ class PrincipalDeclaration:
 
 @dataclass(frozen=True, kw_only=True)
 class TicketDeclaration:
-    """What `$KSTREAM_TICKETS/<connection id>.yaml` says. Raises InvalidInput.
+    """What the file of a cluster's tickets says. Raises InvalidInput.
 
     The connection's own principal is always kept, named or not. `folder` is where caches lie that have no `cache` of
     their own. `every` and `check_every` are the schedules of the DAG: of the renewals, and of the keytab checks.
@@ -96,29 +96,23 @@ class TicketDeclaration:
         return RenewalPolicy(self.renew_at, self.alert_before)
 
 
-def declaration_of(cluster: str) -> TicketDeclaration:
-    """The order for a connection or a cluster's file; an empty one where none is written down. Raise InvalidInput."""
-    path = order_path(cluster)
-    return read_order(path) if path else TicketDeclaration()
+def declaration_of(cluster: str, folder: Path | None) -> TicketDeclaration:
+    """Read the declaration of a connection or a cluster's file; where there is none, that of nobody else.
+
+    Raises InvalidInput: it can't be read, or a field is wrong.
+    """
+    path = declaration_path(cluster, folder) if folder else None
+    return read_declaration(path) if path else TicketDeclaration()
 
 
-def order_path(cluster: str) -> Path | None:
-    """Where its order is written down, None where there is none. Raise InvalidInput for a folder that is not there."""
-    path = orders_folder()
-    found = path / f"{_short(cluster)}.yaml" if path else None
-    return found if found and found.exists() else None
+def declaration_path(cluster: str, folder: Path) -> Path | None:
+    """Return the file in this folder that has the cluster's name, None where there is none."""
+    path = folder / f"{_short(cluster)}.yaml"
+    return path if path.exists() else None
 
 
-def orders_folder() -> Path | None:
-    """`$KSTREAM_TICKETS`, None where it is not set. Raise InvalidInput where it is no folder: it was meant to be."""
-    named = os.environ.get("KSTREAM_TICKETS")
-    if named and not Path(named).is_dir():
-        raise InvalidInput(f"$KSTREAM_TICKETS is {named!r}; there is no such folder")
-    return Path(named) if named else None
-
-
-def read_order(path: Path) -> TicketDeclaration:
-    """Raise InvalidInput that names the file and each wrong field."""
+def read_declaration(path: Path) -> TicketDeclaration:
+    """Raises InvalidInput: names the file and each wrong field."""
     text = read_text(path)
     try:
         return TicketDeclaration.from_yaml(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,9 +16,18 @@ from hypothesis import strategies as st
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
-from airflow_kstream.clients.rpc.protobuf import Malformed, Message, delimited, encode, split_delimited, varint, zigzag
 from airflow_kstream.clients.rpc.sasl import Protection, protections
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.formats.protobuf import (
+    Malformed,
+    Message,
+    delimited,
+    encode,
+    fields,
+    split_delimited,
+    varint,
+    zigzag,
+)
 from airflow_kstream.model.identity import Identity
 
 NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
@@ -111,9 +120,36 @@ def test_a_name_that_is_no_unicode_comes_back_as_it_went(name: bytes) -> None:
     assert Message(encode({2: text})).data(2) == name
 
 
-def test_a_number_that_never_ends_is_refused() -> None:
-    with pytest.raises(Malformed):
+def test_the_protobuf_runtime_sends_no_name_that_is_no_unicode() -> None:
+    """Why the wire format is read here by hand: HDFS allows such names."""
+    assert Every.FromString(encode({5: b"\xff"})).text == b"\xff"
+    for name in (b"\xff", "\udcff"):
+        with pytest.raises(UnicodeError):
+            Every(text=name)
+
+
+def test_a_number_that_never_ends_is_refused_by_its_place() -> None:
+    with pytest.raises(Malformed, match=r"byte 1: .* more than 10 bytes"):
         Message(varint(1 << 3) + b"\xff" * 20)
+
+
+@given(st.binary(max_size=40), st.integers(0, 10), st.integers(0, 10))
+def test_a_message_in_a_file_reads_as_the_same_message_alone(data: bytes, before: int, after: int) -> None:
+    """What lies around it is neither read nor counted, and its places are those in the file."""
+    file = b"\x80" * before + data + b"\x08" * after
+    assert places(file, before, before + len(data)) == [
+        (number, slice(value.start + before, value.stop + before) if isinstance(value, slice) else value)
+        for number, value in places(data, 0, len(data))
+    ]
+
+
+def places(data: bytes, at: int, end: int) -> list[tuple[int, int | slice]]:
+    """Up to where it stops to make sense."""
+    found = []
+    with suppress(Malformed):
+        for field in fields(data, at, end, "it"):
+            found.append(field)  # noqa: PERF402  those before the error count
+    return found
 
 
 @contextmanager

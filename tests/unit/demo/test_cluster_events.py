@@ -1,4 +1,4 @@
-"""What the table says of lines that Hadoop 3.4.3 really wrote."""
+"""The table's rows for lines that Hadoop 3.4.3 really wrote."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def rows(spark: SparkSession) -> dict[str, Row]:
 
 
 @pytest.mark.parametrize("what", LINES)
-def test_a_line_is_of_the_kind_that_it_proves(rows: dict[str, Row], what: str) -> None:
+def test_a_line_has_the_kind_that_it_proves(rows: dict[str, Row], what: str) -> None:
     line, kind, fields = LINES[what]
     row = rows[what]
     expected = {name: micros(value) if isinstance(value, datetime) else value for name, value in fields.items()}
@@ -181,7 +181,7 @@ def test_a_line_without_a_time_is_a_row_like_any_other(spark: SparkSession) -> N
     assert [(row["line"], row["kind"], row["time"]) for row in rows] == [(line, "OTHER", None) for line in lines]
 
 
-def test_a_record_becomes_a_line_with_where_it_came_from(spark: SparkSession) -> None:
+def test_a_record_becomes_a_line_with_its_origin(spark: SparkSession) -> None:
     """The length is that of the bytes, also where they are no UTF-8."""
     headers = [("file", bytearray(b"nn1")), ("byte_offset", bytearray(b"1234567890123"))]
     records = spark.createDataFrame(
@@ -201,7 +201,7 @@ def test_a_record_becomes_a_line_with_where_it_came_from(spark: SparkSession) ->
     }
 
 
-def test_kafka_is_read_with_a_keytab_and_without_what_was_not_committed() -> None:
+def test_kafka_is_read_with_a_keytab_and_committed_records_only() -> None:
     words = "--bootstrap-servers b:1 --topic t --table x --checkpoint y --kafka-principal p@R --kafka-keytab ./k"
     options = kafka_options(arguments().parse_args(words.split()))
     assert options["kafka.isolation.level"] == "read_committed"

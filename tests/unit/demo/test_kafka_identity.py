@@ -11,11 +11,11 @@ from airflow_kstream.minicluster.kafka import cluster_id
 
 
 @given(st.uuids())
-def test_a_cluster_s_name_is_never_taken_for_an_option(identity: UUID) -> None:
-    """Of all 16 bytes one in sixty-four begins with a dash in URL-safe base64."""
+def test_a_cluster_id_is_never_taken_for_an_option(identity: UUID) -> None:
+    """One in 64 UUIDs begins with a dash in URL-safe base64."""
     assert not cluster_id(identity).startswith("-")
     assert len(cluster_id(identity)) == 22
 
 
-def test_the_name_that_once_kept_a_broker_from_starting() -> None:
+def test_a_uuid_that_encodes_to_a_leading_dash_gets_another_cluster_id() -> None:
     assert not cluster_id(UUID(int=0xF8 << 120)).startswith("-")

@@ -77,7 +77,7 @@ def test_a_file_that_is_no_longer_the_same_is_refused(growing: Path, now: bytes 
         next_block("nn1", growing, position)
 
 
-def test_a_line_longer_than_a_broker_takes_is_refused_by_its_offset(growing: Path) -> None:
+def test_a_line_longer_than_a_broker_accepts_is_refused_by_its_offset(growing: Path) -> None:
     growing.write_bytes(b"short\n" + b"x" * BLOCK_BYTES)
     first = next_block("nn1", growing, Position())
     assert first is not None

@@ -30,14 +30,14 @@ def test_each_generation_must_be_dead_before_its_horizon() -> None:
     assert not promises.restarted_in_time(lives(100, 181, None), at_least=2).kept
 
 
-def test_an_older_generation_that_still_lives_breaks_the_promise_and_a_claim_without_an_application_does_not() -> None:
+def test_only_a_living_older_generation_breaks_the_promise() -> None:
     assert not promises.restarted_in_time(lives(100, None, 100, None), at_least=2).kept
     history = lives(100, None, 100, None)
     history.lives[2].application = None
     assert promises.restarted_in_time(history, at_least=2).kept
 
 
-def test_too_few_restarts_and_a_last_generation_without_a_commit_are_no_proof() -> None:
+def test_too_few_restarts_or_no_last_commit_break_the_promise() -> None:
     assert not promises.restarted_in_time(lives(100, None), at_least=2).kept
     history = lives(100, 100, None)
     history.lives[3].first_commit = None
@@ -51,7 +51,7 @@ def test_a_stream_with_a_keytab_must_live_on_in_its_first_generation() -> None:
     assert not promises.lived_through(lives(100, None), later, 3, LIFE).kept
 
 
-def test_the_control_must_be_dead_of_its_token_and_nothing_else() -> None:
+def test_the_control_must_die_of_its_token_and_nothing_else() -> None:
     dead = application(1, ApplicationState.FAILED, diagnostics="InvalidToken): token (...) can't be found in cache")
     assert promises.died_of_its_token(dead).kept
     assert not promises.died_of_its_token(replace(dead, diagnostics="ran out of memory")).kept

@@ -42,12 +42,12 @@ def eventually(is_true: Callable[[], object], seconds: float = 60) -> None:
 
 @pytest.fixture(autouse=True)
 def children_of_others() -> set[psutil.Process]:
-    """What this process had started before the test: a minicluster, another test's Spark session."""
+    """Return the processes that this one had started before the test: a minicluster, another test's Spark session."""
     return set(psutil.Process().children())
 
 
 def is_grown_up(family: list[psutil.Process]) -> bool:
-    """Whether all have come and those that only fork have gone."""
+    """Return True if all processes have started and those that only fork have ended."""
     try:
         return sorted(process.name() for process in family) == GROWN_UP
     except psutil.NoSuchProcess:
@@ -55,7 +55,7 @@ def is_grown_up(family: list[psutil.Process]) -> bool:
 
 
 class Diary:
-    """Collects events, as a demo's narrator would."""
+    """A collector of events, as the demonstration's console is one."""
 
     def __init__(self) -> None:
         self.events: list[SupervisorEvent] = []
@@ -135,7 +135,7 @@ def test_a_crash_takes_the_whole_tree_and_the_child_comes_back(
     assert diary.of("family") == [Happening.STARTED, Happening.DIED, Happening.RESPAWNED]
 
 
-def test_crashes_by_order_do_not_use_up_the_respawns(
+def test_requested_crashes_do_not_use_up_the_respawns(
     supervisor: ProcessSupervisor, diary: Diary, child: Callable[..., Child]
 ) -> None:
     supervisor.start(child("sleeper", SLEEPER))
@@ -148,7 +148,7 @@ def test_crashes_by_order_do_not_use_up_the_respawns(
     assert supervisor.given_up == {}
 
 
-def test_a_child_that_dies_too_often_is_given_up_with_the_end_of_its_log(
+def test_a_child_that_dies_too_often_is_given_up_with_its_log(
     supervisor: ProcessSupervisor, diary: Diary, child: Callable[..., Child]
 ) -> None:
     supervisor.start(child("broken", ("bash", "-c", "echo the port is taken; exit 3")))
@@ -186,9 +186,7 @@ def test_stop_leaves_no_process_behind(
     assert diary.of("family")[-1] == diary.of("sleeper")[-1] == Happening.STOPPED
 
 
-def test_a_child_that_was_started_a_moment_ago_hears_the_stop(
-    supervisor: ProcessSupervisor, child: Callable[..., Child]
-) -> None:
+def test_stop_reaches_a_child_that_has_just_started(supervisor: ProcessSupervisor, child: Callable[..., Child]) -> None:
     for number in range(5):
         supervisor.start(child(f"sleeper-{number}", SLEEPER, grace=120))
 
@@ -198,7 +196,7 @@ def test_a_child_that_was_started_a_moment_ago_hears_the_stop(
     assert time.monotonic() - began < 60
 
 
-def test_a_child_deaf_to_sigterm_is_killed_after_its_grace(
+def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(
     supervisor: ProcessSupervisor, child: Callable[..., Child]
 ) -> None:
     stubborn = child("stubborn", STUBBORN, grace=0.5)
@@ -244,7 +242,7 @@ def test_a_stopped_supervisor_starts_nothing(supervisor: ProcessSupervisor, chil
         supervisor.start(child("late", SLEEPER))
 
 
-def test_a_listener_that_fails_disturbs_nobody(child: Callable[..., Child]) -> None:
+def test_a_failing_listener_does_not_disturb_the_supervisor(child: Callable[..., Child]) -> None:
     def fails(event: SupervisorEvent) -> None:
         raise RuntimeError(event.child)
 

@@ -21,23 +21,23 @@ def log_file(tmp_path: Path) -> Path:
 
 
 def audited(spark: SparkSession, log_file: Path, rows: list[tuple[str, int, int]], end: int | None = None) -> Findings:
-    """What the checker says of a real table with these rows."""
+    """Run the checker on a real table with these rows."""
     table = str(log_file.parent / "table")
     spark.createDataFrame(rows, LINE_SCHEMA).write.parquet(table)
     return audit(spark, table, {"nn1": log_file}, None if end is None else {"nn1": end})
 
 
-def test_the_lines_of_a_file_are_those_that_are_complete(log_file: Path) -> None:
+def test_only_complete_lines_of_a_file_count(log_file: Path) -> None:
     assert list(lines_of("nn1", log_file, None)) == ROWS
 
 
-def test_a_table_of_every_line_once_is_equal(spark: SparkSession, log_file: Path) -> None:
+def test_a_table_with_every_line_once_is_equal(spark: SparkSession, log_file: Path) -> None:
     findings = audited(spark, log_file, ROWS)
     assert findings.equal
     assert (findings.expected, findings.found) == (3, 3)
 
 
-def test_only_what_was_shipped_is_expected(spark: SparkSession, log_file: Path) -> None:
+def test_only_shipped_lines_are_expected(spark: SparkSession, log_file: Path) -> None:
     assert audited(spark, log_file, ROWS[:2], end=7).equal
 
 
@@ -53,7 +53,7 @@ def test_only_what_was_shipped_is_expected(spark: SparkSession, log_file: Path) 
     ],
     ids=["a planted duplicate", "a planted gap", "a row from nowhere", "another file", "a torn line", "an empty table"],
 )
-def test_a_table_that_differs_is_not(
+def test_a_table_that_differs_is_not_equal(
     spark: SparkSession, log_file: Path, rows: list[tuple[str, int, int]], wrong: str, example: tuple[str, int]
 ) -> None:
     findings = audited(spark, log_file, rows)

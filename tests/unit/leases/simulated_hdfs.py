@@ -25,7 +25,7 @@ AGAIN_AFTER = 90 * SECOND
 
 @dataclass
 class SimFile:
-    """`closes`: whether its DataNode can recover it; `answer`: what the NameNode says instead of recovering it."""
+    """A simulated file. `closes`: its DataNode can recover it; `answer`: the NameNode's answer instead of recovery."""
 
     id: int
     host: str = "dn1"
@@ -43,10 +43,10 @@ class SimFile:
 
 
 @dataclass
-class World(Clock):
-    """What happens by itself is in `events`: at a time from the start, something is done to the world.
+class SimulatedHdfs(Clock):
+    """A simulated NameNode with its DataNodes and clock. `events` are changes at a time counted from the start.
 
-    Each DataNode closes `per_second` files once it has heard of them by its heartbeat.
+    Each DataNode closes `per_second` files once its heartbeat has told it of them.
     """
 
     files: dict[str, SimFile] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class World(Clock):
     width: int = 500
     latency: float = 0.004
     version: str = "3.4.3"
-    events: list[tuple[timedelta, Callable[[World], None]]] = field(default_factory=list)
+    events: list[tuple[timedelta, Callable[[SimulatedHdfs], None]]] = field(default_factory=list)
     safe_mode: bool = False
     away: bool = False
     dead: int = 0
@@ -63,7 +63,7 @@ class World(Clock):
     unwritable: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     time: timedelta = timedelta(0)
-    kicks: list[tuple[timedelta, str]] = field(default_factory=list)
+    requests: list[tuple[timedelta, str]] = field(default_factory=list)
     looks: dict[str, tuple[timedelta, FileState | None]] = field(default_factory=dict)
     intents: set[str] = field(default_factory=set)
     told: list[Recovery] = field(default_factory=list)
@@ -79,7 +79,7 @@ class World(Clock):
             self.files[path] = replace(SimFile(id=len(self.files) + 1), **traits)  # type: ignore[arg-type]
 
     def fail_over(self) -> None:
-        """The recoveries that ran are lost with the NameNode that began them."""
+        """Switch the active NameNode; running recoveries are lost with the one that started them."""
         self.active, self.active_since = "nn2", self.time
         for file in self.files.values():
             file.recovering_since = None
@@ -88,7 +88,7 @@ class World(Clock):
         self.files.pop(path, None)
 
     def targets(self) -> list[Target]:
-        """All that is open, as it is now."""
+        """Return all open files as they are now."""
         targets = [
             Target(path, file.state(path).fingerprint, "DFSClient_1", "its holder is dead")
             for path, file in self.files.items()
@@ -103,7 +103,7 @@ class World(Clock):
             self.targets() if targets is None else targets, tools, limits or RecoveryLimits(), watcher
         )
 
-    def at(self, seconds: float, event: Callable[[World], None]) -> None:
+    def at(self, seconds: float, event: Callable[[SimulatedHdfs], None]) -> None:
         self.events.append((timedelta(seconds=seconds), event))
         self.events.sort(key=lambda row: row[0])
 
@@ -142,10 +142,10 @@ class World(Clock):
 
     def kick(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         for path in paths:
-            self._check_kick(path)
-            self.kicks.append((self.time, path))
+            self._check_request(path)
+            self.requests.append((self.time, path))
         self._answer(self.latency * len(paths) / 32)
-        answers = [self._kicked(path) for path in paths]
+        answers = [self._answer_request(path) for path in paths]
         self._count_in_flight()
         return answers
 
@@ -160,16 +160,16 @@ class World(Clock):
     def _state(self, path: str) -> FileState | KstreamError:
         return self.files[path].state(path) if path in self.files else NotFound("it does not exist")
 
-    def _check_kick(self, path: str) -> None:
-        """What must hold whenever a lease is asked for."""
+    def _check_request(self, path: str) -> None:
+        """Check what must hold for every request."""
         seen_at, state = self.looks[path]
-        assert path in self.intents, "asked for without a record of the intent"
-        assert self.time - seen_at <= 2 * SECOND, "asked for long after it was looked at"
+        assert path in self.intents, "requested without a record of the intent"
+        assert self.time - seen_at <= 2 * SECOND, "requested long after it was read"
         assert state is not None
         assert state.is_open
-        assert state.fingerprint.same_as(self._expected[path]), "asked for although it had changed"
+        assert state.fingerprint.same_as(self._expected[path]), "requested although it had changed"
 
-    def _kicked(self, path: str) -> bool | KstreamError:
+    def _answer_request(self, path: str) -> bool | KstreamError:
         file = self.files.get(path)
         if file is None:
             return NotFound(f"File does not exist: {path}")
@@ -223,38 +223,38 @@ class World(Clock):
 
 @dataclass
 class _Audit:
-    """What the record of a run is asked for."""
+    """A journal in memory."""
 
-    world: World
+    hdfs: SimulatedHdfs
     run_id: str = "20260101T000000Z-00000000"
 
     def intend(self, targets: Sequence[Target]) -> None:
-        if self.world.unwritable:
+        if self.hdfs.unwritable:
             raise Denied("Permission denied: /kstream")
-        self.world.intents |= {target.path for target in targets}
+        self.hdfs.intents |= {target.path for target in targets}
 
     def ended(self, recovery: Recovery) -> None:
-        self.world.written.append(recovery)
+        self.hdfs.written.append(recovery)
 
     def flush(self, timeouts: timedelta = SECOND) -> None:
-        if self.world.unwritable:
+        if self.hdfs.unwritable:
             raise Denied("Permission denied: /kstream")
 
 
 LOST_LEASE = Conflict("AlreadyBeingCreatedException: the file is under construction but no leases found.")
 
 
-_TO_FILES = ("grows", "is replaced", "is deleted", "is closed", "is opened anew")
+_TO_FILES = ("grows", "is replaced", "is deleted", "is closed", "is reopened")
 FATES = (*_TO_FILES, "no NameNode", "safe mode", "fails over", "interrupt")
 
 
-def let_happen(world: World, fate: str, path: str, seconds: float, lasts: float) -> None:
+def let_happen(hdfs: SimulatedHdfs, fate: str, path: str, seconds: float, lasts: float) -> None:
     def on_file(**changes: object) -> None:
-        def change(w: World) -> None:
+        def change(w: SimulatedHdfs) -> None:
             if path in w.files:
                 w.files[path] = replace(w.files[path], **changes)  # type: ignore[arg-type]
 
-        world.at(seconds, change)
+        hdfs.at(seconds, change)
 
     match fate:
         case "grows":
@@ -262,18 +262,18 @@ def let_happen(world: World, fate: str, path: str, seconds: float, lasts: float)
         case "is replaced":
             on_file(id=1000, open=True, stamp=5)
         case "is deleted":
-            world.at(seconds, lambda w: w.forget(path))
+            hdfs.at(seconds, lambda w: w.forget(path))
         case "is closed":
             on_file(open=False)
-        case "is opened anew":
+        case "is reopened":
             on_file(open=True, stamp=2000)
         case "no NameNode":
-            world.at(seconds, lambda w: setattr(w, "away", True))
-            world.at(seconds + lasts, lambda w: setattr(w, "away", False))
+            hdfs.at(seconds, lambda w: setattr(w, "away", True))
+            hdfs.at(seconds + lasts, lambda w: setattr(w, "away", False))
         case "safe mode":
-            world.at(seconds, lambda w: setattr(w, "safe_mode", True))
-            world.at(seconds + lasts, lambda w: setattr(w, "safe_mode", False))
+            hdfs.at(seconds, lambda w: setattr(w, "safe_mode", True))
+            hdfs.at(seconds + lasts, lambda w: setattr(w, "safe_mode", False))
         case "fails over":
-            world.at(seconds, World.fail_over)
+            hdfs.at(seconds, SimulatedHdfs.fail_over)
         case "interrupt":
-            world.at(seconds, lambda w: w.stop.set())
+            hdfs.at(seconds, lambda w: w.stop.set())

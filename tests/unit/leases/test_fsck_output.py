@@ -49,7 +49,7 @@ def pieces(text: str, size: int) -> Iterator[str]:
 
 
 @given(st.lists(ROWS), st.integers(1, 300))
-def test_every_path_is_told_as_it_is_however_the_text_is_cut(
+def test_every_path_is_read_exactly_however_the_text_is_cut(
     rows: Sequence[tuple[list[str], str, str]], piece: int
 ) -> None:
     text = HEADER + "".join("".join(junk) + path + size for junk, path, size in rows) + HEALTHY
@@ -73,7 +73,7 @@ def test_a_tree_without_open_files_yields_nothing() -> None:
         ("", Unavailable, "breaks off"),
     ],
 )  # fmt: skip
-def test_an_end_that_is_none_is_an_error_after_what_was_found(end: str, kind: type[KstreamError], words: str) -> None:
+def test_a_broken_end_is_an_error_after_the_files_found(end: str, kind: type[KstreamError], words: str) -> None:
     reader = FsckReader()
     found = list(reader.feed(f"{HEADER}/data/open{SIZES[0]}{end.removeprefix(HEADER)}"))
     assert found == ["/data/open"]
@@ -82,7 +82,7 @@ def test_an_end_that_is_none_is_an_error_after_what_was_found(end: str, kind: ty
     assert type(caught.value) is kind
 
 
-def test_a_row_of_another_form_is_refused_and_not_left_out() -> None:
+def test_a_row_of_another_form_is_refused_and_not_skipped() -> None:
     with pytest.raises(Unavailable, match="another form"):
         read(f"{HEADER}/data/open 5 Bytes, OPENFORWRITE: {HEALTHY}")
     with pytest.raises(Unavailable, match="another form"):
@@ -91,7 +91,7 @@ def test_a_row_of_another_form_is_refused_and_not_left_out() -> None:
 
 @pytest.mark.parametrize("line", ["." * 100 + "\n", REPORTS[3]])
 def test_a_big_tree_is_read_in_little_memory(line: str) -> None:
-    """100 MB of it, of which the end alone is held, and an open file behind them is found."""
+    """Only the end of 100 MB of output is kept in memory, and an open file after it is found."""
     reader, part = FsckReader(), line * (1_000_000 // len(line))
     tracemalloc.start()
     try:

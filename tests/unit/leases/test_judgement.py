@@ -1,4 +1,4 @@
-"""Which files are thought to be stuck, and which may be recovered: under simulated looks and clocks."""
+"""The judgement of files, stuck or recoverable, under simulated checks and clocks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def seen(*looks: tuple[datetime, FileState]) -> FileHistory:
 
 
 def unchanged_for(hours: float = 0, seconds: float = 0) -> tuple[FileHistory, datetime]:
-    """Looked at now and then, and never found changed."""
+    """Return the history of a file that several checks found unchanged."""
     now = at(hours, seconds)
     return seen((START, STATE), (now, STATE)), now
 
@@ -76,7 +76,7 @@ GROWTH = st.builds(
 
 
 def grown(state: FileState, growth: Growth, now: datetime) -> FileState:
-    """What the servers say after the writer wrote: the NameNode knows of a whole block or a sync, a reader of all."""
+    """Return the state after a write: the NameNode knows of a whole block or a sync, a reader of everything."""
     assert state.block
     visible = (state.visible_length or 0) + growth.written
     block = replace(
@@ -101,7 +101,7 @@ def looks_at(growths: list[Growth]) -> list[tuple[datetime, FileState]]:
 def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(
     growths: list[Growth], holder: HolderLiveness
 ) -> None:
-    """Whatever is said of its holder and whoever consents, and also where some looks could not learn its length."""
+    """Regardless of its holder and of approvals, and even if some checks could not learn its length."""
     looks = looks_at(growths)
     for number, (now, _) in enumerate(looks, start=1):
         judged = judge_file(seen(*looks[:number]), JudgementContext(now, holder), RULES)
@@ -113,10 +113,10 @@ def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(
     st.lists(st.timedeltas(timedelta(0), timedelta(hours=8)), max_size=20),
     st.sampled_from([HolderLiveness.RENEWING, HolderLiveness.UNKNOWN]),
 )
-def test_a_slow_writer_that_lives_is_never_recovered_however_often_one_looks(
+def test_a_slow_living_writers_file_is_never_recovered(
     growths: list[Growth], moments: list[timedelta], holder: HolderLiveness
 ) -> None:
-    """It writes at least once in `leak_after`; the looks fall anywhere between its writes."""
+    """It writes at least once in `leak_after`; checks fall anywhere between its writes."""
     written = looks_at([replace(growth, measured=True) for growth in growths])
     end = written[-1][0] + RULES.leak_after
     looks = [
@@ -130,7 +130,7 @@ def test_a_slow_writer_that_lives_is_never_recovered_however_often_one_looks(
 
 @given(st.lists(st.timedeltas(timedelta(0), timedelta(days=30)), max_size=12), st.sampled_from(HolderLiveness))
 def test_age_alone_never_yields_recover(gaps: list[timedelta], holder: HolderLiveness) -> None:
-    """A month of looks that never learn the file's length prove nothing."""
+    """A month of checks that never learn the file's length proves nothing."""
     unmeasured = replace(STATE, visible_length=None)
     moments = [START]
     for gap in gaps:
@@ -139,14 +139,14 @@ def test_age_alone_never_yields_recover(gaps: list[timedelta], holder: HolderLiv
     assert not decide(judge_file(history, JudgementContext(moments[-1], holder), RULES), EVERY_CONSENT).granted
 
 
-def test_a_dead_holder_s_settled_file_is_recovered_without_asking_anybody() -> None:
+def test_a_dead_holders_settled_file_is_recovered_without_approval() -> None:
     history, now = unchanged_for(seconds=11)
     judged = judge_file(history, JudgementContext(now, HolderLiveness.DEAD), RULES)
     assert judged.condition is FileCondition.HOLDER_DEAD
     assert decide(judged, Approval()).granted
 
 
-def test_a_leaking_writer_s_file_needs_its_path_allowed_and_its_application_finished_or_a_person() -> None:
+def test_a_leaked_file_needs_an_allowed_path_and_finished_application_or_a_person() -> None:
     history, now = unchanged_for(hours=2)
     judged = judge_file(history, JudgementContext(now, HolderLiveness.RENEWING), RULES)
     assert judged.condition is FileCondition.LEAKED
@@ -165,11 +165,11 @@ def test_a_leaking_writer_s_file_needs_its_path_allowed_and_its_application_fini
 def test_one_look_is_never_enough() -> None:
     history, now = seen((START, STATE)), at(hours=5)
     assert condition(history, now, HolderLiveness.DEAD) is FileCondition.UNWATCHED
-    with pytest.raises(InvalidInput, match="one look can't tell"):
+    with pytest.raises(InvalidInput, match="one check can't tell"):
         LeaseRules(looks=1)
 
 
-def test_a_file_that_stopped_growing_is_watched_anew_from_its_last_change() -> None:
+def test_watching_begins_again_when_a_file_stops_growing() -> None:
     more = replace(STATE, visible_length=6_000)
     history = seen((START, STATE), (at(hours=1), more), (at(hours=1, seconds=30), more))
     assert (history.unchanged_for, history.looks) == (timedelta(seconds=30), 2)
@@ -183,19 +183,19 @@ def test_a_file_that_stopped_growing_is_watched_anew_from_its_last_change() -> N
         pytest.param((replace(FILE, holder="DFSClient_2"), STATE), id="taken over by another client"),
     ],
 )
-def test_another_file_at_the_same_path_begins_from_nothing(another: tuple[OpenFile, FileState]) -> None:
+def test_another_file_at_the_same_path_has_a_new_history(another: tuple[OpenFile, FileState]) -> None:
     history, now = unchanged_for(hours=3)
     assert history.extended(*another, now, now) == FileHistory.begin(*another, now)
 
 
-def test_the_time_that_a_look_itself_takes_is_no_time_without_growth() -> None:
+def test_the_duration_of_a_check_does_not_count_as_time_without_growth() -> None:
     first = FileHistory.begin(FILE, STATE, START)
     long = first.extended(FILE, STATE, began=at(seconds=4), ended=at(seconds=90))
     assert long.unchanged_for == timedelta(seconds=4)
     assert condition(long, at(seconds=90), HolderLiveness.DEAD) is not FileCondition.HOLDER_DEAD
 
 
-def test_a_file_with_no_block_at_all_needs_no_datanode_to_be_judged() -> None:
+def test_a_file_without_blocks_is_judged_without_datanodes() -> None:
     empty = replace(STATE, block=None, visible_length=None)
     assert (
         condition(seen((START, empty), (at(hours=1), empty)), at(hours=1), HolderLiveness.DEAD)
@@ -203,16 +203,16 @@ def test_a_file_with_no_block_at_all_needs_no_datanode_to_be_judged() -> None:
     )
 
 
-def test_after_a_failover_nobody_is_called_dead_or_alive() -> None:
+def test_no_holder_is_called_dead_or_alive_right_after_a_failover() -> None:
     history, now = unchanged_for(hours=2)
     told = judge_file(
         history, JudgementContext(now, HolderLiveness.RENEWING, active_since=now - timedelta(seconds=30)), RULES
     )
     assert told.condition is FileCondition.UNKNOWN
-    assert "renewed every lease" in told.why
+    assert "renews every lease" in told.why
 
 
-def test_a_file_whose_datanodes_are_silent_can_not_be_recovered_and_says_what_to_do() -> None:
+def test_a_file_of_silent_datanodes_is_unrecoverable_with_advice() -> None:
     lost = replace(STATE, block=Block(1_073_741_900, 1_076, 0, complete=False, hosts=("worker7",), newest_report=START))
     history = seen((START, lost), (at(hours=2), lost))
     told = judge_file(history, JudgementContext(at(hours=2), HolderLiveness.DEAD), RULES)
@@ -221,7 +221,7 @@ def test_a_file_whose_datanodes_are_silent_can_not_be_recovered_and_says_what_to
     assert "Bring one of them back" in told.advice
 
 
-def test_a_file_whose_lease_the_namenode_lost_can_not_be_recovered_and_says_what_to_do() -> None:
+def test_a_file_without_a_lease_is_unrecoverable_with_advice() -> None:
     history, now = unchanged_for(hours=2)
     refusal = "AlreadyBeingCreatedException: the file is under construction but no leases found."
     told = judge_file(history, JudgementContext(now, refusal=refusal), RULES)
@@ -229,15 +229,15 @@ def test_a_file_whose_lease_the_namenode_lost_can_not_be_recovered_and_says_what
     assert "HDFS-10763" in told.why
 
 
-def test_an_erasure_coded_file_is_unknown_and_never_asked_about() -> None:
+def test_an_erasure_coded_file_is_unknown_and_never_probed() -> None:
     coded = replace(STATE, erasure_coded=True)
     history = seen((START, coded), (at(hours=2), coded))
     assert condition(history, at(hours=2)) is FileCondition.UNKNOWN
     assert not worth_probing(history, JudgementContext(at(hours=2)), RULES)
 
 
-def test_the_holder_is_asked_about_only_where_its_file_would_be_recovered_anyway() -> None:
-    """To ask is to recover a dead holder's file: not before it is old enough, and seen unchanged."""
+def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
+    """A probe recovers a dead holder's file: so not before it is old enough and was seen unchanged."""
     history, now = unchanged_for(seconds=11)
     assert worth_probing(history, JudgementContext(now), RULES)
     assert not worth_probing(history, JudgementContext(now, active_since=now), RULES)
@@ -246,41 +246,41 @@ def test_the_holder_is_asked_about_only_where_its_file_would_be_recovered_anyway
     assert not worth_probing(seen((START, young), (now, young)), JudgementContext(now), RULES)
 
 
-def test_in_safe_mode_nobody_is_called_dead_and_nobody_is_asked() -> None:
-    """Nobody can renew a lease then: a minute of it makes every living holder look dead."""
+def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
+    """No lease can be renewed then: a minute of it makes every living holder look dead."""
     history, now = unchanged_for(hours=2)
     about = JudgementContext(now, HolderLiveness.DEAD, safe_mode=True)
     assert judge_file(history, about, RULES).condition is FileCondition.UNKNOWN
     assert not worth_probing(history, replace(about, holder=HolderLiveness.UNKNOWN), RULES)
 
 
-def test_a_young_file_and_one_that_was_seen_once_are_not_called_idle() -> None:
-    """Either may be growing; and neither is thought to have a holder that lives."""
+def test_young_files_and_files_checked_once_are_not_called_idle() -> None:
+    """Either may be growing, and neither has a holder that is known to be alive."""
     young = replace(STATE, modified=START)
     told = judge_file(seen((START, young)), JudgementContext(at(seconds=54)), RULES)
     assert (told.condition, told.sort) == (FileCondition.YOUNG, "younger than min_age, 10m")
-    assert told.why == "it was opened 54s ago; what is younger than min_age, 10m, is left alone"
+    assert told.why == "it was opened 54s ago; files younger than min_age, 10m, are left alone"
     assert condition(seen((START, STATE)), at()) is FileCondition.UNWATCHED
 
 
-def test_a_quiet_file_says_whether_its_holder_was_asked_for_and_what_came_of_it() -> None:
+def test_an_idle_file_reports_whether_its_holder_was_probed() -> None:
     history, now = unchanged_for(seconds=30)
     about = JudgementContext(now)
-    assert "was not asked" in judge_file(history, about, RULES).why
+    assert "was not probed" in judge_file(history, about, RULES).why
     renewing = judge_file(history, replace(about, holder=HolderLiveness.RENEWING), RULES)
-    assert "renewed the lease within the last minute" in renewing.why
-    assert "when a minute has passed" in renewing.advice
-    assert "its recovery runs already" in judge_file(history, replace(about, recovering=True), RULES).why
+    assert "renewed its lease within the last minute" in renewing.why
+    assert "check again in a minute" in renewing.advice
+    assert "its recovery is already running" in judge_file(history, replace(about, recovering=True), RULES).why
 
 
-def test_who_lacks_the_right_to_ask_is_told_which_right_it_is() -> None:
+def test_a_denied_probe_names_the_missing_right() -> None:
     history, now = unchanged_for(hours=2)
     denied = JudgementContext(now, refusal="AccessControlException: Permission denied: user=ada, access=WRITE")
     assert "the right to write the file" in judge_file(history, denied, RULES).advice
     assert judge_file(history, replace(denied, refusal="no NameNode answers"), RULES).advice == ""
 
 
-def test_a_refusal_of_the_namenode_is_told_and_not_taken_for_silence() -> None:
+def test_a_refused_probe_is_reported_and_not_taken_for_silence() -> None:
     history, now = unchanged_for(hours=2)
     told = judge_file(
         history, JudgementContext(now, refusal="AccessControlException: Permission denied: user=ada"), RULES
@@ -290,6 +290,6 @@ def test_a_refusal_of_the_namenode_is_told_and_not_taken_for_silence() -> None:
 
 
 def test_the_looks_are_in_order() -> None:
-    """What the tests above build on: `looks_at` only moves forward."""
+    """The tests above rely on it: `looks_at` only moves forward."""
     growths = [Growth(timedelta(seconds=1), 1, False, False, True)] * 3
     assert all(one < other for (one, _), (other, _) in pairwise(looks_at(growths)))

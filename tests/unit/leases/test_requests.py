@@ -1,4 +1,4 @@
-"""What people write about open files, and how it is told to them."""
+"""Requests about open files as people write them, and the reports that they get."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from airflow_kstream.model.printable import printable
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
 from airflow_kstream.supervise.leases.recover import AllowedPath, Backend, Intent, RecoveryReport
-from airflow_kstream.supervise.leases.requests import OpenFileCondition, RecoveryRequest, allowed_path
+from airflow_kstream.supervise.leases.requests import (
+    LimitsName,
+    OpenFileCondition,
+    RecoveryRequest,
+    allowed_path,
+    fields_with,
+)
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 from airflow_kstream.views.leases import (
     bounded,
@@ -76,7 +82,7 @@ def test_a_path_is_allowed_for_an_application_or_for_the_one_it_is_attributed_to
 
 
 @pytest.mark.parametrize("text", ["", "=orders", "/data/*="])
-def test_what_allows_nothing_is_refused(text: str) -> None:
+def test_an_allow_rule_that_allows_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="PATTERN"):
         allowed_path(text)
 
@@ -110,12 +116,12 @@ def test_durations_and_names_are_read_as_people_write_them() -> None:
         ({"approve": ["/data/a"]}, "approved_by"),
     ],
 )
-def test_what_is_wrong_is_refused_by_name(wrong: dict[str, object], named: str) -> None:
+def test_a_wrong_field_is_refused_by_name(wrong: dict[str, object], named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
         RecoveryRequest.from_mapping({"path": "/data", **wrong}).settings()
 
 
-def test_what_is_awaited_goes_through_the_database_unchanged() -> None:
+def test_an_awaited_condition_survives_the_database() -> None:
     awaited = OpenFileCondition(
         path="/data", patterns=("*.tmp",), owner="alice", quiet=timedelta(seconds=90), min_age=timedelta(minutes=1)
     )
@@ -142,7 +148,7 @@ def test_nothing_is_open_only_when_nothing_unreadable_is_open_either() -> None:
     assert not awaited.met(Survey(NOW, "fsck", GATE, (), {"/data/b": "Permission denied"}))
 
 
-def test_what_is_reported_of_many_stuck_files_is_bounded() -> None:
+def test_the_report_of_many_stuck_files_is_bounded() -> None:
     awaited = OpenFileCondition(path="/data", quiet=timedelta(0))
     report = awaited.report(survey(*(finding(f"/data/{number}") for number in range(100))))
 
@@ -159,11 +165,11 @@ def test_what_is_reported_of_many_stuck_files_is_bounded() -> None:
         ("/\u202etfel", "/\\u202etfel"),
     ],
 )
-def test_a_path_can_neither_break_a_table_nor_drive_a_terminal(text: str, shown: str) -> None:
+def test_a_path_can_neither_break_a_table_nor_control_a_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_brackets_in_a_path_are_no_markup() -> None:
+def test_brackets_in_a_path_are_not_markup() -> None:
     rows = lines(findings_table([finding("/data/[red]x[/red]")], NOW))
 
     assert any("/data/[red]x[/red]" in row for row in rows)
@@ -186,7 +192,7 @@ def test_a_table_of_many_says_how_many_it_leaves_off() -> None:
     assert "and 2 more" in "\n".join(lines(recoveries_table(many, rows=10)))
 
 
-def test_the_summary_says_what_is_left() -> None:
+def test_the_summary_names_the_files_that_are_left() -> None:
     leaked = Intent(finding("/data/l", FileCondition.LEAKED), Decision(False, "nobody approved it"))
     done = rescued(recovery("/data/a", Outcome.CLOSED), recovery("/data/b", Outcome.DENIED))
     done = replace(done, intents=(*done.intents, leaked))
@@ -200,7 +206,7 @@ DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
 
 
 def unasked(path: str, refusal: str, *, retryable: bool = False) -> Intent:
-    why = Judgement(FileCondition.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be asked for")
+    why = Judgement(FileCondition.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be probed")
     silent = replace(finding(path), judgement=why, refusal=refusal, retryable=retryable)
     return Intent(silent, Decision(False, "it is unknown"))
 
@@ -210,18 +216,18 @@ def not_recovered(*intents: Intent) -> RecoveryReport:
 
 
 @pytest.mark.parametrize(("retryable", "raised"), [(False, Conflict), (True, Unavailable)])
-def test_a_file_whose_holder_could_not_be_asked_for_is_not_done(retryable: bool, raised: type[KstreamError]) -> None:
+def test_a_file_whose_holder_could_not_be_probed_is_not_done(retryable: bool, raised: type[KstreamError]) -> None:
     done = not_recovered(unasked("/data/a", DENIED, retryable=retryable))
     error = failure(done, "/data")
 
     assert done.incomplete
-    assert summary(done) == f"1 open files; nothing was recovered; 1 whose holder could not be asked for ({DENIED})"
+    assert summary(done) == f"1 open files; nothing was recovered; 1 whose holder could not be probed ({DENIED})"
     assert type(error) is raised
-    assert error.message == f"1 files were not recovered: 1 whose holder could not be asked for ({DENIED})"
+    assert error.message == f"1 files were not recovered: 1 whose holder could not be probed ({DENIED})"
     assert bounded(done, rows=50)["counts"]["unasked"] == 1
 
 
-def test_files_that_are_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
+def test_files_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
     sorts = ["growing", "younger than min_age, 10m", "growing"]
     found = [
         replace(finding(f"/data/{number}"), judgement=Judgement(FileCondition.IDLE, "of a reason", brief=sort))
@@ -233,7 +239,7 @@ def test_files_that_are_left_open_for_good_reason_are_done_and_the_summary_says_
     assert summary(done) == "3 open files; nothing to recover; 2 growing, 1 younger than min_age, 10m"
 
 
-def test_the_summary_of_a_dry_run_says_what_would_be_asked() -> None:
+def test_the_summary_of_a_dry_run_counts_the_planned_probes() -> None:
     asked = Intent(finding("/data/a"), Decision(False, "it is idle"), would_ask=True)
     planned = RecoveryReport(survey(asked.finding), (asked,))
 
@@ -244,7 +250,7 @@ def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
     assert not replace(not_recovered(unasked("/data/a", DENIED)), run=None).incomplete
 
 
-def test_a_list_says_what_a_look_alone_can_not_tell() -> None:
+def test_a_list_names_what_a_single_check_can_not_show() -> None:
     quiet, once = finding("/data/a"), finding("/data/b", FileCondition.UNWATCHED)
     told = hints([quiet, once])
 
@@ -269,10 +275,33 @@ def test_a_host_in_the_list_is_called_a_host() -> None:
         ((Outcome.DENIED, Outcome.LEAKED), Conflict),
     ],
 )
-def test_a_failure_says_what_was_not_recovered_and_whether_a_retry_can_help(
+def test_a_failure_names_the_open_files_and_says_whether_a_retry_helps(
     outcomes: tuple[Outcome, ...], raised: type[KstreamError]
 ) -> None:
     error = failure(rescued(*(recovery(f"/data/{outcome}", outcome) for outcome in outcomes)), "/data")
 
     assert type(error) is raised
     assert all(f"1 {outcome}" in error.message for outcome in outcomes if not outcome.settled)
+
+
+def test_the_one_value_of_an_operator_is_a_mapping_of_the_other_fields() -> None:
+    ours = {"path": "/data", "dry_run": "True"}
+    given = {"patterns": ["*.tmp"], "owner": "", "holder": None, "limits": "unlimited"}
+    request = RecoveryRequest.from_mapping(fields_with(ours, given, "request"))
+    assert request == RecoveryRequest(path="/data", patterns=("*.tmp",), limits=LimitsName.UNLIMITED, dry_run=True)
+    assert RecoveryRequest.from_mapping(fields_with(ours, None, "request")).patterns == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"path": "/other"}, "request has path, which is a parameter beside it"),
+        ({"dry_run": False, "path": "/"}, "request has dry_run, path"),
+        ("{'patterns': []}", "allowed is a mapping"),
+        (["patterns"], "allowed is a mapping"),
+        ({"pattern": "*"}, "pattern"),
+    ],
+)
+def test_the_one_value_of_an_operator_is_refused_by_name(given: object, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        RecoveryRequest.from_mapping(fields_with({"path": "/data", "dry_run": False}, given, "request"))

@@ -1,4 +1,4 @@
-"""Which open files a search or a pattern means."""
+"""The open files that a search or a pattern matches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = OpenFile("/data/events/part-0-6.in-progress", 16_401, "DFSClient_NONMAPRE
     ],
 )
 def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool) -> None:
-    """What is allowed for one folder is not allowed for another stream's below it."""
+    """A pattern that allows one folder does not allow another stream's folder below it."""
     assert path_matches("/data/landing/payments/live/x.tmp", pattern) is matched
 
 
@@ -43,10 +43,10 @@ def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool)
         (Search(host="worker8"), False),
     ],
 )
-def test_a_search_means_files_by_path_name_holder_and_host(search: Search, found: bool) -> None:
+def test_a_search_matches_path_name_holder_and_host(search: Search, found: bool) -> None:
     assert matches(FILE, search) is found
 
 
-def test_a_name_that_looks_like_a_pattern_is_only_a_name() -> None:
+def test_a_file_name_that_looks_like_a_pattern_matches_literally() -> None:
     assert matches(OpenFile("/data/[a].tmp"), Search(path="/data/[a].tmp"))
     assert not matches(OpenFile("/data/a.tmp"), Search(path="/data/[a].tmp"))

@@ -39,7 +39,7 @@ from airflow_kstream.supervise.streams.formats import (
     written_claim,
     written_desired,
 )
-from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, World, application
+from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, SimulatedYarn, application
 
 OLD = Path(__file__).with_name("claims")
 DRAFT = ClaimDraft(1, "nonce1", TICKET_SPEC, WEEK, {CHECKPOINT: Position("q", 3, 2)}, "test", key=KeyVersion(1, "k"))
@@ -57,20 +57,20 @@ def written(**changed: Any) -> Claim:
     return read_claim(json.dumps({name: said[name] for name in said if changed.get(name, "") is not None}), 1, START)
 
 
-def running_under(claim: Claim) -> World:
+def running_under(claim: Claim) -> SimulatedYarn:
     """An hour later, with the claim's application running."""
-    world = World(now=START + timedelta(hours=1), claims={1: claim}, files={"gen-000001", claim.fence})
+    world = SimulatedYarn(now=START + timedelta(hours=1), claims={1: claim}, files={"gen-000001", claim.fence})
     world.applications = [(1, application(1, ApplicationState.RUNNING))]
     return world
 
 
-def dead_under(claim: Claim) -> World:
+def dead_under(claim: Claim) -> SimulatedYarn:
     world = running_under(claim)
     world.applications = [(1, application(1, ApplicationState.FAILED, finished=START))]
     return world
 
 
-def step(world: World, mode: Mode = Mode.ENSURE, spec: StreamSpec = RESTARTING) -> Step:
+def step(world: SimulatedYarn, mode: Mode = Mode.ENSURE, spec: StreamSpec = RESTARTING) -> Step:
     return next_step(spec, world.look(), START, mode)
 
 
@@ -211,7 +211,7 @@ class TestFieldsThatAreUnknownOrMissing:
         """That job carries no tag: not to find it proves nothing."""
         said = json.loads(written_claim(DRAFT, "me"))
         del said["adopted"]
-        world = World(now=START + timedelta(days=1), claims={1: read_claim(json.dumps(said), 1, START)})
+        world = SimulatedYarn(now=START + timedelta(days=1), claims={1: read_claim(json.dumps(said), 1, START)})
         world.files = {"gen-000001"}
         found = step(world)
         assert isinstance(found, Refuse)

@@ -12,7 +12,7 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import Step
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
-from tests.unit.simulated_yarn import TICKET_SPEC, World
+from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn
 
 
 class TwoSupervisors(RuleBasedStateMachine):
@@ -22,8 +22,8 @@ class TwoSupervisors(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
-        self.first_look: datetime = self.world.now
+        self.yarn = SimulatedYarn()
+        self.first_look: datetime = self.yarn.now
 
     @rule(target=looks, mode=st.sampled_from(Mode))
     def look(self, mode: Mode) -> Step:
@@ -31,42 +31,42 @@ class TwoSupervisors(RuleBasedStateMachine):
 
     @rule(step=looks)
     def act_on_what_was_seen(self, step: Step) -> None:
-        self.world.carry_out(step)
+        self.yarn.carry_out(step)
 
     @rule(mode=st.sampled_from(Mode))
     def look_and_act_at_once(self, mode: Mode) -> None:
-        self.world.carry_out(self._next(mode))
+        self.yarn.carry_out(self._next(mode))
 
-    @precondition(lambda self: self.world.on_their_way)
+    @precondition(lambda self: self.yarn.on_their_way)
     @rule()
     def a_submission_arrives(self) -> None:
-        self.world.arrive()
+        self.yarn.arrive()
 
-    @precondition(lambda self: self.world.on_their_way)
+    @precondition(lambda self: self.yarn.on_their_way)
     @rule()
     def a_submission_is_lost(self) -> None:
-        self.world.on_their_way.pop(0)
+        self.yarn.on_their_way.pop(0)
 
     @rule(seconds=st.sampled_from([1, 20, 45, 700, 86400, 3 * 86400]))
     def time_passes(self, seconds: int) -> None:
-        self.world.pass_time(seconds)
+        self.yarn.pass_time(seconds)
 
-    @precondition(lambda self: self.world.running)
+    @precondition(lambda self: self.yarn.running)
     @rule(state=st.sampled_from([ApplicationState.FAILED, ApplicationState.KILLED, ApplicationState.FINISHED]))
     def the_job_ends_by_itself(self, state: ApplicationState) -> None:
-        self.world.end(self.world.running[0].id, state)
+        self.yarn.end(self.yarn.running[0].id, state)
 
     @rule(state=st.sampled_from(DesiredState), again=st.booleans())
     def a_person_wants(self, state: DesiredState, again: bool) -> None:
-        through = max(self.world.claims, default=0) if again else 0
-        self.world.desired = Desired(state, through, "somebody")
+        through = max(self.yarn.claims, default=0) if again else 0
+        self.yarn.desired = Desired(state, through, "somebody")
 
     @invariant()
     def at_most_one_generation_runs(self) -> None:
-        assert len(self.world.running) <= 1, [app.id for app in self.world.running]
+        assert len(self.yarn.running) <= 1, [app.id for app in self.yarn.running]
 
     def _next(self, mode: Mode) -> Step:
-        return next_step(TICKET_SPEC, self.world.look(), self.first_look, mode)
+        return next_step(TICKET_SPEC, self.yarn.look(), self.first_look, mode)
 
 
 TwoSupervisors.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
@@ -75,15 +75,15 @@ TestTwoSupervisors = TwoSupervisors.TestCase
 
 def test_a_supervisor_left_alone_brings_the_stream_to_run() -> None:
     """Liveness: whatever came before, a working supervisor and working servers end with one running generation."""
-    world = World()
+    yarn = SimulatedYarn()
     for _ in range(5):
-        world.carry_out(next_step(TICKET_SPEC, world.look(), world.now, Mode.ENSURE))
-    world.on_their_way.clear()  # the submission was lost with its submitter
-    assert not world.running
-    first_look = world.now
+        yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), yarn.now, Mode.ENSURE))
+    yarn.on_their_way.clear()  # the submission was lost with its submitter
+    assert not yarn.running
+    first_look = yarn.now
     for _ in range(400):
-        world.carry_out(next_step(TICKET_SPEC, world.look(), first_look, Mode.ENSURE))
-        if world.on_their_way:
-            world.arrive()
-        world.now += timedelta(seconds=2)
-    assert len(world.running) == 1
+        yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), first_look, Mode.ENSURE))
+        if yarn.on_their_way:
+            yarn.arrive()
+        yarn.now += timedelta(seconds=2)
+    assert len(yarn.running) == 1

@@ -1,4 +1,4 @@
-"""Which tickets are to be kept fresh, as people write it; what is wrong is refused by its name."""
+"""Declarations of the tickets to keep fresh, as people write them; errors name the wrong field."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster(name: str = "prod") -> Cluster:
     return Cluster(name, ("http://rm:1",), ("http://nn:1",), "hdfs://nn", WATCHER, "/kstream")
 
 
-def test_an_order_names_who_is_kept_where_and_how() -> None:
+def test_a_declaration_names_principals_caches_and_credentials() -> None:
     declaration = TicketDeclaration.from_yaml(WRITTEN)
     own, etl, hdfs = kept_tickets(cluster(), declaration)
     assert (own.identity, own.cache) == (WATCHER, Path("/run/tickets/prod/watcher@R.ccache"))
@@ -43,16 +43,15 @@ def test_an_order_names_who_is_kept_where_and_how() -> None:
     assert declaration.every == timedelta(minutes=5)
 
 
-def test_an_order_survives_the_way_through_plain_data() -> None:
+def test_a_declaration_survives_plain_data() -> None:
     declaration = TicketDeclaration.from_yaml(WRITTEN)
     assert TicketDeclaration.from_mapping(declaration.to_mapping()) == declaration
     assert TicketDeclaration.from_mapping(TicketDeclaration().to_mapping()) == TicketDeclaration()
 
 
-def test_without_an_order_the_connections_own_principal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KSTREAM_TICKETS", raising=False)
+def test_the_connections_principal_is_the_default_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    (own,) = kept_tickets(cluster(), declaration_of("prod"))
+    (own,) = kept_tickets(cluster(), declaration_of("prod", None))
     assert own.cache == Path("/state/kstream/tickets/prod/watcher@R.ccache")
 
 
@@ -65,7 +64,7 @@ def test_the_connections_own_principal_may_be_given_another_cache() -> None:
 
 
 @pytest.mark.parametrize(("name", "folder"), [("prod", "prod"), ("a/b", "a%2Fb"), ("..", "%2E%2E")])
-def test_a_clusters_caches_lie_in_one_folder_whatever_its_name(name: str, folder: str) -> None:
+def test_a_clusters_caches_are_in_one_folder_whatever_its_name(name: str, folder: str) -> None:
     (own,) = kept_tickets(cluster(name), TicketDeclaration(folder="/run"))
     assert own.cache.parent == Path("/run") / folder
 
@@ -83,20 +82,13 @@ def test_files_of_one_name_are_several_clusters_and_one_file_is_one(
     assert prod.name.startswith("cluster-")
 
 
-def test_a_folder_of_orders_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KSTREAM_TICKETS", "/nope")
-    with pytest.raises(InvalidInput, match=r"\$KSTREAM_TICKETS is '/nope'; there is no such folder"):
-        declaration_of("prod")
-
-
-def test_the_order_is_found_by_the_clusters_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KSTREAM_TICKETS", str(tmp_path))
+def test_the_declaration_is_found_by_the_clusters_name(tmp_path: Path) -> None:
     (tmp_path / "prod.yaml").write_text("renew_at: 0.7")
-    assert declaration_of("prod").renew_at == declaration_of("/somewhere/prod.yaml").renew_at == 0.7
-    assert declaration_of("other") == TicketDeclaration()
+    assert declaration_of("prod", tmp_path).renew_at == declaration_of("/somewhere/prod.yaml", tmp_path).renew_at == 0.7
+    assert declaration_of("other", tmp_path) == TicketDeclaration()
     (tmp_path / "prod.yaml").write_text("renew_at: 7")
     with pytest.raises(InvalidInput, match=r"prod\.yaml: renew_at is 7"):
-        declaration_of("prod")
+        declaration_of("prod", tmp_path)
 
 
 ETL = {"principal": "etl@R"}
@@ -129,7 +121,7 @@ ETL = {"principal": "etl@R"}
         ({"every": "0s"}, "every is '0s'; allowed is 10s to 366d"),
     ],
 )
-def test_what_is_wrong_is_refused_by_its_name(wrong: dict[str, Any], words: str) -> None:
+def test_a_wrong_field_is_refused_by_name(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         TicketDeclaration.from_mapping(wrong)
 
@@ -145,7 +137,7 @@ def test_two_principals_do_not_share_a_cache() -> None:
         kept_tickets(cluster(), TicketDeclaration.from_mapping({"principals": both}))
 
 
-def test_what_is_no_mapping_is_no_order() -> None:
+def test_a_declaration_that_is_no_mapping_is_refused() -> None:
     for text in ("- a", "just words", "{"):
         with pytest.raises(InvalidInput):
             TicketDeclaration.from_yaml(text)

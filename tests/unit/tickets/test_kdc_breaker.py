@@ -1,4 +1,4 @@
-"""A realm whose KDCs keep silent is given up for a round; a refusal is an answer."""
+"""The circuit breaker of a realm: KDCs that do not respond are given up for a round; a refusal is an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def silence(realms: RealmCircuitBreaker, times: int) -> None:
             ask(realms, f"user{number}@R", Unavailable)
 
 
-def test_after_three_silences_nobody_else_of_the_realm_is_asked() -> None:
+def test_a_realm_is_given_up_after_three_silent_kdc_requests() -> None:
     realms = RealmCircuitBreaker()
     silence(realms, 3)
     with pytest.raises(Unavailable, match=r"not asked: no KDC of R answered when 3 others were tried") as given_up:
@@ -32,14 +32,14 @@ def test_after_three_silences_nobody_else_of_the_realm_is_asked() -> None:
     assert (given_up.value.tried, given_up.value.principal) == ("renew", "me@R")
 
 
-def test_another_realm_is_asked_all_the_same() -> None:
+def test_a_silent_realm_does_not_affect_another_realm() -> None:
     realms = RealmCircuitBreaker()
     silence(realms, 3)
     ask(realms, "me@OTHER", None)
 
 
-def test_after_a_silence_nobody_asks_until_those_who_ask_know_more() -> None:
-    """Else whoever comes free first would ask, and wait, once more."""
+def test_new_requests_wait_after_a_silence_until_those_in_flight_end() -> None:
+    """Otherwise the first free worker would send a request, and wait, once more."""
     realms, asking, end = RealmCircuitBreaker(), Barrier(5), Event()
 
     def unanswered(number: int) -> None:
@@ -59,7 +59,7 @@ def test_after_a_silence_nobody_asks_until_those_who_ask_know_more() -> None:
             late.result(10)
 
 
-def test_one_silence_is_enough_where_it_was_said_so() -> None:
+def test_one_silence_is_enough_when_configured() -> None:
     realms = RealmCircuitBreaker(give_up_after=1)
     realms.require_speaking("me@R", "look")
     realms.note_silence("user@R")

@@ -46,19 +46,19 @@ def keytab(*keys: Key) -> KeytabFile:
     return KeytabFile("/s.keytab", 0o600, "streamer", read_entries(keytab_bytes(*keys)))
 
 
-def test_an_entry_tells_all_but_its_key() -> None:
+def test_an_entry_contains_everything_but_its_key() -> None:
     (entry,) = read_entries(keytab_bytes(Key(3, secret=b"very secret bytes", name=("streamer", "edge.kstream.test"))))
     assert (entry.principal, entry.kvno, entry.enctype) == ("streamer/edge.kstream.test@KSTREAM.TEST", 3, AES256)
     assert entry.stamped == datetime.fromtimestamp(1_700_000_000, UTC)
     assert "secret" not in repr(entry)
 
 
-def test_a_version_beyond_255_stands_behind_the_key() -> None:
+def test_a_version_beyond_255_is_read_from_behind_the_key() -> None:
     assert read_entries(keytab_bytes(Key(300)))[0].kvno == 300
     assert read_entries(keytab_bytes(Key(7), long_kvno=False))[0].kvno == 7
 
 
-def test_a_deleted_entry_leaves_a_hole_that_is_passed_over() -> None:
+def test_the_hole_of_a_deleted_entry_is_skipped() -> None:
     content = keytab_bytes(Key(1))
     hole = struct.pack(">i", -20) + bytes(20)
     assert [entry.kvno for entry in read_entries(content[:2] + hole + content[2:])] == [1]
@@ -73,7 +73,7 @@ def test_the_newest_version_is_the_one_that_counts() -> None:
     assert both.version("somebody@KSTREAM.TEST") is None
 
 
-def test_another_key_of_the_same_number_is_another_version_and_another_export_of_one_key_is_not() -> None:
+def test_the_key_and_not_its_number_or_export_makes_a_version() -> None:
     def version(key: Key) -> str:
         found = keytab(key).version("streamer@KSTREAM.TEST")
         assert found is not None
@@ -126,6 +126,6 @@ def test_a_keytab_with_a_changed_byte_is_entries_or_a_credential_error(data: st.
         max_size=5,
     )
 )
-def test_what_is_written_is_read(keys: list[Key]) -> None:
+def test_a_written_keytab_is_read_back(keys: list[Key]) -> None:
     read = read_entries(keytab_bytes(*keys))
     assert [(entry.kvno, entry.enctype) for entry in read] == [(key.kvno, key.enctype) for key in keys]

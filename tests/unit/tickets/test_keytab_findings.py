@@ -1,4 +1,4 @@
-"""What is said of a keytab and the KDC's answer, and what a person is told to do."""
+"""Findings from a keytab and the KDC's answer, and their remedies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ERROR, WARNING, NOTE = Severity
     ("said", "kind", "severity", "words"),
     [
         ({"login": LoginResult.KEY_REFUSED, "kvno": 5}, FindingKind.BEHIND, ERROR, "after 2026-01-01 08:30:00 UTC"),
-        ({"kvno": 5}, FindingKind.BEHIND, WARNING, "still takes the old key, so nothing fails yet"),
+        ({"kvno": 5}, FindingKind.BEHIND, WARNING, "still accepts the old key, so nothing fails yet"),
         ({"kvno": 2}, FindingKind.AHEAD, WARNING, "the KDC has kvno 2, this keytab kvno 3"),
         ({"login": LoginResult.KEY_REFUSED}, FindingKind.KEY_REFUSED, ERROR, "although both have kvno 3"),
         (
@@ -30,7 +30,7 @@ ERROR, WARNING, NOTE = Severity
             ERROR,
             "most likely it was rotated",
         ),
-        ({"login": LoginResult.UNKNOWN}, FindingKind.UNKNOWN, ERROR, f"knows no {PRINCIPAL}"),
+        ({"login": LoginResult.UNKNOWN}, FindingKind.UNKNOWN, ERROR, f"does not know {PRINCIPAL}"),
         ({"login": LoginResult.EXPIRED}, FindingKind.EXPIRED, ERROR, "has expired"),
         ({"login": LoginResult.LOCKED}, FindingKind.LOCKED, ERROR, "locked"),
         ({"login": LoginResult.PASSWORD_EXPIRED}, FindingKind.PASSWORD_EXPIRED, ERROR, "can't change it"),
@@ -82,13 +82,13 @@ def test_a_keytab_without_the_principal_names_those_that_it_has() -> None:
 
 
 @pytest.mark.parametrize(("mode", "severity"), [(0o604, ERROR), (0o640, WARNING), (0o400, None)])
-def test_a_keytab_is_its_owners_alone(mode: int, severity: Severity | None) -> None:
+def test_a_keytab_readable_by_others_is_a_finding(mode: int, severity: Severity | None) -> None:
     found = keytab_findings(replace(KEYTAB, mode=mode), PRINCIPAL, FINE)
     assert [each.severity for each in found] == ([severity] if severity else [])
     assert all(f"{mode:04o}" in each.words for each in found)
 
 
-def test_of_logins_that_fail_only_silence_and_clocks_pass_by_themselves() -> None:
+def test_only_silence_and_clock_skew_are_not_lasting_failures() -> None:
     assert {login for login in LoginResult if not login.lasting} == {
         LoginResult.ACCEPTED,
         LoginResult.UNREACHABLE,

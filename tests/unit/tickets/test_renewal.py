@@ -37,7 +37,7 @@ def ticket(life: timedelta) -> Ticket:
         (10, TicketState.EXPIRED),
     ],
 )
-def test_a_ticket_of_ten_hours_is_due_at_half_of_its_life_and_urgent_in_its_last_hour(
+def test_a_10h_ticket_is_due_at_half_of_its_life_and_urgent_in_its_last_hour(
     after: float, expected: TicketState
 ) -> None:
     assert ticket_state(ticket(10 * HOUR), RenewalPolicy(), START + after * HOUR) is expected
@@ -47,7 +47,7 @@ def test_without_a_ticket_it_is_missing() -> None:
     assert ticket_state(None, RenewalPolicy(), START) is TicketState.MISSING
 
 
-def test_a_short_ticket_is_urgent_in_its_last_quarter_alone() -> None:
+def test_a_short_ticket_is_urgent_only_in_its_last_quarter() -> None:
     minute = timedelta(minutes=1)
     policy = RenewalPolicy(alert_before=HOUR)
     assert policy.urgent(ticket(12 * minute)) == START + 9 * minute
@@ -61,23 +61,21 @@ def test_a_ticket_only_ever_gets_worse(life: timedelta, policy: RenewalPolicy, o
 
 
 @given(lives, policies)
-def test_every_ticket_is_fresh_at_first_and_due_before_it_is_urgent_and_urgent_before_it_expires(
-    life: timedelta, policy: RenewalPolicy
-) -> None:
+def test_every_ticket_is_fresh_then_due_then_urgent_then_expired(life: timedelta, policy: RenewalPolicy) -> None:
     held = ticket(life)
     assert ticket_state(held, policy, START) is TicketState.FRESH
     assert START < policy.due(held) <= policy.urgent(held) <= held.expiry
 
 
 @given(lives, policies)
-def test_what_no_longer_serves_is_alarming(life: timedelta, policy: RenewalPolicy) -> None:
+def test_a_ticket_that_is_no_longer_valid_is_alarming(life: timedelta, policy: RenewalPolicy) -> None:
     for share in (0.0, 0.5, 0.99, 1.0, 2.0):
         state = ticket_state(ticket(life), policy, START + life * share)
         assert state.serves or state.alarming
         assert state.serves == (share < 1)
 
 
-def test_a_share_that_is_none_and_a_time_before_the_expiry_that_is_after_it_are_refused() -> None:
+def test_a_renewal_policy_refuses_values_out_of_range() -> None:
     for wrong in (0, 1, -0.5, 7):
         with pytest.raises(InvalidInput, match="renew_at"):
             RenewalPolicy(renew_at=wrong)

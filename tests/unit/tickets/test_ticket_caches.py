@@ -38,16 +38,16 @@ def test_a_caches_name_says_its_kind(name: str, expected: tuple[CacheKind, str])
     assert split_cache_name(name) == expected
 
 
-def test_a_kind_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="its kind is 'API'; known are FILE, DIR, MEMORY, KCM, KEYRING"):
+def test_an_unknown_cache_kind_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="its kind is 'API'; known kinds are FILE, DIR, MEMORY, KCM, KEYRING"):
         split_cache_name("API:1")
 
 
-def test_java_reads_files_alone() -> None:
+def test_java_reads_only_files() -> None:
     assert {kind for kind in CacheKind if kind.java_reads} == {CacheKind.FILE, CacheKind.DIR}
 
 
-def test_of_several_tickets_the_one_that_serves_longest_for_ones_own_realm_counts() -> None:
+def test_the_ticket_of_the_own_realm_that_is_valid_longest_counts() -> None:
     longer = replace(TGT, expiry=TGT.expiry + timedelta(hours=1))
     foreign = replace(longer, server="krbtgt/OTHER@R", expiry=longer.expiry + timedelta(hours=1))
     anothers = replace(longer, client="you@R", expiry=longer.expiry + timedelta(hours=1))
@@ -61,7 +61,7 @@ def test_each_principal_has_a_file_name_of_its_own(one: str, other: str) -> None
     assert (cache_file_name(one) == cache_file_name(other)) == (one == other)
 
 
-def test_a_services_file_can_still_be_recognised() -> None:
+def test_a_services_cache_file_can_still_be_recognised() -> None:
     assert cache_file_name("hdfs/nn.test@KSTREAM.TEST") == "hdfs%2Fnn.test@KSTREAM.TEST.ccache"
 
 
@@ -80,11 +80,11 @@ AES256, CIPHER = der(0xA0, der(2, b"\x12")), der(0xA2, der(4, b"secret"))
 WITH_KVNO = sealed(AES256, der(0xA1, der(2, b"\x01\x05")), CIPHER)
 
 
-def test_a_ticket_tells_the_version_and_type_of_the_key_that_it_is_sealed_with() -> None:
+def test_a_ticket_names_version_and_type_of_the_key_that_seals_it() -> None:
     assert ticket_key(WITH_KVNO) == TicketKey(kvno=261, enctype=18)
 
 
-def test_a_kdc_may_keep_the_version_to_itself() -> None:
+def test_a_ticket_may_have_no_key_version() -> None:
     assert ticket_key(sealed(AES256, CIPHER)) == TicketKey(kvno=None, enctype=18)
 
 
@@ -93,7 +93,7 @@ def test_active_directory_uses_all_32_bits_of_the_version() -> None:
 
 
 @pytest.mark.parametrize("end", range(len(WITH_KVNO)))
-def test_a_ticket_that_was_cut_off_is_none(end: int) -> None:
+def test_a_truncated_ticket_is_refused(end: int) -> None:
     with pytest.raises(CredentialError, match="no Kerberos ticket"):
         ticket_key(WITH_KVNO[:end])
 
@@ -102,13 +102,13 @@ def test_a_ticket_that_was_cut_off_is_none(end: int) -> None:
 @example(b"\x61\x84\xff\xff\xff\xff")
 @example(b"\x61\x80")
 @example(b"\x7f" * 40)
-def test_whatever_the_bytes_are_it_is_a_key_or_a_clear_error(data: bytes) -> None:
+def test_any_bytes_are_a_key_or_a_clear_error(data: bytes) -> None:
     with suppress(CredentialError):
         assert isinstance(ticket_key(data), TicketKey)
 
 
 @given(st.integers(0, len(WITH_KVNO) - 1), st.integers(1, 255))
-def test_whatever_byte_is_wrong_it_is_a_key_or_a_clear_error(at: int, flip: int) -> None:
+def test_a_ticket_with_a_changed_byte_is_a_key_or_a_clear_error(at: int, flip: int) -> None:
     damaged = bytearray(WITH_KVNO)
     damaged[at] ^= flip
     with suppress(CredentialError):

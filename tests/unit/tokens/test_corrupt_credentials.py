@@ -46,7 +46,7 @@ BROKEN_IDENTIFIERS = {
     "no text": (b"\x00" + sized(b"\xff\xfe"), "byte 45: the owner is not UTF-8"),
     "no date": (
         b"\x00" + text("a") * 3 + vlong(1 << 62) * 2 + b"\x00\x00",
-        "byte 50: the issue date is 4611686018427387904 ms after 1970, which is no date",
+        "byte 50: the issue date is 4611686018427387904 ms after 1970, which is not a valid date",
     ),
     "no 32 bits": (
         writable(HERS)[:-2] + vlong(1 << 31) + b"\x02",
@@ -71,11 +71,11 @@ def test_an_identifier_that_its_kind_can_not_have_says_why_and_hides_no_other_to
 CORRUPT = {
     "empty": (b"", "byte 0: it is empty"),
     "another file": (b"PAR1....", "byte 0: no HDTS as in a credentials file, and .* it is not base64"),
-    "nothing after the magic": (b"HDTS", "byte 4: the bytes end before the format's number"),
-    "a format to come": (b"HDTS\x02", "byte 4: the format's number is 2; known are 0, 1"),
+    "nothing after the magic": (b"HDTS", "byte 4: the bytes end before the format number"),
+    "a format to come": (b"HDTS\x02", "byte 4: the format number is 2; known are 0, 1"),
     "tokens that can't be there": (
         b"HDTS\x00" + vlong(1 << 30),
-        "byte 5: 1073741824 tokens are announced where 0 bytes are left",
+        "byte 5: 1073741824 tokens are announced, but only 0 bytes are left",
     ),
     "fewer than no tokens": (b"HDTS\x00" + vlong(-3), "byte 5: -3 tokens are announced"),
     "a length beyond the end": (

@@ -1,4 +1,7 @@
-"""Two DAGs for each declared cluster: one renews tickets, one checks keytabs. `$KSTREAM_TICKETS/<connection id>.yaml`.
+"""Two DAGs for each declared cluster: one renews tickets, one checks keytabs. `<connection id>.yaml`.
+
+The declarations lie in the folder that `[kstream] tickets_folder` names in Airflow's configuration, on the DAG
+processor and on every worker; there is no DAG without it.
 
 A declaration names whose tickets are kept fresh beside the connection's own; an empty file is for that one alone:
 
@@ -17,9 +20,6 @@ hand for one principal, and with force. `keytabs-<connection id>` fails when a k
 which streams will end of it and when; it is a DAG of its own because a wrong keytab's every try may count towards the
 lock-out of its account. A declaration that is wrong gets a DAG that fails and says why, and harms no other; so does a
 folder that is not there.
-
-Environment of the DAG processor and the workers:
-  KSTREAM_TICKETS    the folder (required; no DAG without it)
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
+from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
-from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 # The form with which a person starts a run by hand.
 FORM: Mapping[str, dict[str, Any]] = {
@@ -90,10 +90,12 @@ def keytab_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     return dag
 
 
-def cluster_dags(file: Path, text: str) -> Iterator[DAG]:
+def cluster_dags(path: Path, text: str) -> Iterator[DAG]:
     declaration = TicketDeclaration.from_yaml(text)
-    yield ticket_dag(file.stem, declaration)
-    yield keytab_dag(file.stem, declaration)
+    yield ticket_dag(path.stem, declaration)
+    yield keytab_dag(path.stem, declaration)
 
 
-globals().update(declared_dags("tickets", "*.yaml", cluster_dags))
+def declared_dags() -> dict[str, DAG]:
+    """Make the DAGs of all declarations, by their ids."""
+    return dags_of_folder("tickets", "*.yaml", cluster_dags)

@@ -1,9 +1,8 @@
-"""DAGs that are made from declarations: the YAML files of a folder that an environment variable names."""
+"""DAGs that are made from declarations: the YAML files of a folder that Airflow's configuration names."""
 
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
+from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
@@ -26,19 +26,18 @@ _SHOWN = 160
 _NO_ID, _LONGEST_ID = re.compile(r"[^\w.-]", re.ASCII), 250
 
 
-def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
-    """By their ids, what `dags_of` makes of each declaration in $KSTREAM_<kind>, of its path and its text.
+def dags_of_folder(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
+    """Make DAGs of each declaration in the folder `[kstream] <kind>_folder`: `dags_of` gets its path and its text.
 
     In place of a declaration that is wrong there is a DAG that fails and says why; so there is in place of a folder
-    that is not there. Nothing is declared where the variable is not set. Let `dags_of` make `declared_dag`s.
+    that is not there. Nothing is declared where the setting is empty. Let `dags_of` make `declared_dag`s.
     """
-    variable = f"KSTREAM_{kind.upper()}"
-    named = os.environ.get(variable)
-    if not named:
+    try:
+        folder = settings.folder(f"{kind}_folder")
+    except InvalidInput as error:
+        return _by_id([_refused(kind, "airflow.cfg", error.message)])
+    if folder is None:
         return {}
-    folder = Path(named)
-    if not folder.is_dir():
-        return _by_id([_refused(kind, f"${variable}", f"it is {named!r}; there is no such folder")])
     made: dict[str, DAG] = {}
     for declaration in sorted(folder.glob(pattern)):
         # What editors leave beside a file while they have it open.
@@ -56,7 +55,7 @@ def declared_dags(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
 
 
 def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -> DAG:
-    """A DAG that runs that often, one run at a time, and that Airflow finds by the name that `declared_dags` gives it.
+    """A DAG that runs that often, one run at a time, and that Airflow finds by the name that a stub gives it.
 
     By that alone: a DAG that registers itself is found even if an error came before its last task.
     """

@@ -1,13 +1,15 @@
-"""The sessions with which triggers look at a cluster: in a thread of their own, opened anew after a failure."""
+"""What triggers share to look at a cluster: sessions in a thread of their own, which follow the connection's edits."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar, cast
 
 from airflow.sdk import BaseHook
 
@@ -17,17 +19,27 @@ from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 S = TypeVar("S")
+C = TypeVar("C", bound="Closable")
 Opener = Callable[[Cluster], AbstractContextManager[S]]
+
+
+class Closable(Protocol):
+    """What can be shared."""
+
+    def close(self) -> None:
+        """Without waiting for anything."""
 
 
 class Sessions(Generic[S]):
     """What `opener` opens on the cluster of a connection, for questions from the triggerer's loop.
 
-    Each SPNEGO exchange takes its credentials anew, from the keytab or from the cache as it is then: no question
-    depends on a ticket of an earlier one. After a failure the sessions are opened again, from the connection as it is
-    then; a refusal counts only when it met such new ones.
+    Each question reads the connection: who waits for days sees it as it is then. The sessions are opened again when
+    it was edited, and after a failure; a refusal counts only when it met such new ones. Each SPNEGO exchange takes its
+    credentials anew, from the keytab or from the cache as it is then: no question depends on an earlier one's ticket.
     """
 
     def __init__(self, conn_id: str, opener: Opener[S]) -> None:
@@ -54,14 +66,27 @@ class Sessions(Generic[S]):
         self._thread.shutdown(wait=False)
 
     async def _ask(self, question: Callable[[S], T]) -> T:
-        fields = None if self._sessions else fields_of(await BaseHook.aget_connection(self._conn_id))
+        fields = await self._connection()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, copy_context().run, self._answer, question, fields)
 
-    def _answer(self, question: Callable[[S], T], fields: ConnectionFields | None) -> T:
-        self._fields = fields or self._fields
+    async def _connection(self) -> ConnectionFields:
         try:
-            return question(self._sessions or self._open())
+            connection = await BaseHook.aget_connection(self._conn_id)
+        except Exception as error:
+            # Airflow's own server may be away for a moment: no reason to stop looking at the cluster.
+            if self._fields is None:
+                raise
+            log.warning("Connection %s can't be read; it is taken to be as before: %r", self._conn_id, error)
+            return self._fields
+        return fields_of(connection)
+
+    def _answer(self, question: Callable[[S], T], fields: ConnectionFields) -> T:
+        if self._fields is None or fields.fingerprint() != self._fields.fingerprint():
+            self._close()
+            self._fields = fields
+        try:
+            return question(self._sessions or self._open(fields))
         except NotFound:
             # An answer like another; the sessions are in order.
             raise
@@ -69,9 +94,8 @@ class Sessions(Generic[S]):
             self._close()
             raise
 
-    def _open(self) -> S:
-        assert self._fields
-        cluster = self._opened.enter_context(cluster_of(self._conn_id, self._fields))
+    def _open(self, fields: ConnectionFields) -> S:
+        cluster = self._opened.enter_context(cluster_of(self._conn_id, fields))
         self._sessions = self._opened.enter_context(self._opener(cluster))
         return self._sessions
 
@@ -90,22 +114,32 @@ async def own_sessions(conn_id: str, opener: Opener[S]) -> AsyncIterator[Session
         sessions.close()
 
 
-class _Shared(Sessions[ClusterSession]):
-    users = 0
+@dataclass
+class _InUse:
+    thing: Closable
+    users: int = 0
 
 
-_shared: dict[str, _Shared] = {}
+_in_use: dict[tuple[Callable[[str], Closable], str], _InUse] = {}
 
 
 @asynccontextmanager
-async def shared_sessions(conn_id: str) -> AsyncIterator[Sessions[ClusterSession]]:
-    """The triggerer's sessions of this connection, however many triggers ask; the last user closes them."""
-    sessions = _shared.setdefault(conn_id, _Shared(conn_id, lambda cluster: open_session(cluster, cluster.watcher)))
-    sessions.users += 1
+async def shared(make: Callable[[str], C], conn_id: str) -> AsyncIterator[C]:
+    """Yield what `make` makes for this connection, one in this process however many use it; the last closes it."""
+    key = make, conn_id
+    if key not in _in_use:
+        _in_use[key] = _InUse(make(conn_id))
+    entry = _in_use[key]
+    entry.users += 1
     try:
-        yield sessions
+        yield cast("C", entry.thing)
     finally:
-        sessions.users -= 1
-        if sessions.users == 0:
-            _shared.pop(conn_id, None)
-            sessions.close()
+        entry.users -= 1
+        if entry.users == 0:
+            del _in_use[key]
+            entry.thing.close()
+
+
+def cluster_sessions(conn_id: str) -> Sessions[ClusterSession]:
+    """Make sessions as the connection's watcher."""
+    return Sessions(conn_id, lambda cluster: open_session(cluster, cluster.watcher))

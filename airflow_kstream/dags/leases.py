@@ -1,4 +1,7 @@
-"""One DAG for each declared cluster, which closes files that are stuck open: `$KSTREAM_LEASES/<connection id>.yaml`.
+"""One DAG for each declared cluster, which closes files that are stuck open: `<connection id>.yaml`.
+
+The declarations lie in the folder that `[kstream] leases_folder` names in Airflow's configuration, on the DAG
+processor and on every worker; there is no DAG without it.
 
 A declaration names the folders and, if the defaults don't fit, how they are looked after:
 
@@ -18,9 +21,6 @@ a DAG that fails and says why, and harms no other.
 
 It is no dry run by default: by itself it closes only files that didn't change while it looked and whose holder the
 NameNode takes for dead, which the NameNode would do as well, an hour later or never.
-
-Environment of the DAG processor and the workers:
-  KSTREAM_LEASES    the folder (required; no DAG without it)
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Param, ParamsDict, task
+from airflow.sdk import DAG, Param, task
+from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
+from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.leases.recover import Backend
 from airflow_kstream.supervise.leases.requests import LimitsName, RecoveryRequest
-from airflow_kstream.templates.declarations import declared_dag, declared_dags
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
@@ -179,7 +180,7 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
         def paths(params: Mapping[str, Any] | None = None) -> list[str]:
             return [path for path in params["paths"] if path] if params else []
 
-        fields = {name: f"{{{{ params.{name} }}}}" for name in FORM.keys() - _LISTS}
+        fields = {name: f"{{{{ params.{name} }}}}" for name in FORM.keys() - _LISTS - {"dry_run"}}
         lists = {name: f"{{{{ (params.{name} or []) | select | list }}}}" for name in _LISTS - {"paths"}}
         HdfsLeaseRecoverOperator.partial(
             task_id="recover",
@@ -187,8 +188,8 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
             map_index_template="{{ task.path }}",
             # They share what the principal remembers of earlier looks.
             max_active_tis_per_dagrun=1,
-            **fields,
-            **lists,
+            request=fields | lists,
+            dry_run="{{ params.dry_run }}",
         ).expand(path=paths())
     return dag
 
@@ -197,4 +198,6 @@ def lease_dags(declaration: Path, text: str) -> Iterator[DAG]:
     yield lease_dag(declaration.stem, declared(text))
 
 
-globals().update(declared_dags("leases", "*.yaml", lease_dags))
+def declared_dags() -> dict[str, DAG]:
+    """Make the DAGs of all declarations, by their ids."""
+    return dags_of_folder("leases", "*.yaml", lease_dags)

@@ -1,0 +1,64 @@
+"""What we ask of WebHDFS beyond `hdfs.Client`. It imports its library at once: let functions import it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+from hdfs.client import Client, _Request
+
+# Long.MAX_VALUE: longer than any file, so that the NameNode looks at the lease, finds nothing to cut and refuses.
+# Any smaller number could destroy data.
+_LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
+
+
+class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
+    """The operations that `hdfs.Client` has no method for; its metaclass makes methods of these declarations."""
+
+    _get_delegation_token = _Request("GET")
+    _renew_delegation_token = _Request("PUT")
+    _cancel_delegation_token = _Request("PUT")
+
+    def rename_onto_nothing(self, source: str, target: str) -> None:
+        """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
+        self._rename(source, destination=target, renameoptions="NONE")
+
+    def rename_over(self, source: str, target: str) -> None:
+        self._rename(source, destination=target, renameoptions="OVERWRITE")
+
+    def new_token(self, renewer: str) -> str:
+        return str(self._get_delegation_token("/", renewer=renewer).json()["Token"]["urlString"])
+
+    def renew_token(self, token: str) -> int:
+        return int(self._renew_delegation_token("/", token=token).json()["long"])
+
+    def cancel_token(self, token: str) -> None:
+        self._cancel_delegation_token("/", token=token)
+
+
+class LeaseWebHdfs(WebHdfs):
+    """Two operations of the NameNode that public clients leave out."""
+
+    # Made by hand: the name that the metaclass would make of it has no underscores.
+    _get_block_locations = _Request("GET").to_method("GET_BLOCK_LOCATIONS")
+    _truncate = _Request("POST")
+    _check_access = _Request("GET")
+
+    def located_blocks(self, path: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._get_block_locations(path, offset=0, length=1).json()["LocatedBlocks"]
+        return answer
+
+    def ask_for_more_than_there_is(self, path: str) -> None:
+        self._truncate(path, newlength=_LONGER_THAN_ANY_FILE)
+
+    def check_right_to_write(self, path: str) -> None:
+        self._check_access(path, fsaction="-w-")
+
+    def readable_length(self, path: str, token: str) -> int:
+        """The length that a DataNode announces to a reader; nothing is read.
+
+        Without a token the NameNode would make one for each redirect and keep it for a week
+        (NamenodeWebHdfsMethods.redirectURI).
+        """
+        with closing(self._open(path, offset=0, stream=True, delegation=token)) as answer:
+            return int(answer.headers["Content-Length"])

@@ -1,0 +1,45 @@
+"""Paths of HDFS: absolute, whole characters, one slash between names and none at the end."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_kstream.model.errors import InvalidInput
+
+_SCHEME = "hdfs://"
+
+
+def plain_path(path: str) -> str:
+    """Return the path of an absolute path or hdfs:// address, spelled as Hadoop's Path spells it.
+
+    Anything else comes back as it is, for the NameNode to refuse.
+    """
+    return path_in(path) or path
+
+
+def path_in(word: str) -> str | None:
+    """Return the path that this word names, if it is an absolute path or hdfs:// address; None for any other word."""
+    if word.startswith(_SCHEME):
+        _, slash, rest = word.removeprefix(_SCHEME).partition("/")
+        return _spelled(slash + rest)
+    return _spelled(word) if word.startswith("/") else None
+
+
+def checked_path(path: str) -> str:
+    """Return the absolute path as it is sent. Raises InvalidInput: for what the NameNode would stumble over."""
+    if not path.startswith("/"):
+        raise InvalidInput(f"{path!r} is no absolute path")
+    try:
+        path.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{path!r} is no path: half a character can't be sent") from None
+    return _spelled(path)
+
+
+def is_below(root: str, path: str) -> bool:
+    """Tell whether `path` is `root` or something in it."""
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _spelled(path: str) -> str:
+    return re.sub("/+", "/", path).rstrip("/") or "/"

@@ -1,0 +1,52 @@
+"""The `[kstream]` section of Airflow's configuration. get_provider_info.py describes each option and its default."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowConfigException
+
+from airflow_kstream.model.durations import parse_duration
+from airflow_kstream.model.errors import InvalidInput
+
+_SECTION = "kstream"
+
+
+def folder(option: str) -> Path | None:
+    """Return the folder that the option names, None where it names none.
+
+    Raises InvalidInput: there is no such folder.
+    """
+    named = conf.get(_SECTION, option)
+    if not named:
+        return None
+    if not Path(named).is_dir():
+        raise InvalidInput(f"[{_SECTION}] {option} is {named!r}; there is no such folder")
+    return Path(named)
+
+
+def duration(option: str) -> timedelta:
+    """Read a duration. Raises InvalidInput: the option is none, or nothing."""
+    try:
+        given = parse_duration(conf.get(_SECTION, option))
+    except InvalidInput as error:
+        raise InvalidInput(f"[{_SECTION}] {option}: {error.message}") from error
+    if not given:
+        raise InvalidInput(f"[{_SECTION}] {option} is {given}; allowed is more than 0")
+    return given
+
+
+def whole_number(option: str) -> int:
+    """Read a count. Raises InvalidInput: the option is no whole number, or a negative one."""
+    try:
+        number = int(conf.getint(_SECTION, option))
+    except AirflowConfigException as error:
+        raise InvalidInput(f"[{_SECTION}] {option} is {conf.get(_SECTION, option)!r}; {_NUMBERS}") from error
+    if number < 0:
+        raise InvalidInput(f"[{_SECTION}] {option} is {number}; {_NUMBERS}")
+    return number
+
+
+_NUMBERS = "allowed is a whole number that is not negative"

@@ -1,1 +1,0 @@
-"""What the shipped DAG files of `dags/` are made with."""

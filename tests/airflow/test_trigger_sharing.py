@@ -1,0 +1,215 @@
+"""What triggers share, in a loop of their own with real threads and real connections; the clusters are made up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import Denied, NotFound, Unavailable
+from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.triggers import shared as sharing
+from airflow_kstream.triggers.poller import ClusterPoller
+from airflow_kstream.triggers.shared import Sessions, cluster_sessions, shared
+
+CONNECTION = "made_up"
+
+
+@pytest.fixture(autouse=True)
+def connection(monkeypatch: pytest.MonkeyPatch) -> Connection:
+    made = Connection(monkeypatch)
+    made.edit(resourcemanagers="http://rm1.test")
+    return made
+
+
+class Connection:
+    """One that an administrator edits while triggers wait."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._environment = monkeypatch
+
+    def edit(self, *, resourcemanagers: str) -> None:
+        extra = {
+            "resourcemanagers": resourcemanagers,
+            "namenodes": "http://nn.test",
+            "default_fs": "hdfs://made-up",
+            "principal": "watcher@MADE.UP",
+            "keytab_path": "/nonexistent",
+            "state_dir": "/state",
+        }
+        self._environment.setenv(
+            f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps({"conn_type": "kstream", "extra": extra})
+        )
+
+    def delete(self) -> None:
+        self._environment.delenv(f"AIRFLOW_CONN_{CONNECTION.upper()}")
+
+
+class Clusters:
+    """Opens a session for each cluster; a session's answer is where its ResourceManager is."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.closed = 0
+        self.rounds: list[tuple[float, tuple[str, ...]]] = []
+
+    @contextmanager
+    def open(self, cluster: Cluster) -> Iterator[Session]:
+        self.opened.append(cluster.resourcemanagers[0])
+        yield Session(self, cluster.resourcemanagers[0])
+        self.closed += 1
+
+
+class Session:
+    def __init__(self, clusters: Clusters, where: str) -> None:
+        self.where = where
+        self._clusters = clusters
+
+    def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
+        self._clusters.rounds.append((time.monotonic(), tuple(names)))
+        return {name: Verdict(None, self.where) for name in names}
+
+
+def test_an_edited_connection_is_seen_by_those_who_wait(connection: Connection) -> None:
+    clusters = Clusters()
+
+    async def wait() -> list[str]:
+        poller = ClusterPoller(CONNECTION, clusters.open)
+        before = await poller.next_verdict("orders", 0.01)
+        connection.edit(resourcemanagers="http://rm2.test")
+        after = await poller.next_verdict("orders", 0.01)
+        poller.close()
+        return [before.why, after.why]
+
+    assert asyncio.run(wait()) == ["http://rm1.test", "http://rm2.test"]
+
+
+def test_a_connection_that_can_not_be_read_for_a_moment_ends_no_wait(connection: Connection) -> None:
+    clusters = Clusters()
+
+    async def wait() -> str:
+        sessions = Sessions(CONNECTION, clusters.open)
+        await sessions.ask(lambda session: session.where)
+        connection.delete()
+        try:
+            return await sessions.ask(lambda session: session.where)
+        finally:
+            sessions.close()
+
+    assert asyncio.run(wait()) == "http://rm1.test"
+    assert clusters.opened == ["http://rm1.test"]
+
+
+@pytest.mark.parametrize(("error", "opened"), [(Unavailable("away"), 2), (Denied("no"), 2), (NotFound("none"), 1)])
+def test_sessions_are_opened_again_after_a_failure_and_not_after_an_answer(error: Exception, opened: int) -> None:
+    clusters = Clusters()
+
+    def fail(session: Session) -> None:
+        raise error
+
+    async def wait() -> str:
+        sessions = Sessions(CONNECTION, clusters.open)
+        with pytest.raises(type(error)):
+            await sessions.ask(fail)
+        try:
+            return await sessions.ask(lambda session: session.where)
+        finally:
+            sessions.close()
+
+    assert asyncio.run(wait()) == "http://rm1.test"
+    assert len(clusters.opened) == opened
+
+
+def test_a_patient_stream_is_polled_at_its_own_pace_beside_an_impatient_one() -> None:
+    """And no more often once the impatient one has gone."""
+    clusters = Clusters()
+
+    async def wait() -> None:
+        poller = ClusterPoller(CONNECTION, clusters.open)
+        impatient = asyncio.create_task(poll(poller, "impatient", 0.02))
+        patient = asyncio.create_task(poll(poller, "patient", 0.8))
+        await asyncio.sleep(1.6)
+        impatient.cancel()
+        await asyncio.sleep(0.1)
+        at_its_end = len(clusters.rounds)
+        await asyncio.sleep(1.6)
+        assert 1 <= len(clusters.rounds) - at_its_end <= 3
+        patient.cancel()
+        poller.close()
+
+    asyncio.run(wait())
+    polled = Counter(name for _, names in clusters.rounds for name in names)
+    assert polled["patient"] <= 8
+    assert polled["impatient"] > polled["patient"]
+
+
+def test_streams_of_one_pace_come_to_share_their_rounds() -> None:
+    clusters = Clusters()
+
+    async def wait() -> None:
+        poller = ClusterPoller(CONNECTION, clusters.open)
+        tasks = []
+        for number in range(5):
+            tasks.append(asyncio.create_task(poll(poller, f"stream-{number}", 0.3)))
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1.5)
+        for task in tasks:
+            task.cancel()
+        poller.close()
+
+    asyncio.run(wait())
+    assert len(clusters.rounds[-1][1]) == 5
+
+
+def test_one_thing_is_shared_and_its_last_user_closes_it() -> None:
+    async def use() -> None:
+        async with shared(cluster_sessions, CONNECTION) as one:
+            async with shared(cluster_sessions, CONNECTION) as other:
+                assert one is other
+            async with shared(ClusterPoller, CONNECTION):
+                assert len(sharing._in_use) == 2
+            assert len(sharing._in_use) == 1
+        assert sharing._in_use == {}
+
+    asyncio.run(use())
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith(f"kstream-{CONNECTION}")]
+
+
+def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
+    answered = threading.Event()
+
+    class Silent(Session):
+        def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
+            answered.wait(30)
+            return super().round(names)
+
+    @contextmanager
+    def silent(cluster: Cluster) -> Iterator[Session]:
+        yield Silent(Clusters(), "silent")
+
+    async def wait() -> str:
+        pollers = [ClusterPoller(CONNECTION, silent) for _ in range(40)]
+        stuck = [asyncio.create_task(poller.next_verdict("orders", 0.0)) for poller in pollers]
+        await asyncio.sleep(0.2)
+        healthy = ClusterPoller(CONNECTION, Clusters().open)
+        verdict = await asyncio.wait_for(healthy.next_verdict("orders", 0.0), 10)
+        assert not any(task.done() for task in stuck)
+        answered.set()
+        await asyncio.gather(*stuck)
+        for poller in (*pollers, healthy):
+            poller.close()
+        return verdict.why
+
+    assert asyncio.run(wait()) == "http://rm1.test"
+
+
+async def poll(poller: ClusterPoller, stream: str, every: float) -> None:
+    while True:
+        await poller.next_verdict(stream, every)

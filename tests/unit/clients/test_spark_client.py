@@ -1,0 +1,77 @@
+"""Which spark-submit is run: that of this host's Spark, or the one that a person names."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.clients import spark
+from airflow_kstream.clients.spark import SPARK_BINARIES, environment, find_spark_submit
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.identity import Identity
+
+CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://nn", Identity("a@R", keytab="/k"), "/kstream")
+
+
+def executable(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o755)
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def bare_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has no Spark: none on PATH, no SPARK_HOME, no pyspark."""
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(spark, "find_spec", lambda name: None)
+
+
+@pytest.mark.parametrize("binary", SPARK_BINARIES)
+def test_a_distributions_client_is_found_on_path(tmp_path: Path, binary: str) -> None:
+    there = executable(tmp_path / "path" / binary)
+    assert find_spark_submit(binary) == there
+
+
+def test_the_client_of_spark_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_path = executable(tmp_path / "path" / "spark3-submit")
+    at_home = executable(tmp_path / "home" / "bin" / "spark-submit")
+    executable(tmp_path / "path" / "spark-submit")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "home"))
+    assert find_spark_submit() == at_home
+    assert find_spark_submit("spark3-submit") == on_path
+
+
+def test_the_client_of_pyspark_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "pyspark"
+    ours = executable(package / "bin" / "spark-submit")
+    found = importlib.machinery.ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
+    monkeypatch.setattr(spark, "find_spec", lambda name: found)
+    assert find_spark_submit() == ours
+    on_path = executable(tmp_path / "path" / "spark-submit")
+    assert find_spark_submit() == on_path
+
+
+def test_without_a_client_it_is_said_where_one_comes_from() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"no spark3-submit in SPARK_HOME/bin or on PATH; .*airflow-kstream\[spark\]"
+    ):
+        find_spark_submit("spark3-submit")
+
+
+def test_a_person_may_name_a_file_that_can_be_run(tmp_path: Path) -> None:
+    there = executable(tmp_path / "opt" / "my-submit")
+    assert find_spark_submit(there) == there
+    with pytest.raises(InvalidInput, match="is not an executable file"):
+        find_spark_submit(str(tmp_path / "nothing"))
+
+
+def test_a_child_gets_spark_home_only_from_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distribution's script finds its own home; another's would be wrong for it."""
+    assert "SPARK_HOME" not in environment(CLUSTER, tmp_path / "cache")
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert environment(CLUSTER, tmp_path / "cache")["SPARK_HOME"] == os.environ["SPARK_HOME"]

@@ -1,0 +1,54 @@
+"""Secrets of this host, looked up right before a submission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.supervise.streams.secrets import LocalSecrets, looked_up
+
+VALUE = "zzz-very-secret"
+
+
+def test_a_variable_and_a_file_are_found_and_a_plain_value_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORDERS", VALUE)
+    (tmp_path / "key").write_text(f"{VALUE}2\n")
+    conf: dict[str, str | SecretRef] = {
+        "a": SecretRef("env:ORDERS"),
+        "b": SecretRef(f"file:{tmp_path / 'key'}"),
+        "c": "plain",
+    }
+    assert looked_up(conf, LocalSecrets()) == {"a": VALUE, "b": f"{VALUE}2", "c": "plain"}
+
+
+@pytest.mark.parametrize("kind", ["conn", "var"])
+def test_what_airflow_keeps_is_refused_where_there_is_none(kind: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{kind}:orders is kept in Airflow, which is not at hand here; env:NAME"):
+        LocalSecrets().find(SecretRef(f"{kind}:orders"))
+
+
+def test_a_secret_that_is_not_there_is_told_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMPTY", "")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe" + VALUE.encode())
+    for place in ("env:NO_SUCH", "env:EMPTY", "file:/no/such", f"file:{tmp_path}", f"file:{tmp_path / 'binary'}"):
+        with pytest.raises(NotFound, match="look up a secret") as refused:
+            LocalSecrets().find(SecretRef(place))
+        assert place in str(refused.value)
+        assert VALUE not in str(refused.value)
+
+
+def test_one_that_is_used_twice_is_looked_up_once() -> None:
+    asked: list[SecretRef] = []
+
+    class Counting:
+        def find(self, ref: SecretRef) -> str:
+            asked.append(ref)
+            return VALUE
+
+    assert looked_up({"a": SecretRef("conn:x"), "b": SecretRef("conn:x")}, Counting()) == {"a": VALUE, "b": VALUE}
+    assert asked == [SecretRef("conn:x")]

@@ -1,0 +1,101 @@
+"""The words of the package, its tests' names and the README: plain English that nobody has to read twice."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(path for folder in ("airflow_kstream", "benchmarks", "dags") for path in (ROOT / folder).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+
+# A habit, and what a native engineer writes instead.
+HABITS = {
+    r"\b(?:is|are|was|were|does|do|it|them|any|knows?|takes?|found) no more\b(?! than)": "no longer",
+    r"\bany more\b": "any longer, or no longer",
+    r"\banew\b": "again",
+    r"\bbe it\b": "including, or whether",
+    r"\bwhoever\b|\bwhosoever\b": "the program or person that",
+    r"\b(?:he|his|him)\b": "it, or they",
+    r"\basked (?:for|after)\b": "probed, requested, or looked up",
+    r"\bis (?:told|said)\b|\bare (?:told|said)\b": "the subject that tells, in the active voice",
+    r"\bnobody (?:is|was) asked\b": "no server is asked",
+    r"\bof (?:which|whom) (?:nothing|nobody|the|it|one)\b": "a sentence with the subject first",
+    r"\bthe bold\b": "use with care",
+}
+# A docstring says what the function does, or what the class is. These words begin a relative clause.
+NO_BEGINNINGS = re.compile(r"(?:What|Whether|Who|Whom|Whose|Where|Which|When|How|As whom|By whom|Of)\b")
+LONGEST_TEST_NAME = 79
+RAISE = re.compile(r"\bRaise (?:[A-Z]\w+)")
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, ast.AST, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "lineno", 1), node, text
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Every string of a module and its comments."""
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+    for number, line in enumerate(source.splitlines(), start=1):
+        if line.lstrip().startswith("#"):
+            yield number, line
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_words_that_slow_a_reader_down_are_absent(habit: str) -> None:
+    pattern = re.compile(habit, re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line, text in texts(path) if pattern.search(text)
+    ]
+    found += [f"{page.name}: {match[0]}" for page in PAGES for match in pattern.finditer(page.read_text())]
+    assert found == [], f"write: {HABITS[habit]}"
+
+
+def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
+        for path in SOURCES
+        for line, node, text in docstrings(path)
+        if not isinstance(node, ast.Module) and NO_BEGINNINGS.match(text)
+    ]
+    assert found == []
+
+
+def test_a_docstring_says_which_errors_it_raises_in_one_form() -> None:
+    """`Raises X: when`, so that a reader's eye finds it."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in SOURCES
+        for line, _, text in docstrings(path)
+        if RAISE.search(text)
+    ]
+    assert found == []
+
+
+def names_of_tests(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.lineno, node.name
+
+
+def test_the_name_of_a_test_is_a_short_plain_sentence() -> None:
+    patterns = [re.compile(habit) for habit in HABITS]
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in TESTS
+        for line, name in names_of_tests(path)
+        if len(name) > LONGEST_TEST_NAME or any(pattern.search(name.replace("_", " ")) for pattern in patterns)
+    ]
+    assert found == []

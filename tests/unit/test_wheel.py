@@ -1,0 +1,88 @@
+"""What is shipped: the wheel that this checkout makes, and not the checkout."""
+
+from __future__ import annotations
+
+import email
+import subprocess
+import sys
+from email.message import Message
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import airflow_kstream
+
+ROOT = Path(__file__).parents[2]
+DIST = f"airflow_kstream-{airflow_kstream.__version__}.dist-info"
+# On its own, without what this environment has of the checkout.
+FROM_THE_WHEEL = """
+import sys
+sys.path[:] = [sys.argv[1], *(path for path in sys.path if path != sys.argv[2])]
+import airflow_kstream
+from airflow_kstream.cli import app
+print(airflow_kstream.__file__)
+print(sorted([group.name for group in app.registered_groups] + [command.name for command in app.registered_commands]))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    [made] = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> list[str]:
+    return ZipFile(wheel).namelist()
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    return email.message_from_bytes(ZipFile(wheel).read(f"{DIST}/METADATA"))
+
+
+def test_the_wheel_has_the_shipped_dags_and_what_a_licence_asks_for(names: list[str], wheel: Path) -> None:
+    stubs = {f"airflow_kstream/dags/stubs/kstream_{kind}.py" for kind in ("streams", "leases", "tickets")}
+    papers = {f"{DIST}/licenses/LICENSE", f"{DIST}/licenses/NOTICE", f"{DIST}/extra_metadata/CHANGELOG.md"}
+    assert {"airflow_kstream/dags/bundle.py", "airflow_kstream/py.typed"} | stubs | papers <= set(names)
+    licence = ZipFile(wheel).read(f"{DIST}/licenses/LICENSE").decode()
+    assert "Version 2.0, January 2004" in licence
+    assert "END OF TERMS AND CONDITIONS" in licence
+
+
+def test_the_wheel_has_neither_minicluster_nor_demo_nor_tests(names: list[str]) -> None:
+    packages = {name.split("/")[1] for name in names if name.startswith("airflow_kstream/")}
+    assert packages.isdisjoint({"minicluster", "demo"})
+    assert {name.partition("/")[0] for name in names} == {"airflow_kstream", DIST}
+
+
+def test_the_wheel_says_its_version_and_licence(metadata: Message) -> None:
+    assert metadata["Version"] == airflow_kstream.__version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert airflow_kstream.__version__ in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_a_spark_client_is_an_extra_whose_pair_matches(metadata: Message) -> None:
+    required = [str(word) for word in metadata.get_all("Requires-Dist", [])]
+    spark = [word for word in required if "spark" in word]
+    assert spark
+    assert all(word.endswith("; extra == 'spark'") for word in spark)
+    pinned = {word.partition(";")[0].partition("==")[2] for word in spark if word.startswith("pyspark")}
+    assert len(pinned) == 1
+    assert pinned != {""}
+
+
+def test_the_command_line_of_the_wheel_offers_no_development_commands(wheel: Path, tmp_path: Path) -> None:
+    ZipFile(wheel).extractall(tmp_path)
+    command = [sys.executable, "-c", FROM_THE_WHEEL, str(tmp_path), str(ROOT)]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    place, commands = done.stdout.splitlines()
+    assert Path(place).is_relative_to(tmp_path)
+    assert commands == "['connection', 'leases', 'streams', 'tickets', 'tokens']"
