@@ -18,7 +18,10 @@ from airflow_kstream.model.identity import Identity
 
 
 def spnego_auth(identity: Identity) -> HTTPKerberosAuth:
-    """Return what proves `identity` to a server. Raises InvalidInput: it has neither keytab nor ticket cache."""
+    """Return what proves `identity` to a server.
+
+    Raises InvalidInput: it has neither keytab nor ticket cache. CredentialError: the keytab is a pipe or a device.
+    """
     return _Spnego(principal=_credential(identity), mutual_authentication=OPTIONAL)
 
 
@@ -40,9 +43,8 @@ class _Spnego(HTTPKerberosAuth):  # type: ignore[misc]  # requests_kerberos ship
 def _credential(identity: Identity) -> spnego.KerberosKeytab | spnego.KerberosCCache:
     if identity.keytab:
         if is_special(Path(identity.keytab)):
-            raise CredentialError(
-                f"{identity.keytab} is no regular file", tried="open the keytab", principal=identity.principal
-            )
+            tried = f"open the keytab {identity.keytab}"
+            raise CredentialError("it is no regular file", tried=tried, principal=identity.principal)
         return spnego.KerberosKeytab(keytab=identity.keytab, principal=identity.principal)
     if identity.ticket_cache:
         return spnego.KerberosCCache(ccache=identity.ticket_cache, principal=identity.principal)

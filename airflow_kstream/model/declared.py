@@ -192,6 +192,8 @@ def _dataclasses(hint: Any) -> Iterator[type[Any]]:
 
 _LONG = 10**20
 _CONTAINERS: dict[type[Any] | tuple[type[Any], ...], str] = {Mapping: "a mapping", (list, tuple, set): "a list"}
+# See model.secrets.Value.
+_VALUE_TAGS = {"text", "reference"}
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 # Whole sentences of checks of ours: of a value together with others.
 _SENTENCES = {"value_error": ": ", "conf": " "}

@@ -51,8 +51,6 @@ AllowedPaths = Annotated[
 HdfsPaths = Annotated[tuple[HdfsPath, ...], _ONE_OR_MORE, _AT_MOST]
 MaybeLine = Annotated[Line | None, _OrNone]
 
-Name = Annotated[str | None, BeforeValidator(lambda given: given or None)]
-
 
 class LimitsName(StrEnum):
     """How boldly: starting gently and adapting to the cluster, or all at once."""

@@ -153,8 +153,9 @@ BAD: dict[str, list[tuple[str, str]]] = {
         ("conf: {spark.a: [hunter2]}", r"conf\.spark\.a is \*\*\*; allowed is text"),
         (
             "conf: {spark.a: {b: hunter2}}",
-            r"conf\.spark\.a\.b: there is no such field; the fields of conf\.spark\.a are secret",
+            r"conf\.spark\.a\.b: there is no such field; the fields of",
         ),
+        ("conf: {spark.a: {secret: [hunter2]}}", r"conf\.spark\.a\.secret is \*\*\*; allowed is text"),
         ("conf: {spark.a: }", r"conf\.spark\.a is \*\*\*; allowed is text"),
         ("conf: {'': x}", "conf.'' is .*; allowed is a name"),
         ("conf: {' ': x}", "allowed is a name of printable characters"),
