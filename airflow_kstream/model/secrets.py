@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Annotated
 
 from pydantic import ConfigDict, Discriminator, Tag
@@ -87,7 +87,7 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[0-9.]+ *(ms|s|m|h|d|w|[kmgt]b?)?", re.IGNORECASE)
-_PATH = re.compile(r"(\.{0,2}/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
+_PATH = re.compile(r"\.{0,2}(/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
 _JAVA_CLASS = re.compile(r"([a-z_][a-z0-9_]*\.){2,}[A-Z][\w$]*", re.ASCII)
 _PAIR = re.compile(r"""(?P<key>[A-Za-z][\w.-]*)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s;&,"']+)""")
 _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE)
@@ -126,7 +126,7 @@ def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Val
 
 def _in_arguments(words: Sequence[str]) -> Iterator[str]:
     """The names of options with a secret behind them, in one word or in two."""
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         name = word.lstrip("-")
         if word.startswith("-") and "=" not in word:
             if not following.startswith("-") and secrets_in(name, following):

@@ -16,7 +16,7 @@ from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.field_errors import explain_error
 from airflow_kstream.model.identity import split_principal
-from airflow_kstream.model.secrets import Value, require_no_literals
+from airflow_kstream.model.secrets import SecretRef, Value, require_no_literals
 from airflow_kstream.model.stream_policies import (
     STRICT,
     HeartbeatPolicy,
@@ -220,6 +220,8 @@ def plain(value: Any) -> Any:
     """Plain data of a field's value."""
     if isinstance(value, timedelta):
         return written_duration(value)
+    if isinstance(value, SecretRef):
+        return {"secret": value.secret}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

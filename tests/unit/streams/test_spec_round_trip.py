@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.persisted_spec import read_spec
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spec_fingerprint import Change, change, differences, fingerprint
 from airflow_kstream.model.stream import (
     Deploy,
@@ -35,13 +36,15 @@ from tests.unit.simulated_yarn import TICKET_SPEC
 _TEXT = st.text(max_size=12)
 _PRINCIPAL = st.from_regex(r"[a-z]{1,8}(/[a-z]{1,8})?@[A-Z]{1,8}", fullmatch=True)
 _DURATION = st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=40_000))
+_PLACE = st.builds("{}:{}".format, st.sampled_from(["conn", "var", "env", "file"]), st.text(min_size=1, max_size=9))
+_VALUE = _TEXT | _PLACE.map(SecretRef)
 _WORDS = st.lists(_TEXT, max_size=3).map(tuple)
 _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "plan_ratio": st.floats(0.5, 0.99),
     "jitter_ratio": st.floats(0, 0.49),
     "stall_factor": st.floats(1, 1e6),
     "max_age": st.none() | _DURATION,
-    "environment": st.dictionaries(_TEXT, _TEXT, max_size=3),
+    "environment": st.dictionaries(_TEXT, _VALUE, max_size=3),
 }
 _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Duration": _DURATION,
@@ -68,7 +71,7 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "application": _TEXT,
     "checkpoints": st.lists(_TEXT.map("/{}".format), max_size=2).map(tuple),
     "arguments": _WORDS,
-    "conf": st.dictionaries(_TEXT, _TEXT, max_size=3),
+    "conf": st.dictionaries(_TEXT, _VALUE, max_size=3),
     "deploy": every_field(Deploy),
     "restart": every_field(RestartPolicy),
     "stop": every_field(StopPolicy),
