@@ -17,6 +17,7 @@ from airflow_kstream.demo.environment import DAGS
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.stream import StreamSpec
 from tests.airflow.live import CONNECTION, live_airflow
+from tests.airflow.planted import PLANTED
 from tests.cluster.streams import await_that
 
 
@@ -81,6 +82,7 @@ def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) 
     env = {"KSTREAM_STREAMS": str(streams.parent), "KSTREAM_RETRY_DELAY": "2s"}
     # One run only: a second one would take the stream over from a run whose task a test marks failed.
     env["KSTREAM_ENSURE_EVERY"] = "1d"
+    env["KSTREAM_PLANTED"] = PLANTED["env"]
     listener = Metrics()
     with live_airflow(minicluster, root, DAGS, env, listener.settings) as home:
         yield LiveAirflow(home, home.api(), streams, listener)
