@@ -111,9 +111,9 @@ def redaction_settings(settings: Mapping[str, Setting]) -> dict[str, Setting]:
     Spark logs the environment of its executors, and redacts by name (SparkConf's spark.redaction.regex).
     """
     given = settings.get(_REDACTION)
-    if given and isinstance(given.value, SecretRef):
-        return {}
     known = given.value if given else _REDACTED_BY_SPARK
+    if isinstance(known, SecretRef):
+        return {}
     hidden = (key for key, setting in settings.items() if setting.hidden(key))
     names = {key.removeprefix(_ENVIRONMENTS[0]).removeprefix(_ENVIRONMENTS[1]) for key in hidden}
     unknown = sorted(name for name in names if given or not re.search(_REDACTED_BY_SPARK, name))
