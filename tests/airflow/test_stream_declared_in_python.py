@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG, XComArg, task
-from airflow.sdk.log import _secrets_masker
+from airflow.sdk.log import _secrets_masker  # type: ignore[attr-defined]  # what the logs pass through
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_kstream.hooks.cluster import _mask_secrets
@@ -73,7 +74,9 @@ def test_the_serialized_dag_holds_where_a_secret_is_kept() -> None:
 def test_a_reference_that_was_built_in_python_becomes_plain_data() -> None:
     conf = {"spark.ssl.keyPassword": SecretRef("conn:orders")}
     spec = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", conf=conf)
-    assert operator(spec).stream["conf"] == {"spark.ssl.keyPassword": {"secret": "conn:orders"}}
+    found = operator(spec).stream
+    assert isinstance(found, Mapping)
+    assert found["conf"] == {"spark.ssl.keyPassword": {"secret": "conn:orders"}}
 
 
 def test_masks_of_a_connection_leave_ordinary_words_in_the_logs() -> None:
