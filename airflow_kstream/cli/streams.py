@@ -39,6 +39,7 @@ NameOrAll = Annotated[str, typer.Argument(metavar="NAME", help="The stream's nam
 SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", exists=True, dir_okay=False)]
 ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to take over.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept beside the desired state for others to read.")]
+Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say the first step; do nothing.")]
 SparkSubmit = Annotated[
     str, typer.Option("--spark-submit", metavar="PATH", help="The client to submit with, instead of this host's own.")
@@ -103,12 +104,23 @@ def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
 
 
 @app.command()
-def start(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
+def start(
+    cluster_name: ClusterOption,
+    name: Name,
+    reason: Reason = "",
+    now: Now = False,
+    spark_submit: SparkSubmit = SparkDefaults.binary,
+) -> None:
     """Set the desired state to running.
 
-    The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does.
+    The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does. With
+    `--now`, it is started from here.
     """
-    _want(cluster_name, name, DesiredState.RUNNING, reason)
+    with _as_stream(cluster_name, name) as (session, spec):
+        desired.want(session, StreamId(name, session.cluster.state_dir), DesiredState.RUNNING, reason)
+        say(f"{name}: {DesiredState.RUNNING}")
+        if now:
+            _reconcile_from_claim(session, spec, spark_submit)
 
 
 @app.command()
@@ -118,11 +130,22 @@ def hold(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
 
 
 @app.command()
-def restart(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
-    """Request that the supervisor replaces the current generation. Two requests for one generation restart it once."""
-    with _as_stream(cluster_name, name) as (session, _):
+def restart(
+    cluster_name: ClusterOption,
+    name: Name,
+    reason: Reason = "",
+    now: Now = False,
+    spark_submit: SparkSubmit = SparkDefaults.binary,
+) -> None:
+    """Request that the supervisor replaces the current generation. Two requests for one generation restart it once.
+
+    With `--now`, it is replaced from here.
+    """
+    with _as_stream(cluster_name, name) as (session, spec):
         number = desired.request_restart(session, StreamId(name, session.cluster.state_dir), reason)
-    say(f"the supervisor will replace generation {number} of {name}")
+        say(f"generation {number} of {name} is to be replaced")
+        if now:
+            _reconcile_from_claim(session, spec, spark_submit)
 
 
 @app.command()
@@ -132,6 +155,13 @@ def adopt(cluster_name: ClusterOption, spec_file: SpecFile, application_id: Appl
     with opened(cluster_name) as cluster, open_session(cluster, identity_of(spec, cluster)) as session:
         claim = take_over(StreamRun(session, spec, engine_of(spec)), application_id)
     say(f"{application_id} is generation {claim.generation} of {spec.name}")
+
+
+def _reconcile_from_claim(session: ClusterSession, spec: StreamSpec, spark_submit: str) -> None:
+    """Submit what the newest claim says, unless its secrets are masked, as the first version did."""
+    declared = StreamSpec.from_mapping(spec.to_mapping())
+    report = Reconciler(StreamRun(session, declared, _engine(declared, spark_submit)), tell=say).run()
+    say(f"{report.stream} is {report.phase}: {report.why}")
 
 
 def _want(cluster_name: str, name: str, state: DesiredState, reason: str) -> None:

@@ -124,6 +124,10 @@ class AirflowApi:
             self._call("DELETE", f"/connections/{quote(connection.conn_id, safe='')}")
             self._call("POST", "/connections", json=body)
 
+    def create_variable(self, name: str, value: str) -> None:
+        """Raises ConflictError: there is one of that name."""
+        self._call("POST", "/variables", json={"key": name, "value": value})
+
     # --- DAGs and runs
 
     def dag_ids(self) -> list[str]:

@@ -82,7 +82,7 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[0-9.]+ *(ms|s|m|h|d|w|[kmgt]b?)?", re.IGNORECASE)
-_PATH = re.compile(r"(\.{0,2}/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
+_PATH = re.compile(r"\.{0,2}(/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
 _JAVA_CLASS = re.compile(r"([a-z_][a-z0-9_]*\.){2,}[A-Z][\w$]*", re.ASCII)
 _PAIR = re.compile(r"""(?P<key>[A-Za-z][\w.-]*)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s;&,"']+)""")
 _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE)

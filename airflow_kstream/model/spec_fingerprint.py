@@ -74,7 +74,7 @@ def _at_default(value: Any, field: Field[Any]) -> bool:
 
 
 def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or set(value) == {"secret"}:
         return {prefix: value}
     found: dict[str, Any] = {}
     for key, item in value.items():

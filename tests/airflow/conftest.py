@@ -17,6 +17,7 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.stream import StreamSpec
 from tests.airflow.live import CONNECTION, live_airflow
+from tests.airflow.planted import PLANTED
 from tests.cluster.streams import await_that
 
 
@@ -82,6 +83,8 @@ def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) 
     # One run only: a second one would take the stream over from a run whose task a test marks failed.
     kept["ensure_every"] = "1d"
     listener = Metrics()
-    with live_airflow(minicluster, root, STUBS, {}, {**listener.settings, "kstream": kept}) as home:
+    with live_airflow(
+        minicluster, root, STUBS, {"KSTREAM_PLANTED": PLANTED["env"]}, {**listener.settings, "kstream": kept}
+    ) as home:
         yield LiveAirflow(home, home.api(), streams, listener)
     listener.close()

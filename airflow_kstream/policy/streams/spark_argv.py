@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef, Value, secrets_in
@@ -26,6 +27,9 @@ _SAID_BY_FLAGS = {
     "spark.yarn.keytab": "use credentials.keytab",
     "spark.yarn.queue": "use deploy.queue",
 }
+_ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
+_REDACTION = "spark.redaction.regex"
+_REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
 _FIRST_HADOOP_WITH_HDFS_9276 = (2, 8, 2)
 
 
@@ -61,6 +65,7 @@ class SparkJob:
 
 def spark_argv(job: SparkJob) -> Submission:
     """Return the words; confs that hold secrets are kept out of argv."""
+    job = replace(job, settings={**job.settings, **redaction_settings(job.settings)})
     confs = (
         Argument(("--conf", f"{key}={setting.value}"), setting.origin)
         for key, setting in sorted(job.settings.items())
@@ -81,7 +86,7 @@ def environment_settings(deploy: Deploy) -> dict[str, Setting]:
     return {
         prefix + name: Setting(value, from_spec("deploy.environment"))
         for name, value in deploy.environment.items()
-        for prefix in ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
+        for prefix in _ENVIRONMENTS
     }
 
 
@@ -98,6 +103,24 @@ def token_settings(paths: Iterable[str], default_fs: str) -> dict[str, Setting]:
         return {}
     why = "the checkpoints lie outside fs.defaultFS and need tokens of their own"
     return {"spark.kerberos.access.hadoopFileSystems": Setting(",".join(filesystems), from_kstream(why))}
+
+
+def redaction_settings(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return the conf that keeps hidden settings out of Spark's own logs and pages, where their names alone don't.
+
+    Spark logs the environment of its executors, and redacts by name (SparkConf's spark.redaction.regex).
+    """
+    given = settings.get(_REDACTION)
+    known = given.value if given else _REDACTED_BY_SPARK
+    if isinstance(known, SecretRef):
+        return {}
+    hidden = (key for key, setting in settings.items() if setting.hidden(key))
+    names = {key.removeprefix(_ENVIRONMENTS[0]).removeprefix(_ENVIRONMENTS[1]) for key in hidden}
+    unknown = sorted(name for name in names if given or not re.search(_REDACTED_BY_SPARK, name))
+    if not unknown:
+        return {}
+    why = from_kstream("these hold secrets, which their names don't tell Spark")
+    return {_REDACTION: Setting("|".join([known, *(f"\\Q{name}\\E" for name in unknown)]), why)}
 
 
 def refuse_confs_of_flags(conf: Mapping[str, Value], where: str) -> None:

@@ -20,6 +20,7 @@ from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import KeytabCredentials, OnChange, StreamSpec
 from airflow_kstream.model.stream_policies import (
@@ -115,7 +116,9 @@ class TestWhatCommit7cddc87Wrote:
     def test_what_differs_for_certain_is_named_and_a_masked_secret_is_not(self) -> None:
         spec = old("keytab", 7).spec
         assert isinstance(spec, StreamSpec)
-        declared = replace(spec, arguments=("--slow",), conf={**spec.conf, "spark.ssl.keyPassword": "hunter2"})
+        declared = replace(
+            spec, arguments=("--slow",), conf={**spec.conf, "spark.ssl.keyPassword": SecretRef("conn:orders")}
+        )
         assert spec_change(declared, old("keytab", 7)).fields == ("arguments",)
 
     def test_a_negative_duration_that_it_accepted_is_read_as_the_default(self) -> None:

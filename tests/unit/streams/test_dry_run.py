@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.stream import KeytabCredentials
+from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.secrets import SecretRef
+from airflow_kstream.model.stream import Deploy, KeytabCredentials
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.engines import engine_of
@@ -39,6 +40,22 @@ def test_a_secret_is_named_but_not_shown() -> None:
     shown = explain(CLUSTER, replace(TICKET_SPEC, conf={"spark.ssl.keyPassword": "hunter2"}), ENGINE)
     assert "hunter2" not in shown
     assert "spark.ssl.keyPassword=***" in shown
+
+
+def test_a_secret_is_named_by_its_place_and_not_looked_up() -> None:
+    """Nothing is at the place."""
+    deploy = Deploy(environment={"DB_PASSWORD": SecretRef("conn:orders")})
+    shown = explain(CLUSTER, replace(TICKET_SPEC, deploy=deploy), ENGINE)
+    for key in ("spark.yarn.appMasterEnv.DB_PASSWORD", "spark.executorEnv.DB_PASSWORD"):
+        assert f"{key}=***  # conn:orders, looked up right before the submission" in shown
+
+
+def test_a_secret_that_is_not_there_keeps_the_old_generation_running() -> None:
+    """Preflight raises before anything is stopped."""
+    spec = replace(TICKET_SPEC, conf={"spark.x": SecretRef("env:NO_SUCH")})
+    run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), spec, SparkEngine())
+    with pytest.raises(NotFound, match="env:NO_SUCH is empty, or not on this host"):
+        preflight(run)
 
 
 def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing() -> None:

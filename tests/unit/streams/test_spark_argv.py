@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, TicketCredentials
 from airflow_kstream.model.submission import Origin, SparkDefaults
 from airflow_kstream.policy.streams.spark_argv import (
@@ -21,11 +22,11 @@ from airflow_kstream.policy.streams.spark_argv import (
 CLIENT = SparkDefaults("connection spark_prod", "/opt/spark/bin/spark-submit", queue="batch")
 KEYTAB = KeytabCredentials("etl@EXAMPLE.COM", "/etl.keytab")
 CONNECTION = Origin("connection prod")
-NO_CONF: Mapping[str, str] = {}
+NO_CONF: Mapping[str, str | SecretRef] = {}
 NOTHING = Deploy()
 
 
-def job(conf: Mapping[str, str] = NO_CONF, deploy: Deploy = NOTHING) -> SparkJob:
+def job(conf: Mapping[str, str | SecretRef] = NO_CONF, deploy: Deploy = NOTHING) -> SparkJob:
     settings = layered((CONNECTION, {"spark.executor.memory": "2g"}), (Origin("spec"), conf))
     return SparkJob("nightly", "/jobs/nightly.py", ("2026-01-01",), KEYTAB, deploy, CLIENT, settings)
 
@@ -57,6 +58,22 @@ def test_a_secret_reaches_neither_argv_nor_the_jobs_repr() -> None:
     assert "hunter2" not in repr(secret)
     assert "hunter2" not in " ".join(spark_argv(secret).argv())
     assert spark_argv(secret).secret_conf == {"spark.ssl.keyPassword": "hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "names"),
+    [
+        ({"spark.x": SecretRef("conn:a")}, r"(?i)secret|password|token|access[.]?key|\Qspark.x\E"),
+        ({"spark.executorEnv.A": SecretRef("conn:a")}, r"(?i)secret|password|token|access[.]?key|\QA\E"),
+        ({"spark.x": SecretRef("conn:a"), "spark.redaction.regex": "(?i)mine"}, r"(?i)mine|\Qspark.x\E"),
+        ({"spark.ssl.keyPassword": SecretRef("conn:a")}, None),
+        ({"spark.x": "plain"}, None),
+    ],
+)
+def test_spark_is_told_to_redact_what_no_name_tells(conf: Mapping[str, str | SecretRef], names: str | None) -> None:
+    """It logs the environment of its executors."""
+    told = [word for word in spark_argv(job(conf)).argv() if word.startswith("spark.redaction.regex=")]
+    assert told == ([f"spark.redaction.regex={names}"] if names else [])
 
 
 def test_the_environment_reaches_driver_and_executors() -> None:

@@ -9,6 +9,7 @@ import pytest
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
@@ -119,6 +120,21 @@ def test_a_secret_conf_is_neither_in_argv_nor_in_repr() -> None:
     assert "hunter2" not in repr(spec)
     assert plan.secret_conf == {"spark.ssl.keyPassword": "hunter2"}
     assert plan.argv("/private/secret.properties")[1:3] == ("--properties-file", "/private/secret.properties")
+
+
+def test_what_is_kept_elsewhere_goes_the_private_way_whatever_its_name() -> None:
+    spec = replace(TICKET_SPEC, conf={"spark.x.plain": SecretRef("conn:orders"), "spark.y": "1"})
+    plan = planned(spec)
+    assert plan.secret_conf == {"spark.x.plain": SecretRef("conn:orders")}
+    assert "spark.x.plain=" not in " ".join(plan.argv())
+    assert "conn:orders" not in " ".join(plan.argv())
+    with pytest.raises(InvalidInput, match="conn:orders was not looked up"):
+        plan.revealed()
+
+
+def test_tags_that_refer_to_a_secret_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"conf\.spark\.yarn\.tags refers to a secret"):
+        planned(replace(TICKET_SPEC, conf={"spark.yarn.tags": SecretRef("conn:orders")}))
 
 
 @pytest.mark.parametrize(

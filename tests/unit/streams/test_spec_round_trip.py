@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.persisted_spec import read_spec
+from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spec_fingerprint import Change, change, differences, fingerprint
 from airflow_kstream.model.stream import (
     Deploy,
@@ -46,10 +47,12 @@ _TEXT = st.text(max_size=12).filter(lambda text: "\0" not in text)
 _WORD = _matching(r"[A-Za-z0-9_.]{1,8}")
 _PATH = _matching(r"(/[a-z0-9._-]{0,3}[a-z]){1,3}")
 _PRINCIPAL = _matching(r"[a-z]{1,8}(/[a-z]{1,8})?@[A-Z]{1,8}")
+_PLACE = st.builds("{}:{}".format, st.sampled_from(["conn", "var", "env", "file"]), _WORD)
+_VALUE = _TEXT | _PLACE.map(SecretRef)
 _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "plan_ratio": st.floats(0.5, 0.99),
     "jitter_ratio": st.floats(0, 0.49),
-    "environment": st.dictionaries(_matching("[A-Z_]{1,8}"), _TEXT, max_size=3),
+    "environment": st.dictionaries(_matching("[A-Z_]{1,8}"), _VALUE, max_size=3),
 }
 _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Wait": _durations(timedelta()),
@@ -81,7 +84,7 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "application": _PATH.map("{}.py".format),
     "checkpoints": st.lists(_matching("/[a-z]{1,8}"), max_size=2, unique=True).map(tuple),
     "arguments": st.lists(_TEXT, max_size=3).map(tuple),
-    "conf": st.dictionaries(_WORD, _TEXT, max_size=3),
+    "conf": st.dictionaries(_WORD, _VALUE, max_size=3),
     "deploy": every_field(Deploy),
     "restart": every_field(RestartPolicy),
     "stop": every_field(StopPolicy),
