@@ -92,7 +92,7 @@ def test_the_form_refuses_what_the_operator_would(declared: Declarations, name: 
         ("{paths: [/data], patterns: ['']}", "patterns"),
         ("{paths: ['', /data]}", "paths"),
         ("{paths: [/data], min_age: 600}", "min_age"),
-        ("{paths: [/data", "can't be read"),
+        ("{paths: [/data", "this is no YAML"),
     ],
 )
 def test_a_wrong_declaration_gets_a_dag_that_says_why(declared: Declarations, text: str, why: str) -> None:
