@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from airflow_kstream.clients.rpc.protobuf import Message, delimited, encode, split_delimited, varint
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.errors import MiniclusterError
+from airflow_kstream.model.formats.protobuf import Message, delimited, encode, split_delimited, varint
 
 _MAGIC = b"HDFSIMG1"
 _FILES_IN_A_FOLDER = 1000
