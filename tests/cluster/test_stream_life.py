@@ -36,7 +36,9 @@ from tests.cluster.streams import BRISK_STOP, await_that, look, rate_stream, rec
 ODD_CLAIMS = {
     "odd-broken": "no claim",
     "odd-newer": '{"version": 99, "nonce": "n"}',
-    "odd-first": (Path(__file__).parents[1] / "unit" / "streams" / "claims" / "ticket.json").read_text(),
+    "odd-first": (Path(__file__).parents[1] / "unit" / "streams" / "claims" / "ticket.json")
+    .read_text()
+    .replace('"orders"', '"odd-first"'),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ from airflow_kstream.model.contract import (
 )
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.streams.formats import (
     ClaimDraft,
     read_claim,
@@ -132,7 +135,11 @@ class StreamFolder:
         return Conflict("another supervisor has it", tried=tried, server=error.server, principal=error.principal)
 
     def _read_claim(self, number: int) -> Claim:
-        return self._understood(self._path(claim_file(number)), lambda text, at: read_claim(text, number, at))
+        claim = self._understood(self._path(claim_file(number)), lambda text, at: read_claim(text, number, at))
+        if isinstance(claim.spec, StreamSpec) and claim.spec.name != self._stream.name:
+            # A copied folder: whoever acted on this spec would act on the other stream.
+            return replace(claim, spec=UnknownSpec(f"the claim's spec is of stream {claim.spec.name}"))
+        return claim
 
     def _understood(self, path: str, read: Callable[[str, datetime], T]) -> T:
         try:

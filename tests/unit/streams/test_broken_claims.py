@@ -268,3 +268,12 @@ def test_a_dead_application_under_a_newer_claim_is_followed_by_nothing_and_leave
         Reconciler(run_of(house, spec_of("sales")), tell=lambda line: None).run()
     assert set(house.hdfs.files) == files
     assert len(house.yarn.applications(ALL_STREAMS_TAG)) == 2
+
+
+def test_a_folder_that_was_copied_from_another_stream_is_not_taken_for_it() -> None:
+    """Whoever stopped the copy by its claim would stop the original."""
+    house = House()
+    house.write("sales", house.hdfs.read(house.path("orders")))
+    assert "the claim's spec is of stream orders" in house.verdicts()["sales"].why
+    with pytest.raises(InvalidInput, match="the claim's spec is of stream orders"):
+        declared_at_last(house.session, StreamId("sales", CLUSTER.state_dir))
