@@ -191,5 +191,5 @@ def test_a_file_that_is_no_keytab_is_said_to_be_none(tmp_path: Path) -> None:
         read(str(tmp_path / "text"))
     with pytest.raises(CredentialError, match="No such file"):
         read(str(tmp_path / "none"))
-    with pytest.raises(CredentialError, match="folder"):
+    with pytest.raises(CredentialError, match="Is a directory"):
         read(str(tmp_path))
