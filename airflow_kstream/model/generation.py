@@ -61,7 +61,7 @@ class Position:
 
 
 class Missing(StrEnum):
-    """What a claim's file doesn't tell although every version writes it. It is unknown, and never none."""
+    """A fact that a claim's file doesn't tell although every version writes it. It is unknown, and never none."""
 
     LIFETIMES = "lifetimes"
     POSITIONS = "positions"
@@ -101,12 +101,12 @@ class Claim:
 
     @property
     def submitted_by_us(self) -> bool:
-        """Whether its application carries its tags and started after the claim."""
+        """Tell whether its application carries its tags and started after the claim."""
         return self.adopted is None and Missing.ADOPTED not in self.missing
 
     @property
     def doubt(self) -> str:
-        """What is not known of it, as a sentence without its end; empty when everything is."""
+        """Say what is not known of it, as a sentence without its end; return nothing when everything is."""
         if isinstance(self.spec, UnknownSpec):
             return f"what was submitted is not known: {self.spec.why}"
         return f"its claim doesn't tell its {', '.join(sorted(self.missing))}" if self.missing else ""

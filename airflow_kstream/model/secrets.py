@@ -28,7 +28,7 @@ _HOW_ARGUMENTS = (
 
 @dataclass(frozen=True)
 class SecretRef:
-    """Where a secret is kept. It is looked up right before a submission, by whoever submits.
+    """The place where a secret is kept. It is looked up right before a submission, by whoever submits.
 
     `conn:ID` is the password of an Airflow connection, `var:NAME` an Airflow Variable, `env:NAME` a variable of the
     submitting process's environment, `file:PATH` the text of a file there. Raises InvalidInput: it is none of these.
@@ -89,7 +89,7 @@ _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", 
 
 
 def is_secret(key: str) -> bool:
-    """Whether a setting of this name holds a secret, going by the name alone."""
+    """Tell whether a setting of this name holds a secret, going by the name alone."""
     return _strength(key) > 0
 
 

@@ -20,7 +20,7 @@ _RULES_THE_SUPERVISOR = {*POLICIES, "on_change"}
 
 
 class Change(StrEnum):
-    """What a comparison of fingerprints tells. UNKNOWN: they were made by different versions."""
+    """The result of comparing fingerprints. UNKNOWN: they were made by different versions."""
 
     NONE = "none"
     CHANGED = "changed"

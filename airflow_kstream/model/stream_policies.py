@@ -15,7 +15,7 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True)
 class RestartPolicy:
-    """When a generation is replaced.
+    """The moment at which a generation is replaced.
 
     A restart is planned at `plan_ratio` of a generation's life, earlier by up to `jitter_ratio` of it so that a fleet
     doesn't restart at once; from `force_margin` before the horizon it happens whatever preflight says. A generation is
@@ -38,7 +38,7 @@ class RestartPolicy:
 
 @dataclass(frozen=True)
 class StopPolicy:
-    """How long each means of ending a generation has, and for how long its checkpoint must be silent afterwards."""
+    """The time that each means of ending a generation has, and the silence of its checkpoint that has to follow."""
 
     __pydantic_config__ = STRICT
 
@@ -51,7 +51,7 @@ class StopPolicy:
 
 @dataclass(frozen=True)
 class SubmitPolicy:
-    """How long `spark-submit` may take, and how long after its claim an application may still arrive."""
+    """The time that `spark-submit` may take, and the time after its claim in which an application may still arrive."""
 
     __pydantic_config__ = STRICT
 
@@ -61,7 +61,7 @@ class SubmitPolicy:
 
 @dataclass(frozen=True)
 class HeartbeatPolicy:
-    """When a query counts as stalled.
+    """The limits beyond which a query counts as stalled.
 
     Its first commit may take `start_timeout`, a batch `stall_floor` or `stall_factor` times what the longest ones of
     its own history took, whichever is longer.
@@ -76,7 +76,7 @@ class HeartbeatPolicy:
 
 @dataclass(frozen=True)
 class WatchPolicy:
-    """How often a stream is looked at: `every` while it is well, `look_every` while a step is under way.
+    """The pace of looking at a stream: `every` while it is well, `look_every` while a step is under way.
 
     For `recovery_wait` after its start, a ResourceManager's word that an application is gone proves nothing.
     """

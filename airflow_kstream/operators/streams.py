@@ -148,7 +148,7 @@ class SparkStreamOperator(BaseOperator):
 
 
 def _require_no_literals(stream: object) -> None:
-    """Of what is known before anything is rendered: text and an XCom are read when the task runs."""
+    """Check what is known before anything is rendered: text and an XCom are read when the task runs."""
     if not isinstance(stream, Mapping):
         return
     deploy = stream.get("deploy")

@@ -41,7 +41,7 @@ class Setting:
     origin: Origin
 
     def hidden(self, key: str) -> bool:
-        """Whether it has to stay out of everybody's sight."""
+        """Tell whether it has to stay out of everybody's sight."""
         return isinstance(self.value, SecretRef) or bool(secrets_in(key, self.value))
 
 

@@ -44,7 +44,7 @@ def _checkpoints(other: RegisteredStream, tell: Callable[[str], None]) -> set[st
 
 
 def _stopped(other: RegisteredStream, tell: Callable[[str], None]) -> bool:
-    """What can't be read is not wanted stopped."""
+    """Tell whether a person wants it stopped; a desired state that can't be read doesn't say so."""
     try:
         return other.folder.desired(other.names).state is DesiredState.STOPPED
     except KstreamError as error:

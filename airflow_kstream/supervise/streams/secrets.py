@@ -15,7 +15,7 @@ _LONGEST = 65_536
 
 
 class Secrets(Protocol):
-    """Where secrets are kept, as far as the submitting process reaches."""
+    """The places of secrets, as far as the submitting process reaches."""
 
     def find(self, ref: SecretRef) -> str:
         """Return the secret. Its value is part of no error and of no log.

@@ -152,7 +152,7 @@ class Watch:
 
 
 def _watchable(stream: StreamId, claim: Claim) -> StreamSpec:
-    """Of a spec that can't be read the name is left: its application and its desired state are watched, no more."""
+    """Return a spec to watch by; where it can't be read, one that has the name alone."""
     if isinstance(claim.spec, UnknownSpec):
         return StreamSpec(stream.name, TicketCredentials(), application="")
     return claim.spec
