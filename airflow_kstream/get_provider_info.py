@@ -1,4 +1,4 @@
-"""What Airflow reads about this provider. Every Airflow process imports this module: it imports nothing itself."""
+"""The provider's metadata for Airflow. Every Airflow process imports this module: it imports nothing itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OPTIONAL_TEXT = ["string", "null"]
 
 # The form of the connection. Everything here is stored in the connection's `extra` under the field's name.
 # The base64 keytab is no field of `extra` but the connection's password: Airflow masks `extra` by the names of its
-# keys, and "keytab" is none of those names, so its API would show the keytab to whoever may read connections.
+# keys, and "keytab" is none of those names, so its API would show the keytab to everyone who may read connections.
 _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     "resourcemanagers": {
         "label": "ResourceManager web addresses",
@@ -155,7 +155,7 @@ _SETTINGS: dict[str, Any] = {
 def get_provider_info() -> dict[str, Any]:
     """Return the provider's entry point data, as airflow's provider_info.schema.json describes it."""
     return {
-        # Discovery raises when this is not the distribution's own name.
+        # Discovery raises if this is not the distribution's own name.
         "package-name": "airflow-kstream",
         "name": "Kerberized streams",
         "description": "Keeps streaming jobs alive on kerberized Hadoop.",

@@ -1,4 +1,4 @@
-"""Metrics through Airflow's own, each in two forms: with tags, and with the tags' values in the metric's name.
+"""Metrics through Airflow's statistics, each in two forms: with tags, and with the tags' values in its name.
 
 Plain StatsD has no tags: without the second form two streams would overwrite each other's value.
 """

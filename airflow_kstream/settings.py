@@ -15,9 +15,9 @@ _SECTION = "kstream"
 
 
 def folder(option: str) -> Path | None:
-    """Return the folder that the option names, None where it names none.
+    """Return the folder that the option names, None if it is empty.
 
-    Raises InvalidInput: there is no such folder.
+    Raises InvalidInput: when the folder does not exist.
     """
     named = conf.get(_SECTION, option)
     if not named:
@@ -28,7 +28,7 @@ def folder(option: str) -> Path | None:
 
 
 def duration(option: str) -> timedelta:
-    """Read a duration. Raises InvalidInput: the option is none, or nothing."""
+    """Read a duration. Raises InvalidInput: when the option is not a duration of more than 0."""
     try:
         given = parse_duration(conf.get(_SECTION, option))
     except InvalidInput as error:
@@ -39,7 +39,7 @@ def duration(option: str) -> timedelta:
 
 
 def whole_number(option: str) -> int:
-    """Read a count. Raises InvalidInput: the option is no whole number, or a negative one."""
+    """Read a count. Raises InvalidInput: when the option is not a whole number, or is negative."""
     try:
         number = int(conf.getint(_SECTION, option))
     except AirflowConfigException as error:

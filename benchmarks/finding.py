@@ -1,4 +1,4 @@
-"""A few open files are found among many closed ones; and a check that finds none."""
+"""Finding a few open files among many closed ones, and a check that finds none."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _spread(lake: Lake) -> list[str]:
 
 def _fsck(ground: Environment, lake: Lake, task: str) -> Figure:
     def as_many(ran: Ran) -> bool:
-        # With the open ones, and the folder's own first file, of which all others are copies.
+        # Including the open ones and the folder's first file, which all others are copies of.
         total = f"Total files:\t{lake.files + _OPEN + 1}\n"
         return ran.said.count("OPENFORWRITE") == _OPEN and total in ran.said
 
@@ -96,7 +96,7 @@ def _found(ran: Ran) -> bool:
 
 
 def _found_none(ran: Ran) -> bool:
-    """Check that neither tool names a file: dfsadmin ends with its header, and fsck marks open files."""
+    """Return whether the tool found no file: then dfsadmin ends with its header, and fsck marks no open file."""
     return "OPENFORWRITE" not in ran.said and f"{HOME}/" not in ran.said
 
 

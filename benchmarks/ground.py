@@ -58,7 +58,7 @@ def ground(heartbeat: timedelta = timedelta(seconds=3)) -> Iterator[Environment]
         plan = MiniclusterConfig(Path(root), frozenset({Feature.HA}), heartbeat=heartbeat, namenode_java=_PRODUCTION)
         minicluster = Minicluster.up(plan)
         try:
-            # libkrb5 in this process knows the realm by its environment only.
+            # libkrb5 in this process knows the realm only from its environment.
             os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)
             yield Environment(minicluster)
         finally:

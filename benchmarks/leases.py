@@ -34,7 +34,7 @@ def main() -> None:
         recovered = recovering(under, asked.files, asked.slow_sample, judged=asked.judged)
         figures = []
         for figure in chain(recovered, checking(under), finding(under, asked.namespace)):
-            # A run that is interrupted after ten minutes has printed its figures so far.
+            # So a run that is interrupted after ten minutes has printed its figures so far.
             under.tell(f"{figure.task}: {figure.backend}: {figure.seconds:.3f} s {figure.note}".rstrip())
             figures.append(figure)
     caption = (

@@ -48,7 +48,7 @@ def fill(minicluster: Minicluster, lake: Lake) -> None:
     data, names = read_site(minicluster.root).folders.data, ("nn1", "nn2")
     for name in names:
         minicluster.kill(name)
-    # By name, which ends with the last edit in it: the active one's.
+    # The last by name, which ends with the last edit: that of the active NameNode.
     images = (path for path in data.glob("nn?/current/fsimage_*") if not path.suffix)
     newest = max(images, key=lambda path: path.name)
     image = b"".join(_image(newest.read_bytes(), lake))
@@ -56,7 +56,7 @@ def fill(minicluster: Minicluster, lake: Lake) -> None:
         _write(data / name / "current" / newest.name, image)
     for name in names:
         minicluster.start(name)
-    # While they wait to hear of their blocks, none of them becomes the active one.
+    # While they wait for their block reports, none of them becomes active.
     Retrying(retry=retry_if_exception_type(MiniclusterError), wait=wait_fixed(0.5), stop=stop_after_delay(60))(
         minicluster.failover
     )
@@ -74,7 +74,7 @@ def _write(path: Path, image: bytes) -> None:
 
 
 def _image(image: bytes, lake: Lake) -> Iterator[bytes]:
-    """The checkpoint with the lake's folders and files in it; all other sections as they are."""
+    """Yield the checkpoint with the lake's folders and files in it; all other sections are unchanged."""
     summary = Message(_last_message(image))
     sections = {each.text(1): image[each.number(3) :][: each.number(2)] for each in summary.messages(4)}
     growth = _Growth(sections["INODE"], lake)
@@ -96,7 +96,7 @@ def _last_message(image: bytes) -> bytes:
 
 
 class _Growth:
-    """The inodes that are added: their ids follow the last one, folders first."""
+    """The added inodes: their ids follow the last one, folders first."""
 
     def __init__(self, section: bytes, lake: Lake) -> None:
         header, *self._inodes = split_delimited(section)
@@ -104,7 +104,7 @@ class _Growth:
         self._first = Message(header).number(1) + 1
         parsed = {inode.text(3): inode for inode in map(Message, self._inodes)}
         self._place = parsed[lake.path.rpartition("/")[2]]
-        # What a file and a folder are here beside their names: owner, mode, times, no quota.
+        # The fields of a file and of a folder besides the name: owner, mode, times, no quota.
         self._file, self._folder = parsed[_SEED].data(4), self._place.data(5)
 
     def inodes(self) -> bytes:
@@ -117,14 +117,14 @@ class _Growth:
         yield from self._inodes
         for number, (name, what, kind) in enumerate(folders):
             yield encode({1: kind, 2: self._first + number, 3: name, **what})
-        # A million times, and all but two fields are the same.
+        # Encoded once: of a million entries, all but two fields are the same.
         front, back = encode({1: _FILE}), encode({4: self._file})
         begin = self._first + len(folders)
         for number, name in enumerate(files, begin):
             yield front + b"\x10" + varint(number) + b"\x1a" + delimited(name.encode()) + back
 
     def entries(self) -> bytes:
-        """Yield the children of each folder in the order of their names, as the NameNode keeps them."""
+        """Return the children of each folder in the order of their names, as the NameNode keeps them."""
         folders = range(self._first, self._first + len(self._lake.folders))
         files = self._first + len(self._lake.folders)
         bounds = [*range(files, files + self._lake.files, _FILES_IN_A_FOLDER), files + self._lake.files]

@@ -60,7 +60,7 @@ def walk(question: Question) -> dict[str, Any]:
         return sum(1 for _ in open_files_by_fsck(cluster.namenodes, cluster.watcher, cluster.tls, folder))
 
     with _cluster(question) as cluster:
-        # Logged in and warm: what it needs from now on is for the tree alone.
+        # Logged in and warm: all that it needs from now on is for the tree.
         count(question["small"])
         before, begun = _peak(), time.perf_counter()
         found = count(question["folder"])
@@ -161,7 +161,7 @@ def check(question: Question) -> dict[str, Any]:
 
 
 def _airflow() -> None:
-    """Import what a worker has imported before it reads anything of this package."""
+    """Import the modules that a worker has imported before it reads anything of this package."""
     from airflow.sdk import BaseHook, BaseSensorOperator, PokeReturnValue  # noqa: F401  they are imported lazily
 
 

@@ -18,7 +18,7 @@ from airflow_kstream.minicluster.tools import java_home
 from tests.cluster.streams import fields
 
 Said = dict[str, Any]
-# Where `python -m benchmarks.…` finds them.
+# The folder from which `python -m benchmarks.…` finds them.
 _ROOT = Path(__file__).parent.parent
 
 
@@ -48,7 +48,7 @@ class Program:
     question: str = ""
 
     def run(self) -> Ran:
-        """Run the program. Raises RuntimeError: when it fails, with its output."""
+        """Run the program. Raises RuntimeError: when it fails; the message has its output."""
         with TemporaryFile() as errors:
             begun = time.perf_counter()
             process = subprocess.Popen(
@@ -56,7 +56,7 @@ class Program:
                 text=True, cwd=_ROOT,
             )  # fmt: skip
             said = _asked(process, self.question)
-            # Only this call gives the figures of this one child.
+            # Only this call returns the figures of a single child.
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - begun
             process.returncode = os.waitstatus_to_exitcode(status)

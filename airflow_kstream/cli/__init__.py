@@ -1,4 +1,4 @@
-"""`kstream`: the supervise functions for a person at a terminal."""
+"""`kstream`: the functions of `supervise`, for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run `kstream` with these arguments, by default the process's own, and exit.
 
     The exit code is 2 for wrong input and 1 for every other error of ours, with one clear sentence on standard error;
-    130 after Ctrl-C; 141 if whoever read the output stopped reading.
+    130 after Ctrl-C; 141 if the program that read the output stopped reading.
     """
     forget_unusable_sizes()
     with forgiving_output() as output:
@@ -87,7 +87,7 @@ def _run(argv: Sequence[str] | None) -> int:
         complain(f"a name or a path that was given is not UTF-8: {error}")
         return _WRONG_INPUT
     except OSError as error:
-        # Caused by this host and not by a defect of ours: a traceback would not help.
+        # Caused by this host, not by a defect of ours: a traceback would not help.
         complain(str(error))
         return _FAILED
 

@@ -28,7 +28,7 @@ ClusterOption = Annotated[
 
 @contextmanager
 def opened(cluster_name: str) -> Iterator[Cluster]:
-    """Open the cluster that --cluster names. Raises InvalidInput: it is neither a file nor a connection."""
+    """Open the cluster that --cluster names. Raises InvalidInput: when it is neither a file nor a connection."""
     with cluster_of(cluster_name, _fields(cluster_name)) as cluster:
         yield cluster
 
@@ -37,7 +37,7 @@ def _fields(cluster_name: str) -> ConnectionFields:
     path = Path(cluster_name)
     if path.suffix in {".yaml", ".yml"}:
         return _from_file(path)
-    # Importing Airflow takes seconds, which a command with a file can do without.
+    # Imported late: Airflow takes seconds, which a command with a file need not spend.
     from airflow.sdk.exceptions import AirflowException
 
     from airflow_kstream.hooks.cluster import KstreamClusterHook, fields_of

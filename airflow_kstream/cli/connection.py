@@ -1,4 +1,4 @@
-"""`kstream connection check`: does a connection work, probe by probe."""
+"""`kstream connection check`: checks a connection, probe by probe."""
 
 from __future__ import annotations
 

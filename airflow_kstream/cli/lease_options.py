@@ -63,7 +63,7 @@ Since = Annotated[str, typer.Option("--since", help="How far back, e.g. 7d or 12
 
 
 def duration(option: str, text: str) -> timedelta:
-    """Read an option's duration. Raises InvalidInput: it is none."""
+    """Read an option's duration. Raises InvalidInput: when it is not a duration."""
     try:
         return parse_duration(text)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""A recovery as a person follows it: a bar while files are closed, and a Ctrl-C that still reports."""
+"""The progress of a recovery for a person: a bar while files are closed, and a Ctrl-C that still reports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ProgressDisplay:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code by which a shell names the signal that came, None if none did."""
+        """Return the exit code by which a shell names the signal that arrived, None if none did."""
         return None if self._signal is None else 128 + self._signal
 
     @property

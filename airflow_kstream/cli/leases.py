@@ -26,7 +26,7 @@ from airflow_kstream.views.lease_details import Explanation, history_table
 app = typer.Typer(no_args_is_help=True, help="Files open for write: list, explain, recover, history.")
 
 _SOMETHING_LEFT = 1
-# Of the thousands that one command may recover; --json prints them all.
+# One command may recover thousands; --json prints them all.
 _ROWS = 100
 
 
@@ -82,7 +82,7 @@ def explain(
     )
     with _recovering(cluster_name) as (session, progress):
         report = recover_stuck_files(session, request.settings(), progress.watcher)
-        # Only open files are found; for any other the NameNode is asked, whose NotFound or Denied says the rest.
+        # The search finds open files only. For any other, the NameNode returns the state, NotFound or Denied.
         state = None if report.intents else session.web.state(path)
     explanation = Explanation(path, report, state)
     if as_json:
@@ -148,7 +148,7 @@ def recover(
                 if progress.exit_code is None:
                     reports[path] = recover_stuck_files(session, settings[path], progress.watcher)
     finally:
-        # Also if a later path failed: what was done is reported.
+        # Also if a later path failed: the report covers what was done.
         _print_reports(settings, reports, as_json=as_json, dry_run=dry_run)
     left = any(report.incomplete or (not dry_run and lease_views.left_alone(report)) for report in reports.values())
     raise typer.Exit(progress.exit_code or (_SOMETHING_LEFT if left else 0))

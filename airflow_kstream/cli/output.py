@@ -1,4 +1,4 @@
-"""What every command prints with: results to standard output, remarks and errors to standard error.
+"""The output of all commands: results to standard output, remarks and errors to standard error.
 
 Nothing that comes from a server, a file or the command line drives the terminal: it is printed with its control
 characters as escapes and without the passwords of URLs.
@@ -18,7 +18,7 @@ from airflow_kstream.model.printable import printable_words, without_passwords
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
-# Narrower than this nothing can be read, and nobody has a wider terminal.
+# Narrower output is unreadable, and no terminal is wider.
 _WIDTHS = (20, 100_000)
 _SIZES = {"COLUMNS": _WIDTHS, "TERMINAL_WIDTH": _WIDTHS, "LINES": (1, 100_000)}
 _DIGITS = 10
@@ -50,7 +50,7 @@ def complain(message: str) -> None:
 
 
 def forget_unusable_sizes() -> None:
-    """Drop COLUMNS and the like from the environment if nothing can be printed so: COLUMNS=0 would print nothing."""
+    """Drop unusable sizes from the environment: COLUMNS=0 would print nothing."""
     for name, (least, most) in _SIZES.items():
         size = os.environ.get(name, str(least))
         if not (size.isascii() and size.isdecimal() and len(size) < _DIGITS and least <= int(size) <= most):

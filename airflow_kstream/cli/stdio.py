@@ -1,7 +1,7 @@
 """Standard output and error that never raise.
 
-A command that stops a stream must not end halfway because the pipe behind it was closed or its disk is full. So what
-can't be written is dropped, the command goes on to its end, and its exit code tells.
+A command that stops a stream must not end halfway because the pipe behind it was closed or its disk is full. So it
+drops what it can't write, goes on to its end, and says so by its exit code.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-# What a shell reports of a program that a closed pipe ended.
+# The exit code with which a shell reports a program that a closed pipe ended.
 _BROKEN_PIPE = 128 + signal.SIGPIPE
 _FAILED = 1
 _NO_FILE = -1
 
 
 class ForgivingFile(io.RawIOBase):
-    """A descriptor that takes everything; `error` is why it wrote nothing from some moment on."""
+    """A descriptor that accepts everything; `error` is the reason why it stopped writing, None while it writes."""
 
     def __init__(self, descriptor: int) -> None:
         self.error: OSError | None = None
@@ -53,7 +53,7 @@ class ForgivingFile(io.RawIOBase):
         try:
             return os.write(self._descriptor, content)
         except BlockingIOError:
-            # Somebody who shares the terminal made it non-blocking.
+            # Another program that shares the terminal made it non-blocking.
             select.select([], [self._descriptor], [])
             return self._written(content)
 
@@ -68,8 +68,8 @@ class ForgivingFile(io.RawIOBase):
 def forgiving_output() -> Iterator[ForgivingFile]:
     """Replace sys.stdout and sys.stderr meanwhile; yield the file behind the first.
 
-    They raise for no character either: what an encoding lacks is written as an escape. What is no file of the system,
-    such as a test's buffer, stays as it is.
+    They raise for no character either: a character that the encoding lacks is written as an escape. A stream without
+    a descriptor, such as a test's buffer, stays as it is.
     """
     _open_closed_descriptors()
     with _forgiving("stderr", 2), _forgiving("stdout", 1) as out:
@@ -106,7 +106,7 @@ def _text(file: ForgivingFile, encoding: str) -> io.TextIOWrapper:
 
 
 def _open_closed_descriptors() -> None:
-    """Open /dev/null as each of 0, 1 and 2 that is closed: else the next socket would get its number."""
+    """Open /dev/null as each of 0, 1 and 2 that is closed; otherwise the next socket would get its number."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""`kstream tickets check`: do the keytabs still work, and which streams does a rotated one end?"""
+"""`kstream tickets check`: finds keytabs that no longer work, and the streams that a rotated one will end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose tickets a command is about: those of a declaration, and always the connection's own."""
+"""The tickets that a command handles: those of a declaration, and always the connection's own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WrittenDeclaration:
     path: Path | None = None
 
     def kept(self, cluster: Cluster) -> tuple[ManagedTicket, ...]:
-        """Return whose tickets are kept, and where. Raises InvalidInput: the declaration does not fit this cluster."""
+        """Return the tickets and their caches. Raises InvalidInput: when the declaration does not fit this cluster."""
         try:
             return kept_tickets(cluster, self.declaration)
         except InvalidInput as error:
@@ -44,6 +44,6 @@ class WrittenDeclaration:
 
 
 def written_declaration(cluster_name: str, named: Path | None) -> WrittenDeclaration:
-    """Read the declaration, an empty one without a file. Raises InvalidInput: the file can't be read or is wrong."""
+    """Read the declaration, an empty one without a file. Raises InvalidInput: when the file is wrong or unreadable."""
     path = declaration_path(cluster_name, named) if named and named.is_dir() else named
     return WrittenDeclaration(read_declaration(path) if path else TicketDeclaration(), path)

@@ -100,7 +100,7 @@ def show_(cache: Cache, as_json: JsonOption = False) -> None:
 
 
 def _caches(cache: str) -> Iterator[TicketCache | KstreamError]:
-    """Read one cache, or each in a folder. Raises CredentialError: the one cache can't be read."""
+    """Read one cache, or each in a folder. Raises CredentialError: when the one cache can't be read."""
     names = tickets.members(cache)
     for name in names:
         try:
@@ -108,7 +108,7 @@ def _caches(cache: str) -> Iterator[TicketCache | KstreamError]:
         except KstreamError as error:
             if names == (cache,):
                 raise
-            # One that can't be read hides no other in its folder.
+            # An unreadable cache hides no other in its folder.
             yield error
 
 
@@ -117,7 +117,7 @@ def _kept(
     cluster_name: str, path: Path | None, principals: list[str] | None
 ) -> Iterator[tuple[tuple[ManagedTicket, ...], RenewalPolicy]]:
     written = written_declaration(cluster_name, path)
-    # The cluster stays open meanwhile: a keytab that the connection holds is a file for that time.
+    # The cluster stays open meanwhile: only then is a keytab from the connection a file.
     with opened(cluster_name) as cluster:
         yield _only(written.kept(cluster), principals or []), written.declaration.policy
 

@@ -25,7 +25,7 @@ from airflow_kstream.views.tables import moment
 
 app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, renew, cancel.")
 
-# `cancel` reads no environment variable: whoever cancels a token names the cluster.
+# `cancel` reads no environment variable: its caller must name the cluster.
 ExplicitCluster = Annotated[
     str, typer.Option("--cluster", "-c", help="As for other commands, but never from KSTREAM_CLUSTER.")
 ]

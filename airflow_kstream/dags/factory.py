@@ -20,17 +20,17 @@ from airflow_kstream.model.printable import printable
 log = logging.getLogger(__name__)
 
 DagsOf = Callable[[Path, str], Iterable[DAG]]
-# Of a refusal's words, so that they stay on one line.
+# The shown part of a refusal, which must fit on one line.
 _SHOWN = 160
-# What Airflow takes no DAG's id of (airflow.sdk.definitions._internal.node.validate_key).
+# Airflow's limits for the id of a DAG (airflow.sdk.definitions._internal.node.validate_key).
 _NO_ID, _LONGEST_ID = re.compile(r"[^\w.-]", re.ASCII), 250
 
 
 def dags_of_folder(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
     """Make DAGs of each declaration in the folder `[kstream] <kind>_folder`: `dags_of` gets its path and its text.
 
-    In place of a declaration that is wrong there is a DAG that fails and says why; so there is in place of a folder
-    that is not there. Nothing is declared where the setting is empty. Let `dags_of` make `declared_dag`s.
+    A wrong declaration or a missing folder gets a DAG that fails and says why. An empty setting declares nothing.
+    `dags_of` must make its DAGs with `declared_dag`.
     """
     try:
         folder = settings.folder(f"{kind}_folder")
@@ -40,12 +40,12 @@ def dags_of_folder(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
         return {}
     made: dict[str, DAG] = {}
     for declaration in sorted(folder.glob(pattern)):
-        # What editors leave beside a file while they have it open.
+        # Editors keep such files beside a file that they have open.
         if declaration.name.startswith("."):
             continue
         try:
             made |= _by_id(dags_of(declaration, read_text(declaration)))
-        except Exception as error:  # Whatever it is, it must not cost the others their DAGs.
+        except Exception as error:  # No error may cost the others their DAGs.
             why = error.message if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
             name = "-".join((kind, *declaration.relative_to(folder).with_suffix("").parts))
             made |= _by_id([_refused(name, str(declaration), why)])
@@ -55,9 +55,9 @@ def dags_of_folder(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
 
 
 def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -> DAG:
-    """A DAG that runs that often, one run at a time, and that Airflow finds by the name that a stub gives it.
+    """Make a DAG with one run at a time, at this interval. Airflow finds it only by the name that a stub gives it.
 
-    By that alone: a DAG that registers itself is found even if an error came before its last task.
+    A DAG that registered itself would be found even if an error came before its last task.
     """
     return DAG(
         dag_id=dag_id,
@@ -76,7 +76,7 @@ def _refused(name: str, what: str, why: str) -> DAG:
     whole = "\n".join(printable(line) for line in f"{what}: {why}".splitlines())
     with DAG(
         dag_id=f"refused-{_NO_ID.sub('_', name)}"[:_LONGEST_ID],
-        # What the list of DAGs shows.
+        # Shown in the list of DAGs.
         dag_display_name=shorten(printable(f"refused-{name}: {why}".replace("\n", " ")), _SHOWN),
         description=whole,
         doc_md=whole,

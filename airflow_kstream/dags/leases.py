@@ -3,7 +3,7 @@
 The declarations lie in the folder that `[kstream] leases_folder` names in Airflow's configuration, on the DAG
 processor and on every worker; there is no DAG without it.
 
-A declaration names the folders and, if the defaults don't fit, how they are looked after:
+A declaration names the folders and, if the defaults don't fit, how to handle them:
 
   paths: [/data/landing, /user/streams]      # required; one mapped task for each, one after the other
   patterns: ["*.in-progress", "*.avro.tmp"]  # all open files, if left out
@@ -15,12 +15,12 @@ A declaration names the folders and, if the defaults don't fit, how they are loo
   dry_run: false
   every: 15m                                 # the schedule
 
-All but `every` are the defaults of the form with which a person starts a run by hand; only there a person can approve
-single files whose holder lives, and whoever starts the run is the one who approved. A declaration that is wrong gets
-a DAG that fails and says why, and harms no other.
+All but `every` are the defaults of the form with which a person starts a run by hand. Only there can a person approve
+single files whose holder lives; the journal names the person who started the run as the approver. A wrong declaration
+gets a DAG that fails and says why, and harms no other.
 
-It is no dry run by default: by itself it closes only files that didn't change while it looked and whose holder the
-NameNode takes for dead, which the NameNode would do as well, an hour later or never.
+By default it is not a dry run. By itself it closes only files that didn't change while it looked and whose holder the
+NameNode counts as dead. The NameNode would close those too, but an hour later or never.
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ from airflow_kstream.supervise.leases.requests import LimitsName, RecoveryReques
 
 _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder lives", "How"
-# A line that is left empty is one more text in what the form sends, and a field that is left empty is null; what may be
-# null has no star.
+# The form sends an empty line as an empty text, and an empty field as null. A field that may be null has no star.
 _TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
 _PATH_OR_EMPTY_LINE = "^(/|$)"
 
-# The form. What a declaration gives takes the place of the default.
+# The form. The fields of a declaration replace its defaults.
 FORM: Mapping[str, dict[str, Any]] = {
     "paths": {
         "default": [],
@@ -126,13 +125,13 @@ FORM: Mapping[str, dict[str, Any]] = {
     },
 }
 _DECLARED = {*FORM, "every"} - {"approve"}
-# Each is checked whenever Airflow reads this file, for which it has 30 s.
+# Airflow checks each whenever it reads this file, for which it has 30 s.
 _MOST_PATHS = 1000
 _LISTS = {name for name, field in FORM.items() if "array" in field["type"]}
 
 
 def declared(text: str) -> dict[str, Any]:
-    """The declaration, if every word of it is right."""
+    """Return the declaration. Raises InvalidInput: when any of it is wrong."""
     given = read_mapping(text)
     if not given.get("paths"):
         raise InvalidInput("it names no paths")
@@ -168,10 +167,10 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
     with declared_dag(
         f"leases-{cluster_conn_id}",
         f"Closes files that are stuck open on {cluster_conn_id}",
-        # One run at a time: two would measure and ask for the same files.
+        # One run at a time: two would measure and recover the same files.
         every(given),
         params=form(given),
-        # Lists of the form arrive as lists.
+        # Lists from the form arrive as lists.
         render_template_as_native_obj=True,
         doc_md=__doc__,
     ) as dag:
@@ -186,7 +185,7 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
             task_id="recover",
             cluster_conn_id=cluster_conn_id,
             map_index_template="{{ task.path }}",
-            # They share what the principal remembers of earlier looks.
+            # They share the principal's record of earlier looks.
             max_active_tis_per_dagrun=1,
             request=fields | lists,
             dry_run="{{ params.dry_run }}",

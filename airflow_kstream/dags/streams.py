@@ -1,11 +1,11 @@
 """One DAG for each declared stream: `<cluster connection id>/<stream>.yaml`.
 
-Each DAG makes sure, every few minutes while no run is under way, that its stream runs, and then watches it in one
-deferred task for as long as it lives. Pausing or deleting the DAG detaches; it stops no stream. A declaration that is
-wrong gets a DAG that fails and says why, and harms no other.
+While no run is active, each DAG makes sure every few minutes that its stream runs, and then watches it in one deferred
+task for as long as it lives. Pausing or deleting the DAG detaches; it stops no stream. A wrong declaration gets a DAG
+that fails and says why, and harms no other.
 
 The `[kstream]` section of Airflow's configuration, on the DAG processor and on every worker, names the folder of the
-declarations (`streams_folder`; there is no DAG without it), how soon a stream that nobody watches is looked after again
+declarations (`streams_folder`; there is no DAG without it), the interval at which an unwatched stream is checked
 (`ensure_every`), and Airflow's retries of the watching task (`retries`, `retry_delay`).
 """
 
@@ -27,7 +27,7 @@ from airflow_kstream.operators.streams import SparkStreamOperator
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often a stream is looked after, and how the task that watches it is retried."""
+    """The interval at which an unwatched stream is checked, and the retries of the task that watches it."""
 
     ensure_every: timedelta
     retries: int
@@ -64,9 +64,10 @@ def stream_dag(spec: StreamSpec, cluster_conn_id: str, schedule: Schedule) -> DA
 
 
 def declared_dags() -> dict[str, DAG]:
-    """Make the DAGs of all declarations, by their ids. Raises InvalidInput: another setting than the folder is wrong.
+    """Make the DAGs of all declarations, by their ids.
 
-    That is one import error, and is blamed on no declaration.
+    Raises InvalidInput: when a setting other than the folder is wrong. That is one import error, and is blamed on no
+    declaration.
     """
     schedule = Schedule.configured()
     # Across the clusters' folders: a stream's name is the name of its DAG.

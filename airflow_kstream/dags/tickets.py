@@ -3,23 +3,23 @@
 The declarations lie in the folder that `[kstream] tickets_folder` names in Airflow's configuration, on the DAG
 processor and on every worker; there is no DAG without it.
 
-A declaration names whose tickets are kept fresh beside the connection's own; an empty file is for that one alone:
+A declaration names the principals whose tickets are kept fresh besides the connection's own; it may be empty:
 
   principals:
     - {principal: etl@EXAMPLE.COM, keytab: /etc/security/keytabs/etl.keytab}
     - {principal: ops@EXAMPLE.COM, ticket_cache: /var/lib/airflow/ops.ccache}
-  folder: /var/lib/airflow/tickets    # where the caches lie
+  folder: /var/lib/airflow/tickets    # the folder of the caches
   renew_at: 0.5                       # the share of its life after which a ticket is renewed
-  alert_before: 1h                    # a failure that close to the expiry fails the task
+  alert_before: 1h                    # a failure this close to the expiry fails the task
   every: 15m                          # the schedule of tickets-<connection id>
   check_every: 1d                     # the schedule of keytabs-<connection id>
 
-`tickets-<connection id>` has one mapped task for each principal: a keytab that is broken stops nobody else's renewal.
-While the old ticket has time a failure is a warning and a metric; close to the expiry its task fails. It can be run by
-hand for one principal, and with force. `keytabs-<connection id>` fails when a keytab can't be used any more, and says
-which streams will end of it and when; it is a DAG of its own because a wrong keytab's every try may count towards the
-lock-out of its account. A declaration that is wrong gets a DAG that fails and says why, and harms no other; so does a
-folder that is not there.
+`tickets-<connection id>` has one mapped task for each principal: a broken keytab stops no other principal's renewal.
+While the old ticket is good, a failure is a warning and a metric; close to the expiry the task fails. A person can run
+it by hand for one principal, and with force. `keytabs-<connection id>` fails when a keytab can no longer be used, and
+says which streams it will take down, and when. It is a DAG of its own because each try of a wrong keytab may count
+towards the lock-out of its account. A wrong declaration gets a DAG that fails and says why, and harms no other; so does
+a missing folder.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FORM: Mapping[str, dict[str, Any]] = {
 def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     form = {name: Param(**field) for name, field in FORM.items()}
     about = f"Keeps tickets for {cluster_conn_id} fresh"
-    # The form's answers arrive as what they are, not as text.
+    # The form's answers arrive with their types, not as text.
     with declared_dag(
         f"tickets-{cluster_conn_id}",
         about,

@@ -125,7 +125,7 @@ class AirflowApi:
             self._call("POST", "/connections", json=body)
 
     def create_variable(self, name: str, value: str) -> None:
-        """Raises ConflictError: there is one of that name."""
+        """Create a variable. Raises ConflictError: when one of that name exists."""
         self._call("POST", "/variables", json={"key": name, "value": value})
 
     # --- DAGs and runs

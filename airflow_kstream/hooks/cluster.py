@@ -22,9 +22,16 @@ if TYPE_CHECKING:
 
 
 class KstreamClusterHook(BaseHook):
-    """Reads a `kstream` connection. Nothing is asked of the cluster before somebody uses what it returns.
+    """A hook that reads a `kstream` connection. It sends nothing to the cluster until its result is used.
 
-    There is no default connection: whatever can kill or delete is told by name where to do it.
+    There is no default connection: code that can kill or delete must name its cluster.
+
+    Example::
+
+        with KstreamClusterHook("prod").cluster() as cluster, open_session(cluster, cluster.watcher) as session:
+            verdicts = Watch(session).round(["orders"])
+
+    :param cluster_conn_id: the `kstream` connection.
     """
 
     conn_name_attr = "cluster_conn_id"
@@ -37,14 +44,14 @@ class KstreamClusterHook(BaseHook):
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
-        """The cluster; a keytab that is kept in the connection lies in a private folder until the end."""
+        """Yield the cluster. A keytab in the connection is a file in a private folder until the block ends."""
         fields = fields_of(self.get_connection(self.cluster_conn_id))
         _mask_secrets(fields.spark_conf)
         with cluster_of(self.cluster_conn_id, fields) as cluster:
             yield cluster
 
     def test_connection(self) -> tuple[bool, str]:
-        """What `kstream connection check` prints, on one line a step."""
+        """Return the result of `kstream connection check`: whether all probes passed, and all of them in one line."""
         try:
             with self.cluster() as cluster:
                 steps = list(check_connection(cluster))
@@ -55,16 +62,17 @@ class KstreamClusterHook(BaseHook):
 
 
 def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
-    """Airflow keeps a connection encrypted, so it may hold secrets in clear; no log may."""
+    """Mask secrets in logs. Airflow encrypts connections, so a connection may hold them in clear; no log may."""
     for key, value in spark_conf.items():
         for secret in secrets_in(key, value):
             mask_secret(secret)
 
 
 def fields_of(connection: Connection) -> ConnectionFields:
-    """The connection's extra, and its password as the base64 keytab.
+    """Read the connection's extra, and its password as the base64 keytab.
 
-    Raise InvalidInput for a keytab in the extra: Airflow would show it in clear to whoever may read connections.
+    Raises InvalidInput: when the extra holds a keytab. Airflow would show it in clear to everyone who may read
+    connections.
     """
     extra = connection.extra_dejson
     if "keytab" in extra:
@@ -77,7 +85,7 @@ def fields_of(connection: Connection) -> ConnectionFields:
 def spark_defaults_of(connection: Connection) -> SparkDefaults:
     """Return what the official `spark` connection contributes: the queue and the binary's name.
 
-    Raises InvalidInput: it says something that would be ignored here, such as another master than YARN.
+    Raises InvalidInput: when it has a field that would be ignored here, such as a master other than YARN.
     """
     extra: Mapping[str, Any] = connection.extra_dejson
     where = f"connection {connection.conn_id}"
@@ -90,7 +98,7 @@ def spark_defaults_of(connection: Connection) -> SparkDefaults:
         raise InvalidInput(f"{where} has {name}, which would be ignored; {_INSTEAD.get(name, 'leave it out')}")
     binary = extra.get("spark-binary") or SparkDefaults().binary
     if binary not in SPARK_BINARIES:
-        # A path would let whoever may edit connections run any file of a worker.
+        # A path would let everyone who may edit connections run any file of a worker.
         raise InvalidInput(f"{where} has spark-binary {binary!r}; allowed are {', '.join(SPARK_BINARIES)}, and no path")
     return SparkDefaults(source=where, binary=binary, queue=extra.get("queue") or None)
 

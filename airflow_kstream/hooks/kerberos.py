@@ -1,4 +1,4 @@
-"""A ticket for a task: acquired, renewed, looked at, and given to a child process that sees no other."""
+"""A ticket for a task: acquired, renewed, inspected, and given to a child process that sees no other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, dec
 from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 from airflow_kstream.supervise.tickets.selection import TicketSelection, select_one, selected
 
-# What a child process needs of this one's environment; no credential is among it.
+# The variables of this process that a child process needs; none is a credential.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "SPARK_HOME", "HADOOP_CONF_DIR")
 
 
@@ -29,24 +29,24 @@ class KerberosHook(BaseHook):
     """The ticket of one principal on the cluster of a `kstream` connection.
 
     The principal is the connection's own, one that `<connection id>.yaml` in `[kstream] tickets_folder` names,
-    or any other whose keytab is given. Its cache is the one that the renewal keeps for it, so that what this hook
-    acquires and what the renewal DAG renews are the same file; no two principals or clusters share one.
+    or any other whose keytab is given. Its cache is the one that the renewal keeps for it: this hook acquires into the
+    same file that the renewal DAG renews. No two principals or clusters share one.
 
     What it does not do: it sets nothing in this process's own environment, where another task or library would find
-    it, and does not renew by itself what it once acquired.
+    it, and does not by itself renew a ticket that it acquired.
 
-    A child process gets a ticket of its own::
+    Example::
 
         @task
         def report():
             with KerberosHook("prod", principal="etl@EXAMPLE.COM").environment() as env:
                 SubprocessHook().run_command(["hdfs", "dfs", "-ls", "/"], env=env)
 
-    `SparkSubmitHook(env_vars=...)` on YARN passes each variable on to the driver, who wants none of this host's:
-    give it `environment(inherited=())`.
+    There a child process gets a ticket of its own. `SparkSubmitHook(env_vars=...)` on YARN passes each variable on to
+    the driver, which must get none of this host's: give it `environment(inherited=())`.
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
-    :param principal: whose ticket, if not the connection's own principal's.
+    :param principal: the ticket's principal, if it is not the connection's own.
     :param keytab: the absolute path of its keytab, if neither the connection nor its declaration knows it.
     :param cache: the absolute path of the ticket cache, if it is not the one that the renewal keeps.
     """
@@ -68,7 +68,7 @@ class KerberosHook(BaseHook):
         self.wish = TicketSelection(principal, keytab, cache)
 
     def principals(self) -> list[str]:
-        """The connection's own and those of its declaration, whichever this hook is for."""
+        """Return the connection's own principal and those of its declaration, regardless of this hook's own."""
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             kept = selected(cluster, ticket_declaration(self.cluster_conn_id), TicketSelection())
         return [one.identity.principal for one in kept]
@@ -76,36 +76,36 @@ class KerberosHook(BaseHook):
     def acquire(self) -> Ticket:
         """Put a ticket into the cache: from the keytab, or from the cache that the connection names.
 
-        Readers see the old ticket or the whole other one. Raise CredentialError, leaving the cache as it was, or
-        Unavailable when no KDC answers.
+        Readers see either the old ticket or the whole new one. Raises CredentialError: when the KDC refuses, or
+        the keytab or cache is unusable. Raises Unavailable: when no KDC answers. Both leave the cache as it was.
         """
         with self._kept() as kept:
             tickets.acquire(kept.identity, kept.cache)
             return _granting(kept)
 
     def renew(self) -> Ticket:
-        """Let the KDC prolong the ticket in the cache, without a keytab; CredentialError where it can't be renewed."""
+        """Renew the ticket in the cache without a keytab. Raises CredentialError: when it can't be renewed."""
         with self._kept() as kept:
             return tickets.renew(kept.identity.principal, kept.cache)
 
     def ticket(self) -> Ticket:
-        """The ticket-granting ticket in the cache, expired or not; CredentialError when there is none."""
+        """Return the ticket-granting ticket in the cache, even if expired. Raises CredentialError: when none is."""
         with self._kept() as kept:
             return _granting(kept)
 
     @contextmanager
     def identity(self) -> Iterator[Identity]:
-        """For the clients of this package; a keytab that is kept in the connection lies there until the end."""
+        """Yield the identity for clients of this package. A keytab in the connection is a file until the block ends."""
         with self._kept() as kept:
             yield kept.identity
 
     @contextmanager
     def environment(self, inherited: Sequence[str] = INHERITED) -> Iterator[dict[str, str]]:
-        """The whole environment for a child process, with a cache of its own that is gone afterwards.
+        """Yield the whole environment for a child process, with a cache of its own that is deleted afterwards.
 
-        KRB5CCNAME and KRB5_CONFIG, and what of this process's environment is named in `inherited`. The ticket serves
-        for one ticket's life and is not renewed under the child. A JVM reads KRB5CCNAME but not KRB5_CONFIG: where
-        krb5.conf is not the system's, give it `-Djava.security.krb5.conf` too.
+        It has KRB5CCNAME and KRB5_CONFIG, and the variables of this process that `inherited` names. The ticket is not
+        renewed while the child runs. A JVM reads KRB5CCNAME but not KRB5_CONFIG: if krb5.conf is not the system's,
+        also give it `-Djava.security.krb5.conf`.
         """
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster, private_folder() as private:
             kept = select_one(cluster, ticket_declaration(self.cluster_conn_id), self.wish)
@@ -125,9 +125,9 @@ class KerberosHook(BaseHook):
 
 
 def ticket_declaration(cluster_conn_id: str) -> TicketDeclaration:
-    """Read whose tickets of this connection are kept fresh, from `[kstream] tickets_folder`.
+    """Read which tickets of this connection are kept fresh, from `[kstream] tickets_folder`.
 
-    Raises InvalidInput: there is no such folder, or the declaration is wrong.
+    Raises InvalidInput: when the folder does not exist, or the declaration is wrong.
     """
     return declaration_of(cluster_conn_id, settings.folder("tickets_folder"))
 

@@ -1,4 +1,4 @@
-"""Secrets that Airflow keeps: passwords of connections, and Variables, from whichever secrets backend."""
+"""Secrets that Airflow keeps: passwords of connections, and Variables, from any secrets backend."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from airflow_kstream.supervise.streams.secrets import LocalSecrets
 
 
 class AirflowSecrets:
-    """`conn:ID` and `var:NAME`; and what lies on this worker, `env:NAME` and `file:PATH`.
+    """Lookup of `conn:ID` and `var:NAME` in Airflow, and of `env:NAME` and `file:PATH` on this worker.
 
-    What is found is masked in the task's log: it is a secret by its declaration, and so no ordinary word.
+    The task's log masks each value that it finds: the declaration says that it is a secret, not an ordinary word.
     """
 
     def find(self, ref: SecretRef) -> str:
+        """Return the secret. Raises NotFound: when it does not exist or is empty."""
         value = _LOOKUPS[ref.kind](ref.name) if ref.kind in _LOOKUPS else LocalSecrets().find(ref)
         if not value:
             raise NotFound(f"{ref} is not there, or empty", tried="look up a secret in Airflow")

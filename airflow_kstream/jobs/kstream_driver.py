@@ -39,7 +39,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-# model/contract.py has these names for the supervisor; this file is shipped alone and can import nothing of it.
+# model/contract.py has these names for the supervisor; this file is shipped alone and can't import them.
 CONTRACT = "1"
 CONTRACT_CONF = "spark.kstream.contract"
 STREAM_CONF = "spark.kstream.stream"
@@ -152,7 +152,7 @@ class Generation:
             return set()
         try:
             names = self._folder.names()
-        except Exception as error:  # whatever HDFS, Kerberos or the JVM throws here, the stream itself may be well
+        except Exception as error:  # whatever HDFS, Kerberos or the JVM throws here, the stream may be healthy
             if not self._blind:
                 log.warning("can't read %s, going on without its supervisor: %s", self._folder, _brief(error))
             self._blind = True
@@ -175,7 +175,7 @@ class Generation:
             return
         try:
             self._folder.put(name, self._report(**what))
-        except Exception as error:  # the supervisor has other ways to learn it
+        except Exception as error:  # the supervisor has other ways to learn this
             log.warning("can't write %s: %s", name, _brief(error))
 
     def _report(self, **more: Any) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def _last_batch(query: Any) -> int:
 def _close(filesystem: Any) -> None:
     try:
         filesystem.close()
-    except Exception as error:  # it is being thrown away because it failed already
+    except Exception as error:  # it has already failed and is being discarded
         log.info("closing a FileSystem: %s", _brief(error))
 
 

@@ -39,7 +39,7 @@ class Started:
 
 
 def not_serving() -> tuple[type[Exception], ...]:
-    """What a daemon that does not serve yet makes of a question, while the KDC is away, too."""
+    """Return the errors of a request to a daemon that does not serve yet, also while the KDC is unreachable."""
     # OSError includes every exception of requests.
     return NotReady, OSError, LookupError, ValueError, krb5.Krb5Error, gssapi.raw.misc.GSSError
 

@@ -1,4 +1,4 @@
-"""Check the keytabs that a connection and its streams live by, from a DAG."""
+"""Check the keytabs that a connection and its streams depend on, from a DAG."""
 
 from __future__ import annotations
 
@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 class KeytabCheckOperator(BaseOperator):
     """Check the keytabs of a connection, its ticket declaration and its running streams, on disk and at the KDC.
 
-    The task fails when one of them can't be used any more, after all were checked: its log says of each what is
-    wrong, what to do, and which streams end of it and when. What is only odd is a warning. The result (XCom) is a list
-    with one entry for each keytab, never with a key.
+    The task checks all of them, and then fails if one can no longer be used. Its log says for each what is wrong, what
+    to do, and which streams it will take down, and when. What is merely unusual is a warning. The result (XCom) is a
+    list with one entry for each keytab, never with a key.
 
     What it does not do: it changes no keytab and restarts no stream. A login that the KDC refuses may count towards
     the lock-out of the account, so don't run it every minute.
 
+    Example::
+
+        KeytabCheckOperator(task_id="check", cluster_conn_id="prod")
+
     :param cluster_conn_id: the `kstream` connection. There is no default.
-    :param principal, keytab: this keytab alone; both or neither.
-    :raises AirflowFailException: a keytab can't be used any more, or what is given makes no sense.
+    :param principal, keytab: check only this keytab (an absolute path) of this principal; give both or neither.
+    :raises AirflowFailException: when a keytab can no longer be used, or the fields or the declaration are wrong.
     """
 
     template_fields: Sequence[str] = ("cluster_conn_id", "principal", "keytab")
@@ -47,7 +51,7 @@ class KeytabCheckOperator(BaseOperator):
         self.keytab = keytab
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Check, and raise when something is broken."""
+        """Check, and return a report for each keytab. Raises AirflowFailException: when one can no longer be used."""
         try:
             checks = self._checks()
         except InvalidInput as error:

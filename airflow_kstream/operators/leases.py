@@ -27,22 +27,22 @@ _ROWS_IN_XCOM, _ROWS_IN_LOG, _TOLD_EVERY = 50, 200, 500
 class HdfsLeaseRecoverOperator(BaseOperator):
     """Find the files below a path that are stuck open for write, and close those that may be closed.
 
-    How it decides: a file is measured at several looks; one that grows is never touched. Of a quiet one the NameNode
-    is asked whether its holder still renews the lease. A dead holder's file is recovered. A living holder's only if
-    it is unchanged for `leak_after` and either its path is in `allowed` and the application that wrote it is known to
-    be finished, or it is named in `approve`. Every action leaves a record in `state_dir`: `kstream leases history`.
+    How it decides: it measures a file several times, and never touches one that grows. For an idle file it asks the
+    NameNode whether the holder still renews the lease. It recovers a dead holder's file. It recovers a living holder's
+    only if the file is unchanged for `leak_after` and either its path is in `allowed` and the application that wrote it
+    is known to be finished, or `approve` names it. It records every action in `state_dir`: `kstream leases history`.
 
     The result (XCom) is what was found, planned and done: counts, and at most 50 rows of each. Running it again does
-    no harm: a file that is closed is not found any more.
+    no harm: it no longer finds a file that is closed.
 
     What it does not do: it deletes, truncates or renames nothing, and waits for no file to become stuck. Stuck files
-    that nobody allowed to recover don't fail the task; they are warned of in its log and counted in its result. Nor do
-    files that are young or grow, or whose holder lives: the log says of each why it was left open.
+    that nobody allowed to recover don't fail the task: its log warns of them and its result counts them. Nor do files
+    that are young or grow, or whose holder lives: for each, the log says why it was left open.
 
-    What does fail it: a file that was not recovered though it should have been, and one that is old enough and quiet
-    but of which it could not learn whether its holder lives, such as for want of the right to write the file.
+    The task fails for a file that should have been recovered and was not, and for one that is old enough and idle but
+    whose holder it could not probe, for example because the principal may not write the file.
 
-    Usage::
+    Example::
 
         HdfsLeaseRecoverOperator(
             task_id="recover",
@@ -53,11 +53,11 @@ class HdfsLeaseRecoverOperator(BaseOperator):
 
     :param cluster_conn_id: the `kstream` connection, whose principal does the work. There is no default.
     :param path: an absolute folder or file. To map the task over several: `.partial(...).expand(path=[...])`.
-    :param request: what is recovered and how, if the defaults don't fit: the other fields of `RecoveryRequest`, by
-        name. Whoever triggered the run is `approved_by`, if it is not given.
+    :param request: what to recover and how, if the defaults don't fit: the other fields of `RecoveryRequest`, by
+        name. `approved_by` defaults to the user who triggered the run.
     :param dry_run: look and say what would be done. It touches no lease.
-    :raises Unavailable: some files were not recovered and a retry can help.
-    :raises Conflict: some files were not recovered and a retry won't help.
+    :raises Unavailable: when some files were not recovered and retrying may help.
+    :raises Conflict: when some files were not recovered and retrying will not help.
     """
 
     template_fields: Sequence[str] = ("cluster_conn_id", "path", "request", "only_plan")
@@ -80,7 +80,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         self.only_plan = dry_run
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Do it, and raise when some of it failed."""
+        """Recover, and return the bounded report. Raises Unavailable or Conflict: when some files were not closed."""
         settings = self._settings(context)
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
@@ -96,7 +96,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         return report
 
     def on_kill(self) -> None:
-        """Begin nothing more; what is under way comes to its end, and the audit is whole."""
+        """Start no further recovery. Those in progress end as usual, so the journal stays complete."""
         stop: threading.Event | None = getattr(self, "_stop", None)
         if stop:
             stop.set()
@@ -108,7 +108,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         return RecoveryRequest.from_mapping(fields).settings()
 
     def _watcher(self) -> Watcher:
-        # Made here: an operator is copied and serialized, which an event can't be.
+        # Not in __init__: Airflow copies and serializes an operator, and an event can be neither.
         self._stop = threading.Event()
         progress = _Progress(self.log.info)
         return Watcher(tell=self.log.info, on=progress.finished, started=progress.started, stop=self._stop)
@@ -133,7 +133,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
 
 
 class _Progress:
-    """A line in the log now and then while many files are recovered."""
+    """Progress lines in the log while many files are recovered."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell

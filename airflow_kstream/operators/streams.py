@@ -34,25 +34,40 @@ if TYPE_CHECKING:
 class SparkStreamOperator(BaseOperator):
     """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
 
-    The task defers while the stream is healthy and holds neither a worker slot nor a JVM. At the generation's
+    While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. At the generation's
     horizon it resumes, restarts the stream and defers again. It ends when the job ends by itself (successfully, or
-    with StreamEnded, which carries the reason; Airflow's retries then start the next generation) or when a person
-    wants the stream stopped.
+    with StreamEnded, which carries the reason; Airflow's retries then start the next generation) or when the desired
+    state is stopped.
 
     What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
-    Use `kstream streams stop NAME` for that.
+    To stop the stream, use `kstream streams stop NAME`.
 
-    :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). Secrets are
-        named by where they are kept, such as `{secret: conn:orders}`, and looked up right before a submission.
+    Example::
+
+        SparkStreamOperator(
+            task_id="keep",
+            cluster_conn_id="prod",
+            stream={
+                "name": "orders",
+                "credentials": {"mode": "ticket"},
+                "application": "/opt/jobs/orders.py",
+                "checkpoints": ["/data/checkpoints/orders"],
+                "conf": {"spark.ssl.keyPassword": {"secret": "conn:orders"}},
+            },
+        )
+
+    :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). It refers to
+        a secret by where that is kept, such as `{secret: conn:orders}`; secrets are looked up right before submission.
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param conn_id: the `spark` connection that contributes queue and binary, if any.
-    :param dry_run: write the exact command line and where each word came from, touch nothing, and end.
+    :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
+    :raises StreamEnded: when the job ended unsuccessfully.
     """
 
     template_fields: Sequence[str] = ("stream", "cluster_conn_id", "submission")
     template_fields_renderers = {"stream": "yaml", "submission": "bash"}  # noqa: RUF012  Airflow's own attribute
     operator_extra_links = (YarnApplicationLink(), YarnLogsLink())
-    # The command line is known only to the run itself.
+    # Only the run itself knows the command line.
     overwrite_rtif_after_execution = True
 
     def __init__(
@@ -66,7 +81,7 @@ class SparkStreamOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.stream = stream.to_mapping() if isinstance(stream, StreamSpec) else stream
-        # Here and not only on the worker: Airflow keeps what is parsed and rendered in its database.
+        # Not only on the worker: Airflow stores parsed and rendered fields in its database.
         _require_no_literals(self.stream)
         self.cluster_conn_id = cluster_conn_id
         self.conn_id = conn_id
@@ -74,7 +89,7 @@ class SparkStreamOperator(BaseOperator):
         self.submission: str | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Start or adopt, then watch."""
+        """Start the stream or adopt its running generation, then watch it."""
         if self.only_plan:
             with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
                 spec = self._spec()
@@ -84,7 +99,7 @@ class SparkStreamOperator(BaseOperator):
         return self._reconcile(context, Mode.ENSURE)
 
     def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any] | None:
-        """The trigger saw something to do."""
+        """Act on what the trigger saw, then watch again or end."""
         self.log.info("%s: %s", event["stream"], event["why"])
         return self._reconcile(context, Mode.WATCH)
 
@@ -100,7 +115,7 @@ class SparkStreamOperator(BaseOperator):
 
     def _conclude(self, report: Report, mode: Mode) -> dict[str, Any] | None:
         if not report.ended:
-            # Woken for nothing: the watcher and we disagree, or it can't see; that must not become a busy loop.
+            # Woken without need: the watcher and this task disagree, or it can't see. The pause prevents a busy loop.
             self._watch(pause=60.0 if mode is Mode.WATCH and not report.done else 0.0)
         if report.phase is Phase.ENDED and not report.succeeded:
             tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
@@ -113,7 +128,7 @@ class SparkStreamOperator(BaseOperator):
         self.defer(trigger=StreamTrigger(self.cluster_conn_id, spec.name, every, pause), method_name="resume")
 
     def _publish(self, context: Context, report: Report) -> None:
-        """The report, the links' addresses, and one count for each generation that was submitted."""
+        """Push the report and the links' addresses as XComs, and count each restart."""
         ti = context["ti"]
         ti.xcom_push("report", report.to_json())
         ti.xcom_push("yarn_application", report.application_url)
@@ -148,7 +163,7 @@ class SparkStreamOperator(BaseOperator):
 
 
 def _require_no_literals(stream: object) -> None:
-    """Check what is known before anything is rendered: text and an XCom are read when the task runs."""
+    """Refuse secrets in clear, as far as they are known before rendering: text and an XCom are read at run time."""
     if not isinstance(stream, Mapping):
         return
     deploy = stream.get("deploy")

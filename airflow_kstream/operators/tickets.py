@@ -27,29 +27,34 @@ _BOOL = TypeAdapter(bool)
 class KerberosTicketRenewOperator(BaseOperator):
     """Renew the tickets of one principal, or of all in a connection's declaration, each in a cache of its own.
 
-    A ticket with enough of its life left is kept. Another is acquired anew from the keytab or, where there is none,
-    renewed. A failure while the old ticket still has time is a warning in the log, with the count of consecutive
-    failures, and the task succeeds: the next run tries again. When one can't be renewed and is about to expire, has
-    expired or never was, the task fails, after all principals were tried, and names them.
+    A ticket with enough of its life left is kept. Any other is replaced from the keytab or, if there is none, renewed.
+    A failure while the old ticket is still good is a warning in the log, with the number of consecutive failures, and
+    the task succeeds: the next run tries again. If a ticket can't be renewed and is about to expire, expired or
+    missing, the task still tries all other principals, and then fails and names those.
 
     The result (XCom) is a list with one report for each principal, without secrets. Metrics for each:
-    `kstream.ticket.remaining` (seconds until its expiry, 0 without a ticket) and `kstream.ticket.failures` (how many
-    in a row).
+    `kstream.ticket.remaining` (seconds until its expiry, 0 without a ticket) and `kstream.ticket.failures` (the number
+    of consecutive failures).
 
-    What it does not do: it puts no ticket where a process finds it by itself. Whoever needs one names its cache, or
-    takes a copy by KerberosHook. The caches are on the host that runs the task: run it on each worker and triggerer
-    host that needs them, or keep the folder of the declaration where all of them see it.
+    What it does not do: it puts no ticket where a process finds it by itself. A process that needs one names its
+    cache, or gets a copy through KerberosHook. The caches are on the host that runs the task: run it on each worker
+    and triggerer host that needs them, or keep the folder of the declaration where all of them see it.
+
+    Example::
+
+        KerberosTicketRenewOperator(task_id="renew", cluster_conn_id="prod", renew_at=0.5, alert_before="1h")
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
-    :param principal: this one alone. To map the task over several: `.partial(...).expand(principal=[...])`.
+    :param principal: renew only this one. To map the task over several: `.partial(...).expand(principal=[...])`.
     :param keytab: the absolute path of its keytab, if neither the connection nor the declaration knows it.
     :param cache: the absolute path of its ticket cache, if it is not the declaration's.
-    :param declaration: who is to be kept fresh, as the fields of its file in `[kstream] tickets_folder`, by default.
-    :param renew_at: the share of a ticket's life after which it is renewed; the declaration's by default.
-    :param alert_before: how long before its expiry a failure is an alert; the declaration's by default.
-    :param force: renew those that have enough of their life left, too.
-    :raises Unavailable: an alert, and a retry can help.
-    :raises AirflowFailException: an alert or a wrong declaration, and no retry helps.
+    :param declaration: the principals to keep fresh, as the fields of a declaration. By default the connection's file
+        in `[kstream] tickets_folder`.
+    :param renew_at: the share of a ticket's life after which it is renewed, 0 to 1; the declaration's by default.
+    :param alert_before: how long before its expiry a failure is an alert, such as `1h`; the declaration's by default.
+    :param force: also renew tickets that have enough of their life left.
+    :raises Unavailable: when a failure is an alert and retrying may help.
+    :raises AirflowFailException: when a failure is an alert and retrying will not help, or the declaration is wrong.
     """
 
     template_fields: Sequence[str] = (
@@ -82,7 +87,7 @@ class KerberosTicketRenewOperator(BaseOperator):
         self.force = force
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Renew what is due, and raise when some of it is alarming."""
+        """Renew what is due, and return the reports. Raises Unavailable or AirflowFailException: for an alert."""
         try:
             reports = self._renewed()
         except InvalidInput as error:
@@ -138,7 +143,7 @@ def _publish(report: RenewalReport) -> None:
 
 
 def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
-    """Unavailable if one of them may be renewed later without anybody doing anything."""
+    """Return Unavailable if a later try may renew one of them by itself, else AirflowFailException."""
     named = "; ".join(
         f"{report.principal} ({report.state}, {report.failures} in a row): {report.error}" for report in alerts
     )
@@ -149,7 +154,7 @@ def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
 
 
 def _as_bool(given: bool | str) -> bool:
-    """Read what may be a rendered template, so text; an empty one is false."""
+    """Read a flag, which is text if it was a template; empty text is false."""
     try:
         return _BOOL.validate_python(given.strip() or "false" if isinstance(given, str) else given)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What our sensors have in common: one look on the worker, then the wait where the task wants it."""
+"""The base of the sensors: one look on the worker, then a wait in the triggerer or on the worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AwaitingSensor(BaseSensorOperator):
-    """Waits for what a look finds, in the triggerer (`deferrable`) or on a worker, with the same answer."""
+    """A sensor that waits in the triggerer (`deferrable`) or on a worker, with the same result."""
 
     def __init__(self, *, deferrable: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -29,14 +29,14 @@ class AwaitingSensor(BaseSensorOperator):
 
     @abstractmethod
     def look(self) -> tuple[bool, dict[str, Any]]:
-        """Whether it has come, and the report. Raises KstreamError."""
+        """Return whether the awaited thing has come, and the report. Raises KstreamError: when the look fails."""
 
     @abstractmethod
     def trigger(self) -> PollingTrigger:
-        """Which does the looking from now on."""
+        """Return the trigger that takes over the looking."""
 
     def execute(self, context: Context) -> Any:
-        """Look; then wait in the triggerer or here."""
+        """Look once, then wait in the triggerer or here."""
         if not self.deferrable:
             return super().execute(context)
         with self._skip_if_soft():
@@ -44,7 +44,7 @@ class AwaitingSensor(BaseSensorOperator):
         return seen.xcom_value if seen else self._wait()
 
     def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """The trigger has seen it, or can't."""
+        """Return the trigger's report, or raise the error that ended its wait."""
         with self._skip_if_soft():
             if "error" in event:
                 raise_event(event)
@@ -52,7 +52,7 @@ class AwaitingSensor(BaseSensorOperator):
         return report
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """One look. Raise what no waiting can change; whatever can is logged."""
+        """Look once. Log an error that waiting can resolve, and raise any other."""
         try:
             has_come, report = self.look()
         except KstreamError as error:
@@ -64,7 +64,7 @@ class AwaitingSensor(BaseSensorOperator):
 
     @contextmanager
     def _skip_if_soft(self) -> Iterator[None]:
-        """Skip instead of failing where the task wants that, as Airflow does around the looks of a worker's wait."""
+        """Skip instead of failing if the task wants that, as Airflow does around the pokes on a worker."""
         try:
             yield
         except (AirflowFailException, KstreamError) as error:

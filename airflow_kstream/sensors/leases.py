@@ -1,4 +1,4 @@
-"""Wait for files that are stuck open for write, or until none is open any more."""
+"""Wait for files that are stuck open for write, or until none is open."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from airflow_kstream.triggers.leases import OpenFilesTrigger
 
 
 class HdfsOpenFileSensor(AwaitingSensor):
-    """Wait until files below a path are stuck, or (`until="none"`) until none is open: its readers miss no rows then.
+    """A wait until files below a path are stuck, or (`until="none"`) until none is open: then readers miss no rows.
 
-    A file counts as stuck when it was measured unchanged for `quiet`, or when it is known to be past recovery. What
-    was seen is kept in `state_dir`, so that a later run goes on where this one ended. The result (XCom) has the
+    A file counts as stuck when it was measured unchanged for `quiet`, or when it is known to be past recovery. The
+    sensor keeps what it saw in `state_dir`, so that a later run continues from there. The result (XCom) has the
     counts and the first 20 paths.
 
-    What it does not do: it touches no lease, and therefore doesn't know whether a holder lives. The NameNode can be
-    asked that only by a request that begins the recovery of a dead holder's file; HdfsLeaseRecoverOperator asks.
-    A server that is away, or a path that is not there yet, ends no wait; `timeout` does.
+    What it does not do: it touches no lease, and therefore doesn't know whether a holder lives. The only way to learn
+    that from the NameNode is a request that begins the recovery of a dead holder's file; HdfsLeaseRecoverOperator
+    sends it. An unreachable server or a path that does not exist yet does not end the wait; `timeout` does.
 
-    Usage::
+    Example::
 
         HdfsOpenFileSensor(
             task_id="closed", cluster_conn_id="prod", path="/data/landing", condition={"until": "none"}, deferrable=True
@@ -35,9 +35,9 @@ class HdfsOpenFileSensor(AwaitingSensor):
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param path: an absolute folder or file.
-    :param condition: what is waited for, if the defaults don't fit: the other fields of `OpenFileCondition`, by name.
+    :param condition: what to wait for, if the defaults don't fit: the other fields of `OpenFileCondition`, by name.
     :param deferrable: wait in the triggerer and hold no worker slot.
-    :raises AirflowFailException: what no waiting and no retry can change, such as a wrong field or a missing right.
+    :raises AirflowFailException: when neither waiting nor retrying can help: a wrong field or a missing right.
     """
 
     template_fields: Sequence[str] = ("cluster_conn_id", "path", "condition")

@@ -17,20 +17,24 @@ from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 
 
 class KerberosTicketExpirySensor(AwaitingSensor):
-    """Wait until a ticket has at most `within` left, has expired, or is missing from its cache.
+    """A wait until a ticket has at most `within` left, has expired, or is missing from its cache.
 
-    The caches are those that the renewal keeps: the connection's own and those of its order, or one of them. The
-    result (XCom) says of which principals, in which state and until when, the most urgent first, at most 20.
+    The caches are those that the renewal keeps: the connection's own and those of its declaration, or one of them.
+    The result (XCom) lists the principals, with the state and the expiry of each, the most urgent first, at most 20.
 
-    What it does not do: it asks no KDC, and renews nothing; KerberosTicketRenewOperator does. It sees the files of
+    What it does not do: it contacts no KDC, and renews nothing; KerberosTicketRenewOperator does. It sees the files of
     the host where it looks: worker and triggerer must see the same.
 
+    Example::
+
+        KerberosTicketExpirySensor(task_id="expiring", cluster_conn_id="prod", within="2h", deferrable=True)
+
     :param cluster_conn_id: the `kstream` connection. There is no default.
-    :param principal: this one alone.
+    :param principal: watch only this one.
     :param cache: the absolute path of its ticket cache, if it is not the one that the renewal keeps.
     :param within: a duration such as `1h`.
     :param deferrable: wait in the triggerer and hold no worker slot.
-    :raises AirflowFailException: for a wrong order, principal, path or duration.
+    :raises AirflowFailException: when the declaration, the principal, the path or the duration is wrong.
     """
 
     template_fields: Sequence[str] = ("cluster_conn_id", "principal", "cache", "within")
@@ -52,7 +56,7 @@ class KerberosTicketExpirySensor(AwaitingSensor):
         self.within = within
 
     def look(self) -> tuple[bool, dict[str, Any]]:
-        """What can't be read counts as missing: that is what this waits for."""
+        """Read the caches; one that can't be read counts as missing, and so ends the wait."""
         seen = look(self._awaited())
         self.log.info("%d of %d tickets serve no longer than %s", len(seen.expiring), len(seen.seen), self.within)
         return bool(seen.expiring), seen.report()

@@ -16,24 +16,31 @@ from airflow_kstream.triggers.tokens import TokenExpiryTrigger
 
 
 class DelegationTokenExpirySensor(AwaitingSensor):
-    """Wait until a delegation token has at most `within` left before its max date, beyond which nobody can renew it.
+    """A wait until a delegation token has at most `within` left before its max date, beyond which nobody can renew it.
 
-    Of a credentials file the dates stand in the file. The tokens of a stream's generation or of an application are
-    seen by nobody outside of it: theirs are known from when it was submitted, never later than the truth, and from
-    how long this cluster lets tokens live, which it was asked. The result (XCom) has which token and when, at most 20.
+    A credentials file contains the dates. The tokens of a stream's generation or of an application are not visible
+    from outside: their dates are inferred from the submission time and from the token lifetimes that the cluster
+    reports, and are never later than the real ones. The result (XCom) lists the tokens and their dates, at most 20.
 
-    What it does not do: it renews no token, and does not ask whether one was cancelled or not renewed in time
-    (`kstream tokens show` does). A job that makes its own tokens from its keytab is refused: those of its launch are
-    not its end. A server that is away, or a file or stream that is not there yet, ends no wait; `timeout` does.
+    What it does not do: it renews no token, and does not check whether one was cancelled or not renewed in time
+    (`kstream tokens show` does). It refuses a job that makes its own tokens from its keytab, since that job outlives
+    the tokens of its launch. An unreachable server, or a file or stream that does not exist yet, does not end the
+    wait; `timeout` does.
+
+    Example::
+
+        DelegationTokenExpirySensor(
+            task_id="expiring", cluster_conn_id="prod", stream="orders", within="1d", deferrable=True
+        )
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param file: a credentials file, as an absolute path on worker and triggerer or as an hdfs:// URI. One of `file`,
         `stream` and `application` is needed.
-    :param stream: a stream's name; its running generation is meant, at each look.
-    :param application: the id of an application that runs.
+    :param stream: a stream's name; each look takes the generation that runs at that time.
+    :param application: the id of a running application.
     :param within: a duration such as `1d`.
     :param deferrable: wait in the triggerer and hold no worker slot.
-    :raises AirflowFailException: what no waiting and no retry can change.
+    :raises AirflowFailException: when neither waiting nor retrying can help.
     """
 
     template_fields: Sequence[str] = ("cluster_conn_id", "file", "stream", "application", "within")
@@ -70,7 +77,7 @@ class DelegationTokenExpirySensor(AwaitingSensor):
         return TokenExpiryTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
 
     def _watch_of_this_process(self) -> TokenWatch:
-        # Not made with the operator, which is copied and serialized; and not at each look, some of which cost a token.
+        # Not in __init__: Airflow copies and serializes an operator. Not at each look: some looks cost a token.
         if getattr(self, "_watch", None) is None:
             self._watch = TokenWatch(self._awaited())
         return self._watch

@@ -13,17 +13,17 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.triggers.waiting_errors import error_event, is_transient
 
-# A trigger that fires before the scheduler saw its task's worker end costs the task a try: the late end is taken
-# for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.
+# A trigger that fires before the scheduler saw its task's worker end costs the task a try: the scheduler takes the late
+# end for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.
 SETTLING_SECONDS = 10.0
 
 Look = Callable[[], Awaitable[dict[str, Any] | None]]
 
 
 class PollingTrigger(BaseTrigger):
-    """Fires once: with `report` when what is awaited has come, with `error` when waiting can't help any more.
+    """A trigger that fires once: with `report` when the awaited thing has come, with `error` when waiting can't help.
 
-    A server that is away, or a thing that is not there yet, is waited for. The sensor says what is awaited.
+    It keeps waiting while a server is unreachable or a file does not exist yet. `awaited` comes from the sensor.
     """
 
     def __init__(self, awaited: Mapping[str, Any], every_seconds: float) -> None:
@@ -33,7 +33,7 @@ class PollingTrigger(BaseTrigger):
 
     @abstractmethod
     def open_probe(self) -> AbstractAsyncContextManager[Look]:
-        """A look gives the report of what has come, or None; each raises KstreamError."""
+        """Yield the look: it returns the report of what has come, or None, and raises KstreamError."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", {
@@ -64,7 +64,7 @@ class PollingTrigger(BaseTrigger):
 
 
 class ClusterAwaitingTrigger(PollingTrigger):
-    """Looks at the cluster of a connection."""
+    """A polling trigger that looks at the cluster of a connection."""
 
     def __init__(self, cluster_conn_id: str, awaited: Mapping[str, Any], every_seconds: float) -> None:
         super().__init__(awaited, every_seconds)

@@ -1,4 +1,4 @@
-"""Wait, in the triggerer, for files that are stuck open for write, or until none is open. It touches no lease."""
+"""Wait, in the triggerer, for files that are stuck open for write, or until none is open. Touches no lease."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ from airflow_kstream.triggers.shared import Sessions, own_sessions
 
 
 class OpenFilesTrigger(ClusterAwaitingTrigger):
-    """Reports the open files below a path, when enough of them are stuck or when none is left."""
+    """A trigger that reports the open files below a path, when enough of them are stuck or when none is left.
+
+    Example::
+
+        OpenFilesTrigger("prod", {"path": "/data/landing", "until": "none"}, every_seconds=60.0)
+
+    :param cluster_conn_id: the `kstream` connection.
+    :param awaited: the fields of an `OpenFileCondition`.
+    :param every_seconds: the pause between two looks.
+    """
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Look]:
@@ -35,13 +44,18 @@ class OpenFilesTrigger(ClusterAwaitingTrigger):
 
 
 class OpenFileEventTrigger(BaseEventTrigger):
-    """For an AssetWatcher: fires each time when files below `path` have become stuck that were not before.
+    """A trigger for an AssetWatcher that fires each time when more files below `path` have become stuck.
 
-    The event's payload is `{"cluster", "path", "at", "open", "stuck", "stuck_paths", "newly_stuck"}`: when and where
-    it was looked, how many files are open and stuck, the first 20 paths of the stuck ones and of the newly stuck. A
-    file counts as stuck when it was measured unchanged for `quiet`; nobody is asked whether its holder lives, which
-    HdfsLeaseRecoverOperator does. What was fired for is forgotten when the triggerer restarts: then what is still
-    stuck fires once more, so let whoever listens be idempotent.
+    The event's payload is `{"cluster", "path", "at", "open", "stuck", "stuck_paths", "newly_stuck"}`: the place and
+    the time (this host's clock) of the look, how many files are open and stuck, and the first 20 paths of the stuck
+    and of the newly stuck ones. A file counts as stuck when it was measured unchanged for `quiet`; the trigger does
+    not probe its holder, which HdfsLeaseRecoverOperator does. A triggerer that restarts forgets the events: files that
+    are still stuck fire once more, so consumers must be idempotent.
+
+    Example::
+
+        watcher = AssetWatcher(name="landing", trigger=OpenFileEventTrigger("prod", "/data/landing", quiet="30m"))
+        landing = Asset("landing", watchers=[watcher])
 
     :param cluster_conn_id: the `kstream` connection.
     :param path: an absolute folder or file; `patterns` as in OpenFileCondition.
@@ -63,7 +77,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
         self.patterns = patterns
         self.quiet = quiet
         self.every_seconds = every_seconds
-        # Here, so that what is wrong is refused where the DAG is parsed.
+        # Here, so that parsing the DAG refuses a wrong field.
         self._awaited = OpenFileCondition.from_mapping({"path": path, "patterns": patterns, "quiet": quiet})
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -90,7 +104,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
                 await asyncio.sleep(self.every_seconds)
 
     async def _look(self, sessions: Sessions[Surveyor]) -> Survey | None:
-        """None when it failed: a watcher of an asset has no task that could fail, and goes on."""
+        """Return the survey, None when the look failed: an asset's watcher has no task that could fail, and goes on."""
         try:
             return await sessions.ask(Surveyor.look)
         except KstreamError as error:
@@ -107,7 +121,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
 def _surveyors(
     conn_id: str, awaited: OpenFileCondition, tell: Callable[[str], None]
 ) -> AbstractAsyncContextManager[Sessions[Surveyor]]:
-    """A surveyor, and after each failure another: it remembers what it told."""
+    """Open sessions with one surveyor, which remembers what it logged; after a failure with a new one."""
 
     @contextmanager
     def surveyor(cluster: Cluster) -> Iterator[Surveyor]:

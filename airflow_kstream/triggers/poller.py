@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Rounds(Protocol):
-    """What gives a verdict for each stream, as Watch does."""
+    """A source of a verdict for each stream, such as Watch."""
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]: ...
 
@@ -33,7 +33,7 @@ def _watch(cluster: Cluster) -> Iterator[Rounds]:
 
 @dataclass(frozen=True)
 class _Waiter:
-    """A trigger that wants its stream's verdict `every` so many seconds; it came at `since`, by the loop's clock."""
+    """A trigger that wants its stream's verdict every `every` seconds; it arrived at `since`, by the loop's clock."""
 
     stream: str
     every: float
@@ -45,15 +45,18 @@ class _Waiter:
         return self.since + self.every
 
     def may_come_along(self, now: float) -> bool:
-        """Half of the pace brings those of one pace into one round, and spares the patient the impatient's pace."""
+        """Return whether at least half of `every` has passed.
+
+        That puts triggers of the same pace into one round, and spares slow ones the pace of fast ones.
+        """
         return now >= self.since + self.every / 2
 
 
 class ClusterPoller:
-    """Hands each waiting trigger its stream's verdict, at that trigger's pace or at up to twice of it.
+    """A poller that hands each waiting trigger its stream's verdict, at that trigger's pace or up to twice as often.
 
-    Everything that blocks (SPNEGO, HTTP) is in the sessions' one thread, so the triggerer's loop never waits for a
-    server, and a cluster with silent servers keeps no other waiting.
+    Everything that blocks (SPNEGO, HTTP) runs in the sessions' one thread. So the triggerer's loop never waits for a
+    server, and a cluster whose servers do not respond delays no other.
     """
 
     def __init__(self, conn_id: str, opener: Opener[Rounds] = _watch) -> None:
@@ -64,13 +67,13 @@ class ClusterPoller:
         self._task: asyncio.Task[None] | None = None
 
     async def next_verdict(self, stream: str, every: float) -> Verdict:
-        """The stream's verdict from a round that begins after now."""
+        """Return the stream's verdict from a round that begins after now."""
         loop = asyncio.get_running_loop()
         waiter = _Waiter(stream, every, loop.time(), loop.create_future())
         self._waiting.append(waiter)
         self._arrival.set()
         if self._task is None or self._task.done():
-            # A context of its own: what it logs must not land in the log of the task that happened to be first.
+            # A context of its own: its lines must not land in the log of the task that happened to be first.
             self._task = asyncio.create_task(self._rounds(), context=Context())
         return await waiter.verdict
 
@@ -93,7 +96,7 @@ class ClusterPoller:
     async def _until_somebody_is_due(self) -> None:
         while True:
             self._arrival.clear()
-            # A trigger that has gone has cancelled what it waited for.
+            # A trigger that has ended has cancelled its future.
             self._waiting = [waiter for waiter in self._waiting if not waiter.verdict.done()]
             first = min((waiter.due for waiter in self._waiting), default=None)
             left = None if first is None else first - asyncio.get_running_loop().time()
@@ -108,6 +111,6 @@ class ClusterPoller:
         except KstreamError as error:
             return {stream: Verdict(None, str(error)) for stream in streams}
         except Exception as error:
-            # A defect of ours in one round must not leave every task of this cluster waiting for ever.
+            # A defect of ours in one round must not leave every task of this cluster waiting forever.
             log.exception("A round over %s failed", self._conn_id)
             return {stream: Verdict(None, f"this round failed: {error!r}") for stream in streams}

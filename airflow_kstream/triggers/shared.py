@@ -1,4 +1,4 @@
-"""What triggers share to look at a cluster: sessions in a thread of their own, which follow the connection's edits."""
+"""Sessions that triggers share to look at a cluster: they run in one thread and follow edits of the connection."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Opener = Callable[[Cluster], AbstractContextManager[S]]
 
 
 class Closable(Protocol):
-    """What can be shared."""
+    """A thing that can be shared and closed."""
 
     def close(self) -> None:
-        """Without waiting for anything."""
+        """Close it without waiting for anything."""
 
 
 class Sessions(Generic[S]):
-    """What `opener` opens on the cluster of a connection, for questions from the triggerer's loop.
+    """The sessions that `opener` opens on the cluster of a connection, for questions from the triggerer's loop.
 
-    Each question reads the connection: who waits for days sees it as it is then. The sessions are opened again when
-    it was edited, and after a failure; a refusal counts only when it met such new ones. Each SPNEGO exchange takes its
-    credentials anew, from the keytab or from the cache as it is then: no question depends on an earlier one's ticket.
+    Each question reads the connection again, so a trigger that waits for days sees every edit. An edit or a failure
+    opens the sessions again; a refusal counts only if it came from sessions opened for that question. Each SPNEGO
+    exchange reads its credentials again, from the keytab or the cache: no question depends on an earlier one's ticket.
     """
 
     def __init__(self, conn_id: str, opener: Opener[S]) -> None:
@@ -51,7 +51,7 @@ class Sessions(Generic[S]):
         self._sessions: S | None = None
 
     async def ask(self, question: Callable[[S], T]) -> T:
-        """Run the question in the sessions' thread; the triggerer's loop never waits for a server."""
+        """Run the question in the sessions' thread, so that the triggerer's loop never waits for a server."""
         were_open = self._sessions is not None
         try:
             return await self._ask(question)
@@ -61,7 +61,7 @@ class Sessions(Generic[S]):
         return await self._ask(question)
 
     def close(self) -> None:
-        """After the question that is under way."""
+        """Close the sessions after the question in progress, without waiting for it."""
         self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
 
@@ -74,7 +74,7 @@ class Sessions(Generic[S]):
         try:
             connection = await BaseHook.aget_connection(self._conn_id)
         except Exception as error:
-            # Airflow's own server may be away for a moment: no reason to stop looking at the cluster.
+            # Airflow's API server may be away for a moment, which is no reason to stop looking at the cluster.
             if self._fields is None:
                 raise
             log.warning("Connection %s can't be read; it is taken to be as before: %r", self._conn_id, error)
@@ -88,7 +88,7 @@ class Sessions(Generic[S]):
         try:
             return question(self._sessions or self._open(fields))
         except NotFound:
-            # An answer like another; the sessions are in order.
+            # A normal answer: the sessions still work.
             raise
         except Exception:
             self._close()
@@ -106,7 +106,7 @@ class Sessions(Generic[S]):
 
 @asynccontextmanager
 async def own_sessions(conn_id: str, opener: Opener[S]) -> AsyncIterator[Sessions[S]]:
-    """Sessions that nobody else uses."""
+    """Yield sessions that nothing else uses."""
     sessions = Sessions(conn_id, opener)
     try:
         yield sessions
@@ -125,7 +125,7 @@ _in_use: dict[tuple[Callable[[str], Closable], str], _InUse] = {}
 
 @asynccontextmanager
 async def shared(make: Callable[[str], C], conn_id: str) -> AsyncIterator[C]:
-    """Yield what `make` makes for this connection, one in this process however many use it; the last closes it."""
+    """Yield the one thing in this process that `make` makes for this connection; its last user closes it."""
     key = make, conn_id
     if key not in _in_use:
         _in_use[key] = _InUse(make(conn_id))

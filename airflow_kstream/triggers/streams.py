@@ -1,4 +1,4 @@
-"""Wait, in the triggerer, until a stream needs somebody."""
+"""Wait, in the triggerer, until a stream needs attention."""
 
 from __future__ import annotations
 
@@ -17,10 +17,19 @@ from airflow_kstream.triggers.shared import shared
 
 
 class StreamTrigger(BaseTrigger):
-    """Fires when a stream is to be restarted, was stopped, or ended. RUNNING is healthy and fires nothing.
+    """A trigger that fires when a stream is due for a restart, was stopped, or ended. A healthy one fires nothing.
 
-    It carries ids and numbers only, so that a deferred task survives an upgrade: what the stream is, it reads from
-    the stream's claim on HDFS. There is no `on_kill`: clearing or marking the task detaches and stops nothing.
+    It carries ids and numbers only, so that a deferred task survives an upgrade: it reads the stream's spec from the
+    claim on HDFS. It has no `on_kill`: clearing or marking the task detaches and stops nothing.
+
+    Example::
+
+        self.defer(trigger=StreamTrigger("prod", "orders", every_seconds=30.0), method_name="resume")
+
+    :param cluster_conn_id: the `kstream` connection.
+    :param stream: the stream's name.
+    :param every_seconds: the pause between two verdicts, or half of it where another trigger's round comes earlier.
+    :param pause_seconds: the wait before the first verdict, at least SETTLING_SECONDS.
     """
 
     def __init__(self, cluster_conn_id: str, stream: str, every_seconds: float, pause_seconds: float = 0.0) -> None:
@@ -51,7 +60,7 @@ class StreamTrigger(BaseTrigger):
                     return
 
     def _tell(self, verdict: Verdict, told: tuple[str, ...]) -> tuple[str, ...]:
-        """One line when something changed, none while nothing does."""
+        """Log a line if something changed, and return what is now known to the log."""
         pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
         state = (verdict.why, pulse, str(verdict.generation), str(verdict.verified))
         if state != told:
@@ -63,7 +72,7 @@ class StreamTrigger(BaseTrigger):
 
 
 def publish(stream: str, verdict: Verdict) -> None:
-    """The time to the horizon and the age of the last commit, in seconds, through Airflow's own metrics."""
+    """Publish the time to the horizon and the age of the last commit, in seconds, as Airflow metrics."""
     if verdict.remaining is not None:
         metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), stream)
     if verdict.heartbeat and verdict.heartbeat.commit_age is not None:

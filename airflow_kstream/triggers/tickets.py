@@ -1,4 +1,4 @@
-"""Wait, in the triggerer, until a ticket is about to expire. It renews none."""
+"""Wait, in the triggerer, until a ticket is about to expire. Renews none."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from airflow_kstream.triggers.awaiting import Look, PollingTrigger
 
 
 class TicketExpiryTrigger(PollingTrigger):
-    """Reports the caches on this host that hold no ticket that serves for longer.
+    """A trigger that reports the caches on this host whose ticket ends within `within`, has ended, or is missing.
 
-    It carries the caches' names and asks no server: a KDC that is away does not disturb it. The files are read anew
-    at each look, in a thread, so a ticket that was renewed meanwhile counts at once.
+    It carries the caches' names and contacts no server, so an unreachable KDC does not affect it. It reads the files
+    again at each look, in a thread, so a ticket that was renewed meanwhile counts at once.
+
+    Example::
+
+        caches = [{"principal": "etl@EXAMPLE.COM", "cache": "/var/lib/airflow/etl.ccache"}]
+        TicketExpiryTrigger({"caches": caches, "within": "1h"}, every_seconds=60.0)
+
+    :param awaited: the fields of a `TicketExpiryCondition`.
+    :param every_seconds: the pause between two looks.
     """
 
     @asynccontextmanager

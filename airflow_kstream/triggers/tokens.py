@@ -1,4 +1,4 @@
-"""Wait, in the triggerer, until a delegation token is about to reach its max date. It renews none."""
+"""Wait, in the triggerer, until a delegation token is about to reach its max date. Renews none."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from airflow_kstream.triggers.shared import cluster_sessions, shared
 
 
 class TokenExpiryTrigger(ClusterAwaitingTrigger):
-    """Reports the tokens that are within their last `within`.
+    """A trigger that reports the tokens whose max date is at most `within` away.
 
-    A ticket of the connection's own principal that ended is no obstacle while its keytab, or the cache that somebody
-    renews, gives another.
+    It outlives tickets of the connection's own principal, as long as the keytab, or a ticket cache that another
+    program renews, provides the next one.
+
+    Example::
+
+        TokenExpiryTrigger("prod", {"stream": "orders", "within": "1d"}, every_seconds=60.0)
+
+    :param cluster_conn_id: the `kstream` connection.
+    :param awaited: the fields of a `TokenExpiryCondition`.
+    :param every_seconds: the pause between two looks.
     """
 
     @asynccontextmanager

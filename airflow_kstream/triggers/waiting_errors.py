@@ -1,4 +1,4 @@
-"""What a wait does about an error: go on, or end the task's wait with it, on the worker as in the triggerer."""
+"""Errors during a wait: either it goes on, or the error ends it, on the worker as in the triggerer."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from airflow_kstream.model.errors import CredentialError, KstreamError, NotFound
 
 
 def is_transient(error: KstreamError) -> bool:
-    """Whether to go on waiting: a server can come back, and a file can come to be."""
+    """Return whether waiting can help: a server can come back, and a file can appear."""
     return error.retryable or isinstance(error, NotFound)
 
 
 def error_event(error: KstreamError) -> TriggerEvent:
-    """For `raise_event`, on the worker."""
+    """Return the error as an event, which `raise_event` raises on the worker."""
     said = {name: getattr(error, name) for name in ("message", "tried", "server", "principal")}
     final = not isinstance(error, CredentialError)
     return TriggerEvent({"error": said, "final": final})  # type: ignore[no-untyped-call]
 
 
 def raise_event(event: dict[str, Any]) -> NoReturn:
-    """What the trigger met, as `raise_error` raises it."""
+    """Raise the error that ended the trigger's wait, as `raise_error` does."""
     error = KstreamError if event["final"] else CredentialError
     raise_error(error(**event["error"]))
 
 
 def raise_error(error: KstreamError) -> NoReturn:
-    """AirflowFailException where a retry can't help. A ticket that is renewed later lets a later try succeed."""
+    """Fail the task without retries, except for a CredentialError: a renewed ticket lets a later try succeed."""
     if not isinstance(error, CredentialError):
         raise AirflowFailException(str(error)) from error
     message = (

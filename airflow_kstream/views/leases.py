@@ -21,7 +21,7 @@ from airflow_kstream.supervise.leases.survey import Finding
 from airflow_kstream.views.tables import add, table
 
 _LOG_WIDTH = 200
-# Outcomes that the same call may settle later although nobody has changed anything.
+# Outcomes that the same call may settle later without any change.
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
 _HINTS = {
     FileCondition.UNWATCHED: "not watched long enough: list them again to see which of them grow",
@@ -145,7 +145,7 @@ def _why_left_open(report: RecoveryReport) -> str:
 
 
 def failure(report: RecoveryReport, path: str) -> KstreamError:
-    """Return the error for what was not recovered: Unavailable if a retry can help, else Conflict."""
+    """Return the error for the files that were not recovered: Unavailable if retrying may help, else Conflict."""
     counts = Counter(recovery.outcome for recovery in report.failed)
     parts = [f"{count} {outcome} ({OUTCOME_MEANS[outcome]})" for outcome, count in counts.items()]
     if report.unasked:
@@ -215,7 +215,7 @@ def _left_off(count: int, rows: int | None) -> str | None:
 
 
 def _length(finding: Finding) -> int:
-    """Return what a reader gets, if that is known."""
+    """Return the length that a reader gets, if that is known."""
     state = finding.history.state
     return state.length if state.visible_length is None else state.visible_length
 

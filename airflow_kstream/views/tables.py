@@ -1,4 +1,4 @@
-"""What all tables share: cells that show anybody's text safely, headings that fold, and moments in words."""
+"""The parts of all tables: cells that show any text safely, headings that fold, and moments in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def details() -> Table:
 
 
 def add_details(rows: Table, pairs: Iterable[tuple[str, str]]) -> None:
-    """Add each label and its words, but for labels without any."""
+    """Add each label and its words, except labels without words."""
     for label, words in pairs:
         if words:
             rows.add_row(cell(label, style="bold"), cell(words))
@@ -52,5 +52,5 @@ def away(when: datetime, now: datetime) -> str:
 
 
 def ago(age: timedelta) -> str:
-    """Return an age in words; one that clocks a little apart make negative is 0s."""
+    """Return an age in words; one that clock skew makes negative is 0s."""
     return f"{format_duration(max(age, timedelta()))} ago"

@@ -68,12 +68,12 @@ def cache_view(cache: TicketCache | KstreamError, now: datetime) -> Table | Text
 
 
 def cache_json(cache: TicketCache | KstreamError, now: datetime) -> dict[str, Any]:
-    """Return one cache as plain data; of one that can't be read, the error and no ticket."""
+    """Return one cache as plain data; an unreadable one has the error and no ticket."""
     return {**cache.to_json(), "tickets": []} if isinstance(cache, KstreamError) else cache.to_json(now)
 
 
 def report_line(report: RenewalReport, now: datetime) -> Text:
-    """Return one renewal as a line; of a failure also what is left of the ticket, and why it failed."""
+    """Return one renewal as a line; for a failure also the reason, and the time that the ticket has left."""
     return cell(f"{report.principal}: {', '.join(_parts(report, now))}", style=_style(report))
 
 

@@ -1,4 +1,4 @@
-"""Tokens as tables for people; no secret of theirs is in them."""
+"""Tokens as tables for people, without their secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADINGS = ("token", "whose", "life")
 
 
 def tokens_table(checked: CheckedFile) -> Table:
-    """Return a row for each token; the last column is there if the cluster was asked."""
+    """Return a row for each token; the last column is there if the NameNode checked them."""
     asked = bool(checked.validities)
     rows = table(*_HEADINGS, *(("the NameNode",) if asked else ()), lines=True)
     for token, validity in checked.rows:
@@ -38,7 +38,7 @@ def secret_keys_table(keys: tuple[SecretKey, ...]) -> Table:
 
 
 def launch_table(launch: LaunchTokens) -> Table:
-    """Return what is known from outside of the tokens of an application's launch."""
+    """Return all that is known from outside about the tokens of an application's launch."""
     rows = details()
     add_details(rows, _launch_rows(launch))
     return rows
@@ -76,7 +76,7 @@ def _horizon(launch: LaunchTokens) -> str:
 
 def _name(token: Token) -> Text:
     number = f" {token.identifier.sequence_number}" if isinstance(token.identifier, DelegationToken) else ""
-    # Most writers take the service as the alias.
+    # Most writers use the service as the alias.
     names = dict.fromkeys((token.alias, token.service))
     return cell(f"{token.kind}{number}", *filter(None, names))
 
