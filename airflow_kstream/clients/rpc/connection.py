@@ -170,7 +170,7 @@ class RpcConnection:
         return answer
 
     def _service(self, host: str, offer: bytes) -> str:
-        """Return the server's principal: our settings give it, and the server's own claim must fit in place of _HOST."""
+        """Return the server's principal: our settings give it, and the server's own claim must fit in for _HOST."""
         primary, instance, realm = split_principal(self._terms.service_principal)
         if instance != "_HOST":
             return self._terms.service_principal
