@@ -1,1 +1,1 @@
-"""Talking to the outside: the only network and subprocess code. No decisions, no Airflow."""
+"""Clients for everything outside: the only network and subprocess code. No decisions, no Airflow."""

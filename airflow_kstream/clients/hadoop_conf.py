@@ -1,4 +1,4 @@
-"""Addresses out of a Hadoop conf folder."""
+"""The addresses in a Hadoop conf folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_kstream.model.errors import InvalidInput
 
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
 _RPC_PORT = 8020
-# org.apache.hadoop.conf.Configuration: MAX_SUBST, findSubVariable, and what it takes from the environment.
+# org.apache.hadoop.conf.Configuration: MAX_SUBST, findSubVariable, and the words that it reads from the environment.
 _DEEPEST = 20
 _REFERENCE = re.compile(r"\$\{([^}$ ]+)\}")
 _ENVIRONMENT = re.compile(r"(?P<name>.*?)(?:(?P<or_empty>:)?-(?P<default>.*))?", re.DOTALL)
@@ -36,7 +36,7 @@ class _Property(NamedTuple):
 
 
 class HadoopConf:
-    """The properties of core-, hdfs- and yarn-site.xml, Hadoop's own defaults left out."""
+    """The properties of core-, hdfs- and yarn-site.xml, without Hadoop's own defaults."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -52,7 +52,7 @@ class HadoopConf:
     def get(self, key: str, default: str = "") -> str:
         """Return the value as Hadoop's Configuration.getTrimmed does, with each `${...}` in it resolved.
 
-        One that stands for nothing stays as it is. Raises InvalidInput: when they refer to each other without end.
+        One that refers to nothing stays as it is. Raises InvalidInput: when they refer to each other without end.
         """
         return self._resolved(key).strip() or default
 
@@ -61,7 +61,7 @@ class HadoopConf:
         return self._need("fs.defaultFS").rstrip("/")
 
     def namenodes(self) -> tuple[str, ...]:
-        """Base URLs of the default filesystem's NameNodes' web servers."""
+        """Return the base URLs of the web servers of the default filesystem's NameNodes."""
         scheme = "https" if self.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
         key = f"dfs.namenode.{scheme}-address"
         service = self.default_fs.removeprefix("hdfs://")
@@ -70,7 +70,7 @@ class HadoopConf:
         return tuple(f"{scheme}://{self._need(key + suffix)}" for suffix in suffixes)
 
     def namenode_rpcs(self) -> tuple[str, ...]:
-        """host:port of the default filesystem's NameNodes' RPC servers for clients, not those for services."""
+        """Return host:port of the default filesystem's NameNodes' RPC servers for clients, not those for services."""
         scheme, _, service = self.default_fs.partition("://")
         if scheme != "hdfs":
             raise InvalidInput(f"fs.defaultFS is {self.default_fs}; only an hdfs:// filesystem has NameNodes")
@@ -81,7 +81,7 @@ class HadoopConf:
 
     @property
     def namenode_principal(self) -> str:
-        """As it is written: `_HOST` in it stands for each NameNode's own name."""
+        """Return the principal as written: `_HOST` in it stands for each NameNode's own name."""
         key = "dfs.namenode.kerberos.principal"
         principal = self.get(key)
         if not principal:
@@ -93,7 +93,7 @@ class HadoopConf:
         return self.get("hadoop.rpc.protection", "authentication")
 
     def resourcemanagers(self) -> tuple[str, ...]:
-        """Base URLs of the ResourceManagers' web servers."""
+        """Return the base URLs of the ResourceManagers' web servers."""
         https = self.get("yarn.http.policy") == "HTTPS_ONLY"
         scheme, infix = ("https", "https.") if https else ("http", "")
         key = f"yarn.resourcemanager.webapp.{infix}address"
@@ -108,7 +108,7 @@ class HadoopConf:
         return value
 
     def _resolved(self, key: str) -> str:
-        """As Configuration.substituteVars: the innermost reference first, over and over."""
+        """Resolve references as Configuration.substituteVars does: the innermost first, repeatedly."""
         given = value = self._properties.get(key, "")
         for _ in range(_DEEPEST):
             reference = _REFERENCE.search(value)
@@ -133,12 +133,12 @@ def _of_this_user(field: str) -> str:
     try:
         return str(getattr(pwd.getpwuid(os.getuid()), field))
     except KeyError:
-        # What Java says for a user id without a name.
+        # Java's answer for a user id without a name.
         return "?"
 
 
 def _of_the_environment(words: str) -> str | None:
-    """`NAME`; `NAME-default` where it is not set; `NAME:-default` where it is not set or empty."""
+    """Resolve `NAME`, `NAME-default` (used if it is not set) or `NAME:-default` (used if it is not set or empty)."""
     match = _ENVIRONMENT.fullmatch(words)
     assert match
     value = os.environ.get(match["name"])
@@ -164,7 +164,7 @@ def _properties(within: ElementTree.Element, path: Path, depth: int = 0) -> Iter
             yield from _properties(element, path, depth)
         elif element.tag == "property":
             name, value, final = (_field(element, field) for field in ("name", "value", "final"))
-            # Hadoop takes a property without a value for one that is not there.
+            # Hadoop treats a property without a value as missing.
             if name.strip() and value:
                 yield _Property(name.strip(), value, final.strip() == "true")
 

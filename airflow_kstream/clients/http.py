@@ -16,22 +16,22 @@ from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, 
 from airflow_kstream.model.identity import Identity
 
 CONNECT_AND_READ_SECONDS = (5.0, 30.0)
-# A plain OSError without a number, from requests.adapters.
+# requests.adapters raises it as a plain OSError without a number.
 _NO_CA_FILE = "Could not find a suitable TLS CA certificate bundle"
 
 
 def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
-    """A session that proves `identity` from its own keytab or ticket cache.
+    """Return a session that proves `identity` from its own keytab or ticket cache.
 
     Give each server a session of its own: Hadoop's `hadoop.auth` cookie is signed per server, but cookies ignore
     ports, so two servers on one host would overwrite each other's.
     """
-    # It derives from the library's class, so it brings the library with it.
+    # Its class derives from the library's, so this import loads the library.
     from airflow_kstream.clients.spnego_auth import spnego_auth
 
     keep_tokens_out_of_logs()
     session = requests.Session()
-    # A proxy or .netrc of the environment must not see or replace what is sent to the cluster.
+    # A proxy or .netrc of the environment must not see or replace what goes to the cluster.
     session.trust_env = False
     session.verify = tls.verify
     session.auth = spnego_auth(identity)
@@ -40,7 +40,7 @@ def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
 
 @contextmanager
 def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
-    """Map what requests, SPNEGO and the socket raise to our errors."""
+    """Map the exceptions of requests, SPNEGO and the socket to our errors."""
     context = {"tried": tried, "server": server, "principal": str(identity)}
     try:
         yield
@@ -61,7 +61,7 @@ def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
     ) as error:
         raise InvalidInput(f"not a usable address: {_first_line(error)}", **context) from error
     except (requests.exceptions.RequestException, ConnectionError, TimeoutError) as error:
-        # Not chained: a redirect's address, with a delegation token in it, is part of what requests says.
+        # Not chained: the message of requests contains the redirect's address, with a delegation token in it.
         raise Unavailable(_reason(error), **context) from None
     except (urllib3.exceptions.HTTPError, UnicodeDecodeError) as error:
         raise Unavailable(f"its answer broke off or makes no sense ({type(error).__name__})", **context) from None
@@ -73,7 +73,7 @@ def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause: `[Errno 111] Connection refused` says more than urllib3's wrapping."""
+    """Return the innermost cause: `[Errno 111] Connection refused` says more than urllib3's wrapping."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return _first_line(error)

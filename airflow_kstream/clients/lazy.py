@@ -1,7 +1,7 @@
-"""Libraries that are imported at the first use of something in them, and not where a DAG file is parsed.
+"""Libraries that are imported at their first use, and not when a DAG file is parsed.
 
-They take half a second, and stand on libraries in C and Rust that a DAG processor may lack. Type checkers see the
-modules themselves; two kinds of code import them at once, because they derive classes from theirs.
+They take half a second, and depend on libraries in C and Rust that a DAG processor may lack. Type checkers see the
+real modules. Only code that derives classes from theirs imports them at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["gssapi", "hdfs", "hdfs_native", "krb5", "requests_kerberos", "spnego
 
 
 class _Lazy:
-    """A module that is imported when it is asked for its first attribute."""
+    """A module that is imported when its first attribute is read."""
 
     def __init__(self, name: str) -> None:
         self._name = name

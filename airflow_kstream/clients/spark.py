@@ -17,7 +17,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.submission import Submission, SubmitOutcome
 
-# What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
+# Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
 _TAIL_LINES = 30
 # The names under which distributions install it, as in Airflow's own provider; the first is the default.
@@ -27,8 +27,8 @@ SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
     """Return the path of a Spark client: in SPARK_HOME/bin, on PATH, or that of a pyspark beside this package.
 
-    A path is taken as it is. It is for a person at a terminal; a connection may only have one of SPARK_BINARIES.
-    Raises InvalidInput: it is not on this host.
+    A path is returned as it is. Paths are for a person at a terminal; a connection may only name one of SPARK_BINARIES.
+    Raises InvalidInput: when it is not on this host.
     """
     if "/" in binary:
         return _existing(Path(binary))
@@ -43,7 +43,7 @@ def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
 
 
 def hadoop_version(spark_submit: str) -> tuple[int, ...] | None:
-    """The version of the Hadoop client jars beside spark-submit; None where they have no such name."""
+    """Return the version of the Hadoop client jars beside spark-submit; None if no jar's name tells it."""
     jars = Path(spark_submit).resolve().parent.parent / "jars"
     for jar in sorted([*jars.glob("hadoop-client-api-*.jar"), *jars.glob("hadoop-common-*.jar")]):
         match = re.search(r"-(\d+)\.(\d+)\.(\d+)", jar.name)
@@ -53,7 +53,7 @@ def hadoop_version(spark_submit: str) -> tuple[int, ...] | None:
 
 
 def check_conf_folder(cluster: Cluster) -> None:
-    """Without these files spark-submit would try Hadoop's default addresses: raise InvalidInput instead."""
+    """Raises InvalidInput: when files are missing, as spark-submit would then try Hadoop's default addresses."""
     folder = Path(cluster.hadoop_conf_dir or "")
     missing = [name for name in ("core-site.xml", "yarn-site.xml") if not (folder / name).is_file()]
     if not cluster.hadoop_conf_dir or missing:
@@ -61,7 +61,7 @@ def check_conf_folder(cluster: Cluster) -> None:
 
 
 def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
-    """The child's whole environment."""
+    """Return the child's whole environment."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     conf_dir = cluster.hadoop_conf_dir or ""
     krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
@@ -76,10 +76,10 @@ def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
 
 
 def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout: timedelta) -> SubmitOutcome:
-    """Run spark-submit once; never again by itself. Raise Unavailable when it takes longer than `timeout`.
+    """Run spark-submit once, without retries. Raises Unavailable: when it takes longer than `timeout`.
 
-    `folder` is private: it takes the output and, where there are secrets, the properties file. It outlives this
-    process for as long as spark-submit works in it.
+    `folder` is private: it holds the output and, if there are secrets, the properties file. It outlives this process
+    for as long as spark-submit works in it.
     """
     argv = submission.argv(_properties_file(submission.revealed(), folder))
     output = folder / "spark-submit.log"
@@ -102,7 +102,7 @@ def _properties_file(secret_conf: Mapping[str, str], folder: Path) -> str | None
     return str(write_private(folder / "secret.properties", text.encode()))
 
 
-# What java.util.Properties reads as something else; of a value, Spark drops blanks at its ends anyway.
+# Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
 _IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 _IN_KEYS = _IN_VALUES | {sign: f"\\{sign}" for sign in " :=#!"}
 
@@ -112,7 +112,7 @@ def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:
 
 
 def _java_options(krb5_conf: str) -> str:
-    # Java ignores KRB5_CONFIG; from 17 on Hadoop's Kerberos code needs these packages opened to it.
+    # Java ignores KRB5_CONFIG; from Java 17 on, Hadoop's Kerberos code needs these packages opened to it.
     opened = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
     return f"-Djava.security.krb5.conf={krb5_conf} --add-exports={opened} --add-opens={opened}"
 

@@ -1,4 +1,4 @@
-"""SPNEGO as requests wants it. It imports its libraries at once: let functions import it."""
+"""SPNEGO for requests. It imports its libraries at once: import this module inside functions."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from airflow_kstream.model.identity import Identity
 
 
 def spnego_auth(identity: Identity) -> HTTPKerberosAuth:
-    """Return what proves `identity` to a server.
+    """Return the authentication that proves `identity` to a server.
 
-    Raises InvalidInput: it has neither keytab nor ticket cache. CredentialError: the keytab is a pipe or a device.
+    Raises InvalidInput: when it has neither keytab nor ticket cache. Raises CredentialError: when the keytab is a pipe
+    or a device.
     """
     return _Spnego(principal=_credential(identity), mutual_authentication=OPTIONAL)
 
 
 class _Spnego(HTTPKerberosAuth):  # type: ignore[misc]  # requests_kerberos ships no types
-    """Tells why there is no ticket for the server, where the library would pass a bare 401 on."""
+    """SPNEGO that reports why there is no ticket for the server; the library would pass on a bare 401."""
 
     def generate_request_header(self, response: requests.Response, host: str, is_preemptive: bool = False) -> str:
         try:
             return str(super().generate_request_header(response, host, is_preemptive))
         except KerberosExchangeError as error:
-            # Nobody reads this 401 any more: its connection would stay open.
+            # Nobody reads this 401 any longer: its connection would stay open.
             response.close()
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, Krb5Error | GSSError):

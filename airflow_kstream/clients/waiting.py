@@ -1,4 +1,4 @@
-"""The one way to wait for something that has to be asked for again and again."""
+"""The one way to wait for something that has to be polled."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 def until(ask: Callable[[], T | None], every: timedelta, within: timedelta) -> T | None:
-    """Ask until the answer is not None, and return it; None when it stays None for as long as `within`.
+    """Call `ask` until the answer is not None, and return it; return None if it stays None for as long as `within`.
 
-    Asks at least once, so that `within` zero is a single look. A server that is away is asked again.
+    It calls at least once, so that `within` zero is a single check. It retries when a server is away.
 
     Raises Unavailable: when the server is still away at the end. Any other error ends the wait at once.
     """
@@ -31,5 +31,5 @@ def until(ask: Callable[[], T | None], every: timedelta, within: timedelta) -> T
 
 
 def _last_answer(state: RetryCallState) -> Any:
-    """The answer, or the error, that the last question got."""
+    """Return the answer of the last call, or raise its error."""
     return state.outcome.result() if state.outcome else None

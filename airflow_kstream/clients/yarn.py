@@ -1,4 +1,4 @@
-"""The ResourceManager over REST: SPNEGO, client-side HA, and kills that are verified."""
+"""The ResourceManager over REST: SPNEGO, client-side HA, and verified kills."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _counter = itertools.count()
 
 @dataclass(frozen=True)
 class ClusterInfo:
-    """`started` tells incarnations of a ResourceManager apart; application ids carry it as cluster timestamp."""
+    """A ResourceManager. `started` distinguishes its incarnations; application ids carry it as cluster timestamp."""
 
     address: str
     ha_state: str
@@ -35,10 +35,9 @@ class ClusterInfo:
 
 
 class ResourceManager:
-    """All ResourceManagers of one cluster as one, as one identity.
+    """All ResourceManagers of one cluster as one, with one identity. Not safe for several threads at once.
 
-    Not safe for several threads at once. An answer that is not JSON from the ACTIVE one raises Unavailable, which
-    proves nothing about any application.
+    Raises Unavailable: when the ACTIVE one's answer is not JSON. That proves nothing about any application.
     """
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
@@ -47,7 +46,7 @@ class ResourceManager:
         self._active: str | None = None
 
     def info(self, address: str) -> ClusterInfo:
-        """What one ResourceManager says of itself; a standby answers this too."""
+        """Return one ResourceManager's information about itself; a standby answers this too."""
         tried = "ask the ResourceManager who it is"
         body = self._json(tried, address, "GET", "/ws/v1/cluster/info")
         with self._sense(tried, address):
@@ -56,17 +55,17 @@ class ResourceManager:
             return ClusterInfo(address, info["haState"], info["hadoopVersion"], started)
 
     def active(self) -> str:
-        """The address of the ACTIVE one; Unavailable when none of them says so."""
+        """Return the address of the ACTIVE one. Raises Unavailable: when none of them reports as ACTIVE."""
         if self._active is None:
             self._active = self._find_active()
         return self._active
 
     def applications(self, tag: str) -> tuple[Application, ...]:
-        """All applications with this tag that the ResourceManager still lists, alive and ended.
+        """Return all applications with this tag that the ResourceManager still lists, alive and ended.
 
-        One that is missing is not proven to have ended: only the last thousand are kept in memory.
+        A missing one is not proven to have ended: only the last thousand are kept in memory.
         """
-        # Hadoop 3.4's optional cache of this call keeps an answer for 30 s; a varying limit passes it by.
+        # Hadoop 3.4's optional cache of this call keeps an answer for 30 s; a varying limit bypasses it.
         params = {"applicationTags": tag, "deSelects": _LEAVE_OUT, "limit": 100_000 + next(_counter)}
         tried = f"list applications tagged {tag}"
         body = self._call(tried, "GET", "/ws/v1/cluster/apps", params=params)
@@ -79,7 +78,7 @@ class ResourceManager:
             return Application.from_json(body["app"])
 
     def time_left(self, application_id: str) -> timedelta | None:
-        """What YARN's lifetime limit leaves the application; None when there is no limit."""
+        """Return the time that YARN's lifetime limit leaves the application; None if there is no limit."""
         path = f"/ws/v1/cluster/apps/{application_id}/timeouts/LIFETIME"
         tried = f"read the lifetime limit of {application_id}"
         body = self._call(tried, "GET", path)
@@ -88,7 +87,7 @@ class ResourceManager:
         return None if seconds < 0 else timedelta(seconds=seconds)
 
     def am_container(self, application_id: str) -> str | None:
-        """The container of the newest application attempt, so the driver's in cluster mode."""
+        """Return the container of the newest application attempt: the driver's, in cluster mode."""
         path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
         tried = f"read the attempts of {application_id}"
         body = self._call(tried, "GET", path)
@@ -98,7 +97,7 @@ class ResourceManager:
         return str(newest["containerId"]) if newest and newest.get("containerId") else None
 
     def signal_driver(self, application_id: str) -> bool:
-        """Send SIGTERM to the driver's container; False without one."""
+        """Send SIGTERM to the driver's container; return False if there is none."""
         container = self.am_container(application_id)
         if container is None:
             return False
@@ -107,9 +106,9 @@ class ResourceManager:
         return True
 
     def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
-        """Kill, and return the application once the ResourceManager calls it ended.
+        """Kill the application, and return it once the ResourceManager reports its end. Idempotent.
 
-        Idempotent. Raise Denied when this identity may not, Unavailable when it isn't ended after `wait`.
+        Raises Denied: when this identity may not. Raises Unavailable: when it has not ended after `wait`.
         """
         tried, path = f"kill {application_id}", f"/ws/v1/cluster/apps/{application_id}/state"
         body = {"state": "KILLED", "diagnostics": diagnostics}
@@ -142,7 +141,7 @@ class ResourceManager:
         raise self._unavailable("find the active ResourceManager", "none is active: " + "; ".join(said), "")
 
     def _call(self, tried: str, method: str, path: str, **kwargs: Any) -> Mapping[str, Any]:
-        """Ask the active one; where that fails, look once more who is active."""
+        """Send a request to the active one; if that fails, look up once more which one is active."""
         if self._identity.do_as:
             kwargs["params"] = {**kwargs.get("params", {}), "doAs": self._identity.do_as}
         known = self._active
@@ -156,7 +155,7 @@ class ResourceManager:
 
     def _json(self, tried: str, address: str, method: str, path: str, **kwargs: Any) -> Mapping[str, Any]:
         with http_errors(tried, address, self._identity):
-            # A standby redirects, and without any active one the redirect leads nowhere: we choose the server.
+            # A standby redirects, and with no active one the redirect leads nowhere: we choose the server.
             answer = self._sessions[address].request(
                 method,
                 address + path,
@@ -181,7 +180,7 @@ class ResourceManager:
 
     @contextmanager
     def _sense(self, tried: str, server: str = "") -> Iterator[None]:
-        """JSON of another shape than YARN's is a proxy's or another version's: it proves nothing."""
+        """Raises Unavailable: when the JSON is not YARN's: a proxy's or another version's answer proves nothing."""
         try:
             yield
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError, OSError) as error:
@@ -205,7 +204,7 @@ _REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: No
 
 
 def _message(answer: requests.Response) -> str:
-    """The RemoteException's own words, or the start of whatever came."""
+    """Return the RemoteException's own words, or the start of the answer."""
     try:
         return str(answer.json()["RemoteException"]["message"]).splitlines()[0]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):

@@ -1,1 +1,1 @@
-"""What things are: frozen values and enums. No IO, no Airflow, no clock."""
+"""The values that everything else works with: frozen dataclasses and enums. No IO, no Airflow, no clock."""

@@ -1,4 +1,4 @@
-"""The value of a setting that is passed on to a job: text, or the place of a secret."""
+"""The value of a setting that a job gets: text, or a reference to a secret."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Discriminator, Tag
 from airflow_kstream.model.fields import Argument
 from airflow_kstream.model.secrets import SecretRef
 
-# In brackets, as no field's name is: an error's location has them, and the words for it leave them out.
+# No field's name has brackets: pydantic's error locations contain these tags, and our messages leave them out.
 _TEXT, _REFERENCE = "<text>", "<reference>"
 
 
@@ -18,7 +18,7 @@ def _kind_of(value: object) -> str:
     return _REFERENCE if isinstance(value, Mapping | SecretRef) else _TEXT
 
 
-# Which of the two it is meant to be is decided first, so that an error speaks of one.
+# The shape decides first which of the two a value is meant to be, so that an error is about one only.
 ConfValue = Annotated[
     Annotated[Argument, Tag(_TEXT)] | Annotated[SecretRef, Tag(_REFERENCE)],
     Discriminator(_kind_of),

@@ -1,7 +1,7 @@
 """The contract between a stream's supervisor and its driver: file names in the stream's folder, and the driver's terms.
 
 Every engine shares it. `jobs/kstream_driver.py` is shipped to the cluster alone and can import nothing, so that file
-repeats what it needs; a test keeps the two in step. Its docstring says who writes which of the files.
+repeats what it needs; a test keeps the two in step. Its docstring names the writer of each file.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ _OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence)-(\d+)(
 
 
 def claim_file(generation: int) -> str:
-    """The claim: its writer may submit this generation."""
+    """Return the name of the claim: its writer may submit this generation."""
     return f"gen-{generation:06d}"
 
 
 def fence_name(generation: int, nonce: str) -> str:
-    """The file that this generation's containers localise; without it a late ApplicationMaster can't start."""
+    """Return the name of the file that the generation's containers localise: without it no late AM can start."""
     return f"fence-{generation:06d}-{nonce}"
 
 
 def started_marker(generation: int) -> str:
-    """The driver runs and will stop at its stop marker."""
+    """Return the name of the driver's marker that it runs and will obey its stop marker."""
     return f"started-{generation:06d}"
 
 
 def stop_marker(generation: int) -> str:
-    """The driver is asked to stop; for a supervisor, this generation's stop was begun and is to be finished."""
+    """Return the name of the request to the driver to stop; a supervisor that finds it must finish the stop."""
     return f"stop-{generation:06d}"
 
 
 def stopped_marker(generation: int) -> str:
-    """The driver has stopped every query by itself: nothing of this generation writes any longer."""
+    """Return the name of the driver's marker that it stopped every query: nothing of this generation writes."""
     return f"stopped-{generation:06d}"
 
 
 def failed_marker(generation: int) -> str:
-    """What a query died of."""
+    """Return the name of the driver's file with the cause of a query's death."""
     return f"failed-{generation:06d}"
 
 
@@ -62,5 +62,5 @@ def generation_of_file(name: str) -> int | None:
 
 
 def contract_terms(stream: str, generation: int, folder: str) -> dict[str, str]:
-    """Return what a driver has to be told to take part; each engine hands it over in its own way."""
+    """Return the settings that make a driver take part; each engine passes them in its own way."""
     return {CONTRACT_KEY: CONTRACT, STREAM_KEY: stream, GENERATION_KEY: str(generation), STATE_KEY: folder}

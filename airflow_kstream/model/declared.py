@@ -1,10 +1,10 @@
-"""The one reader for what people write: YAML, forms, connections, a DAG's Python.
+"""The one reader for declarations that people write: YAML, forms, connections, a DAG's Python.
 
     name is 'Orders'; allowed is 1 to 50 of a-z, 0-9 and -, no - at the ends
     deploy.quue: there is no such field; the fields of deploy are queue, driver_memory, ...
 
-A dataclass says what its fields take; `model.fields` has the kinds. Pydantic checks them all and reports every wrong
-one; here are the words.
+A dataclass declares its fields with the kinds of `model.fields`. Pydantic checks all fields and reports every wrong
+one; this module has the words for it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from airflow_kstream.model.secrets import MASK, is_secret
 
 T = TypeVar("T")
 
-# Of a refusal, so that it stays readable: how many wrong fields are named, and how much of a value is shown.
+# Limits that keep a refusal readable: the number of wrong fields that it names, and of characters shown of a value.
 _NAMED, _SHOWN = 8, 60
 
 
 def read(kind: type[T], given: object) -> T:
     """Build `kind` from plain data.
 
-    Raises InvalidInput: that names every wrong field (dotted), what was given (never a secret) and what is allowed.
+    Raises InvalidInput: when a field is wrong. It names every wrong field (dotted), the value given (never a secret)
+    and the values allowed.
     """
     return _read(kind, given, {})
 
@@ -49,15 +50,15 @@ def _read(kind: type[T], given: object, context: dict[str, bool]) -> T:
 
 
 def read_persisted(kind: type[T], given: object) -> T:
-    """As `read`, of what was accepted and written down: whatever an earlier version let pass is read back.
+    """Build `kind` from data that was accepted earlier, including what only an earlier version accepted.
 
-    Types are still checked; what a value means is not.
+    It still checks types, but no longer what a value means.
     """
     return _read(kind, given, {PERSISTED: True})
 
 
 def written(value: Any) -> Any:
-    """Return plain data that `read` takes back: durations as text, enums as their values, dataclasses as mappings."""
+    """Return plain data that `read` accepts: durations as text, enums as their values, dataclasses as mappings."""
     if isinstance(value, timedelta):
         return written_duration(value)
     if isinstance(value, Enum):
@@ -72,7 +73,7 @@ def written(value: Any) -> Any:
 
 
 def shown(value: object) -> str:
-    """What was given, so that it fits into a line: the start of a text, and of a list that it is one."""
+    """Return a value so that it fits into a line: the start of a text; for a list, only that it is one."""
     for kind, word in _CONTAINERS.items():
         if isinstance(value, kind):
             return word
@@ -83,7 +84,7 @@ def shown(value: object) -> str:
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """Built once: that takes a thousand times as long as a reading."""
+    """Return the adapter, built once: building takes a thousand times as long as reading."""
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
@@ -132,7 +133,7 @@ def _complaint(place: _Place, detail: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where pydantic found something: the dotted name, the same up to its last part, and the fields that are there."""
+    """The place of one of pydantic's errors: its dotted name, its parent's dotted name, and the parent's fields."""
 
     parent: str
     last: str
@@ -145,14 +146,14 @@ class _Place:
 
 
 def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
-    """Follow `loc` through the types. A union's tag in it is no field; what is below a `repr=False` is hidden."""
+    """Follow `loc` through the types. A union's tag in it is not a field; everything below a `repr=False` is hidden."""
     names: list[str] = []
     hidden = False
     kinds: tuple[type[Any], ...] = (kind,)
     owners = kinds
     for part in map(str, loc):
         if part.startswith("<"):
-            # Not in the text: which kind of value pydantic took it for.
+            # Pydantic's name for the kind of value; the message leaves it out.
             continue
         owners = tuple(each for each in kinds if part in _fields(each))
         tagged = tuple(each for each in kinds if part in _tags(each))
@@ -167,7 +168,7 @@ def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
 
 
 def _fields(kind: type[Any]) -> dict[str, bool]:
-    """Its fields, and whether they may be shown."""
+    """Return the fields of `kind`, and for each whether it may be shown."""
     if issubclass(kind, BaseModel):
         return {name: field.repr for name, field in kind.model_fields.items()}
     return {field.name: field.repr for field in fields(kind)}
@@ -195,11 +196,11 @@ _CONTAINERS: dict[type[Any] | tuple[type[Any], ...], str] = {Mapping: "a mapping
 # See model.secrets.Value.
 _VALUE_TAGS = {"text", "reference"}
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
-# Whole sentences of checks of ours: of a value together with others.
+# Our own checks of several values together raise whole sentences.
 _SENTENCES = {"value_error": ": ", "conf": " "}
 _MISSING = {"missing", "missing_argument", "union_tag_not_found"}
 _ALLOWED = {
-    # Of our own kinds, see model.fields.
+    # The refusals of our own kinds, see model.fields.
     "refused": "{allowed}",
     "string_type": "text",
     "int_type": "a whole number",

@@ -25,7 +25,7 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a run of `<number><ms|s|m|h|d|w>`, to the microsecond. Raises InvalidInput for anything else."""
+    """Read a run of `<number><ms|s|m|h|d|w>`, to the microsecond. Raises InvalidInput: when it is anything else."""
     parts, said = _PART.findall(text), repr(text if len(text) < _SHOWN else text[:_SHOWN] + "…")
     if not parts or _PART.sub("", text).strip():
         raise InvalidInput(f"{said} is not a duration; write it like 90s, 15m, 6h, 7d or 1h30m")
@@ -36,13 +36,13 @@ def parse_duration(text: str) -> timedelta:
 
 
 def written_duration(duration: timedelta) -> str:
-    """Seconds that `parse_duration` reads back exactly."""
+    """Return it in seconds, as `parse_duration` reads it back exactly."""
     seconds, rest = divmod(duration // _MICROSECOND, 10**6)
     return f"{seconds}.{rest:06d}".rstrip("0").rstrip(".") + "s"
 
 
 def format_duration(duration: timedelta) -> str:
-    """The two largest units: `6d 23h`, `2m 15s`, `-14s`."""
+    """Return its two largest units: `6d 23h`, `2m 15s`, `-14s`."""
     seconds = round(duration.total_seconds())
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
     parts = []

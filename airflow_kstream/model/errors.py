@@ -5,14 +5,14 @@ KstreamError
 ├── Unavailable             a server did not answer, or answered in a way that proves nothing; retrying may help
 ├── Denied                  the server answered and refused this principal; retrying will not help
 ├── NotFound                the server answered that it does not have it
-├── Conflict                somebody else holds what we asked for (a claim, a lease, a checkpoint)
+├── Conflict                somebody else holds what we want (a claim, a lease, a checkpoint)
 ├── CredentialError         a keytab, ticket or token is missing, unreadable, expired or refused by the KDC
 ├── SubmissionFailed        spark-submit ended without an application
 ├── RestartAborted          a restart stopped before its point of no return; the old generation still runs
 ├── StreamEnded             the stream's own job came to an end
-└── MiniclusterError              a part of the minicluster did not start or stop
+└── MiniclusterError        a part of the minicluster did not start or stop
 
-Foreign exceptions are mapped to these at the edge of `clients`; nothing above has to know requests, gssapi or Hadoop.
+`clients` maps foreign exceptions to these at its edge, so that nothing above it has to know requests, gssapi or Hadoop.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 class KstreamError(Exception):
     """Base of every error of this package.
 
-    `tried` says what was attempted, `server` at which address, `principal` as whom. `retryable` is whether the
-    same call can succeed later without anybody changing anything.
+    `tried` is the attempt, `server` the address it went to, `principal` the identity it used. `retryable` is True if
+    the same call can succeed later although nobody changes anything.
     """
 
     retryable = False
@@ -41,7 +41,7 @@ class KstreamError(Exception):
 
     @property
     def without_advice(self) -> str:
-        """What was tried, where, as whom and what came of it: for the message of another error, which has advice."""
+        """Return the attempt, server, principal and outcome, for use in another error that has advice of its own."""
         where = f" on {self.server}" if self.server else ""
         whom = f" as {self.principal}" if self.principal else ""
         context = f"{self.tried}{where}{whom}: " if self.tried else ""
@@ -53,46 +53,46 @@ class KstreamError(Exception):
 
 
 class InvalidInput(KstreamError):
-    """Names the field, what was given and what is allowed."""
+    """A refused input. The message names the field, the value given and the values allowed."""
 
 
 class Unavailable(KstreamError):
-    """No conclusion about the thing asked for may be drawn from this."""
+    """The lack of a meaningful answer. It allows no conclusion about the thing in question."""
 
     retryable = True
 
 
 class Denied(KstreamError):
-    """The principal lacks a right, or was not authenticated."""
+    """A refusal: the principal lacks a right, or was not authenticated."""
 
 
 class NotFound(KstreamError):
-    """A statement of that server at that moment, not a proof that the thing never was."""
+    """A statement of that server at that moment, not a proof that the thing never existed."""
 
 
 class Conflict(KstreamError):
-    """Whoever gets this did not get the thing, and must not act as if it had."""
+    """The loss of a thing to somebody else: the caller did not get it, and must not act as if it had."""
 
 
 class CredentialError(KstreamError):
-    """Says which file or principal, never its content."""
+    """A credential that does not serve. The message names the file or principal, never its content."""
 
 
 class SubmissionFailed(KstreamError):
-    """Carries the tail of spark-submit's output; the caller looks for the tag before believing it."""
+    """A failed spark-submit, with the tail of its output. The caller looks for the tag before believing it."""
 
     retryable = True
 
 
 class RestartAborted(KstreamError):
-    """Preflight failed: nothing was stopped."""
+    """A failed preflight: nothing was stopped."""
 
     retryable = True
 
 
 class StreamEnded(KstreamError):
-    """Carries the ResourceManager's diagnostics."""
+    """The end of the stream's own job, with the ResourceManager's diagnostics."""
 
 
 class MiniclusterError(KstreamError):
-    """Names the daemon and the line of its log that says why."""
+    """A failed daemon. The message names it and quotes the line of its log that gives the cause."""

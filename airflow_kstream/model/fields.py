@@ -1,4 +1,4 @@
-"""What a field of a declaration may hold, each kind with the words for what is allowed."""
+"""The kinds of values that a declaration's fields may hold, each with the words for what it allows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import is_principal
 from airflow_kstream.model.ticket import CacheKind, split_cache_name
 
-# In pydantic's context: what was accepted once is read whatever is refused today.
+# Set in pydantic's context: values that were accepted once are read even if they would be refused today.
 PERSISTED = "persisted"
 
 
 def must(
     holds: Callable[[Any], bool], allowed: str, *, hidden: Callable[[Any], bool] = lambda value: False
 ) -> AfterValidator:
-    """Refuse a value for which `holds` is false; one that is `hidden` isn't shown in the refusal."""
+    """Refuse a value for which `holds` is false; the refusal does not show a `hidden` value."""
 
     def checked(value: Any, info: ValidationInfo) -> Any:
         if not (info.context or {}).get(PERSISTED) and not holds(value):
@@ -56,7 +56,7 @@ def _is_local_path(text: str) -> bool:
 
 
 def _written_scalar(value: object) -> object:
-    """As YAML writes it: `8` and `true` in a conf are text without quotes."""
+    """Return a scalar as YAML writes it: `8` and `true` in a conf are text without quotes."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) and abs(value) < 10**300 else value
@@ -77,7 +77,7 @@ def _are_addresses(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """A server and nothing else: a password in it would be shown wherever the address is."""
+    """Return True for a server and nothing else: a password in it would be shown wherever the address is."""
     try:
         url = urlsplit(text)
         host, port = url.hostname or "", url.port
@@ -115,7 +115,7 @@ def _is_application(text: str) -> bool:
 
 
 def _is_checkpoint(text: str) -> bool:
-    """As Hadoop's Path takes it: no empty part, no colon, no . or ..; a comma would divide a list of them."""
+    """Return True if Hadoop's Path accepts it: no empty part, no colon, no . or ..; a comma would divide a list."""
     found = _CHECKPOINT.fullmatch(text) if _is_line(text) else None
     return found is not None and all(part not in {"", ".", ".."} for part in found["path"].rstrip("/").split("/")[1:])
 
@@ -155,7 +155,7 @@ Word = Annotated[str, must(_is_word, "one printable word that doesn't begin with
 LocalPath = Annotated[str, must(_is_local_path, "an absolute path with no '..' in it")]
 Principal = Annotated[str, must(is_principal, "primary[/instance]@REALM, printable, that doesn't begin with -")]
 UserName = Annotated[str, must(lambda text: _USER.fullmatch(text) is not None, "a user's name")]
-# It stands in --files, where , and # divide and { [ * ? are patterns.
+# It becomes part of --files, where , and # are separators and { [ * ? are patterns.
 StateDir = Annotated[
     str,
     must(
@@ -177,7 +177,7 @@ TicketCacheName = Annotated[
     str, must(_is_cache_name, f"an absolute path, or one of {', '.join(CacheKind)} and a colon before its name")
 ]
 CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, which every Java program can read")]
-# Of open files: whatever a name may have, line breaks too, is found and shown escaped.
+# For open files: a name may contain anything, even line breaks; it is found, and shown escaped.
 HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
 StreamName = Annotated[
@@ -190,13 +190,13 @@ ApplicationId = Annotated[
 Memory = Annotated[
     str, BeforeValidator(_written_scalar), must(lambda text: _MEMORY.fullmatch(text) is not None, "like 512m or 4g")
 ]
-# Not 0 and not 1, nor what is no number.
+# Excludes 0, 1 and NaN.
 Share = Annotated[float, must(lambda number: 0 < number < 1, "a number between 0 and 1")]
 ShareOrNone = Annotated[float, must(lambda number: 0 <= number < 1, "a number from 0 to below 1")]
 Factor = Annotated[float, must(lambda number: 1 <= number <= 1000, "a number from 1 to 1000")]
 Count = Annotated[int, must(lambda number: 1 <= number <= 1_000_000, "a whole number from 1 to 1000000")]
 
-# As Spark takes them: local, or a URI, with what it is called there behind a #.
+# As Spark accepts them: a local path or a URI, with an optional # and the name that it gets in the container.
 FileName = Annotated[str, must(_is_file_name, "a path or a URI, printable, without a comma")]
 ApplicationFile = Annotated[str, must(_is_application, "the path or URI of one .py, .jar or .R file")]
 Checkpoints = Annotated[
@@ -204,7 +204,7 @@ Checkpoints = Annotated[
     must(_lie_apart, "folders of which none is or holds another"),
 ]
 
-# What reaches a job as it is. A NUL ends an argument; whatever else it means is the job's business.
+# Reaches a job unchanged. A NUL ends an argument; everything else is up to the job.
 Argument = Annotated[
     str, BeforeValidator(_written_scalar), must(lambda text: "\0" not in text, "text without NUL", hidden=_always)
 ]
@@ -214,13 +214,13 @@ VariableName = Annotated[
 ]
 
 _LONGEST = timedelta(days=3660)
-# Of what may take no time at all.
+# For things that may take no time at all.
 Wait = Annotated[Duration, must(_between(timedelta(), _LONGEST), "0s to 3660d")]
-# Of what makes no sense without any time.
+# For things that make no sense with no time at all.
 Patience = Annotated[Duration, must(_between(timedelta(seconds=1), _LONGEST), "1s to 3660d")]
-# How often servers are asked.
+# The interval between requests to servers.
 Pace = Annotated[Duration, must(_between(timedelta(milliseconds=100), timedelta(days=1)), "0.1s to 1d")]
-# After which a job is replaced: a restart alone takes a minute.
+# The age at which a job is replaced: a restart alone takes a minute.
 Age = Annotated[Duration, must(_between(timedelta(minutes=1), _LONGEST), "1m to 3660d")]
-# How often Airflow starts something.
+# The interval at which Airflow starts something.
 Schedule = Annotated[Duration, must(_between(timedelta(seconds=10), timedelta(days=366)), "10s to 366d")]

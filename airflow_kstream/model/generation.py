@@ -1,4 +1,4 @@
-"""Generations of a stream: their ids, tags, claims, and what a person wants of them."""
+"""Generations of a stream: their ids, tags and claims, and the desired state."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class StreamId:
         return f"{ALL_STREAMS_TAG}-gen-{self}-{generation}"
 
     def tags(self, generation: int) -> tuple[str, str, str]:
-        """YARN lower-cases tags, takes ten of at most 100 ASCII characters, and matches them whole."""
+        """Return the tags. YARN lower-cases them, takes ten of at most 100 ASCII characters, and matches them whole."""
         return ALL_STREAMS_TAG, self.tag, self.generation_tag(generation)
 
     def generation_of(self, tags: frozenset[str]) -> int | None:
-        """The generation that an application's tags name, or None when it is not of this stream."""
+        """Return the generation that an application's tags name, or None when it is not of this stream."""
         pattern = re.compile(re.escape(self.generation_tag(0)[:-1]) + r"(\d+)")
         found = [int(match[1]) for tag in tags if (match := pattern.fullmatch(tag))]
         return max(found, default=None)
@@ -53,7 +53,7 @@ class StreamId:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a checkpoint stands: highest planned and highest committed batch, -1 before the first; `query` its id."""
+    """A position in a checkpoint: highest planned and highest committed batch, -1 before the first; `query` its id."""
 
     query: str | None
     offset: int
@@ -61,7 +61,7 @@ class Position:
 
 
 class Missing(StrEnum):
-    """A fact that a claim's file doesn't tell although every version writes it. It is unknown, and never none."""
+    """A field that a claim's file lacks although every version writes it. It is unknown, never absent."""
 
     LIFETIMES = "lifetimes"
     POSITIONS = "positions"
@@ -73,11 +73,11 @@ class Missing(StrEnum):
 class Claim:
     """The exclusive right to submit one generation, as it stands in `state_dir`.
 
-    `claimed_at` is the NameNode's time of the file, so a moment before the submission: it bounds the issue of the
-    generation's first tokens from below. `adopted` is the application that was taken over instead of submitted.
-    `started` is the application's start by the ResourceManager's clock, where the claim alone doesn't tell how old
-    its tokens are. `spec` is what was submitted. `key` is which key of its keytab it was submitted with; None without
-    a keytab, or where that is not known. A claim that is `newer` than this program is watched, and never acted upon.
+    `claimed_at` is the NameNode's time of the file, a moment before the submission: the generation's first tokens were
+    issued no earlier. `adopted` is the application that was taken over instead of submitted. `started` is the
+    application's start by the ResourceManager's clock; it is given if the claim alone does not tell how old the tokens
+    are. `spec` is the spec that was submitted. `key` is the version of the key it was submitted with; None if there was
+    no keytab or the key is unknown. A claim `newer` than this program is watched, and never acted upon.
     """
 
     generation: int
@@ -101,19 +101,19 @@ class Claim:
 
     @property
     def submitted_by_us(self) -> bool:
-        """Tell whether its application carries its tags and started after the claim."""
+        """Return True if its application carries its tags and started after the claim."""
         return self.adopted is None and Missing.ADOPTED not in self.missing
 
     @property
     def doubt(self) -> str:
-        """Say what is not known of it, as a sentence without its end; return nothing when everything is."""
+        """Name what is unknown about it, as a sentence without a full stop; empty if everything is known."""
         if isinstance(self.spec, UnknownSpec):
             return f"what was submitted is not known: {self.spec.why}"
         return f"its claim doesn't tell its {', '.join(sorted(self.missing))}" if self.missing else ""
 
 
 class DesiredState(StrEnum):
-    """Desired state: `held` is hands off, neither restart nor stop."""
+    """The desired state: `held` means hands off, neither restart nor stop."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -122,7 +122,7 @@ class DesiredState(StrEnum):
 
 @dataclass(frozen=True)
 class Desired:
-    """What a person wants of a stream. `restart_up_to` asks that this generation and older ones be replaced."""
+    """A person's wishes for a stream. `restart_up_to` requests that this generation and older ones be replaced."""
 
     state: DesiredState = DesiredState.RUNNING
     restart_up_to: int = 0

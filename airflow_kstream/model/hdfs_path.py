@@ -26,7 +26,7 @@ def path_in(word: str) -> str | None:
 
 
 def checked_path(path: str) -> str:
-    """Return the absolute path as it is sent. Raises InvalidInput: for what the NameNode would stumble over."""
+    """Return the absolute path as it is sent. Raises InvalidInput: when the NameNode would stumble over it."""
     if not path.startswith("/"):
         raise InvalidInput(f"{path!r} is no absolute path")
     try:
@@ -37,7 +37,7 @@ def checked_path(path: str) -> str:
 
 
 def is_below(root: str, path: str) -> bool:
-    """Tell whether `path` is `root` or something in it."""
+    """Return True if `path` is `root` or lies in it."""
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 

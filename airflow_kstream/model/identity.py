@@ -27,7 +27,7 @@ class Identity:
 
 
 def is_principal(text: str) -> bool:
-    """Whether somebody can mean it: one that begins with - would be read as an option of whatever it is handed to."""
+    """Return True if it can be a principal. A text that begins with - would be read as an option by other programs."""
     return bool(_PRINCIPAL.fullmatch(text)) and text.isprintable() and not text.startswith("-")
 
 

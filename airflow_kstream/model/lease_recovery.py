@@ -88,5 +88,5 @@ class Recovery:
         return max(0, self.visible_before - self.length_after)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, the loss included; times in ISO 8601 UTC."""
+        """Return plain data, including the loss; times in ISO 8601 UTC."""
         return {**fields_of(self), "bytes_lost": self.bytes_lost}

@@ -1,8 +1,8 @@
-"""A declaration as a claim keeps it, read by whichever version of this package.
+"""A declaration as a claim keeps it, possibly written by another version of this package.
 
-Strictness is for what people write. Of what was persisted, fields that this version doesn't know are dropped, and
-those that rule the supervisor alone may be missing or wrong: they then have their default. Whatever makes the job
-itself has to be there, else the whole spec is unknown: a guess would start another job.
+Strictness is for people's input. From a persisted spec, fields that this version does not know are dropped, and fields
+that concern the supervisor alone may be missing or wrong: they then get their default. Every field that defines the
+job itself must be there, or else the whole spec is unknown: a guess would start another job.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _MOVED_IN_2 = {
 
 @dataclass(frozen=True)
 class UnknownSpec:
-    """In place of a spec that can't be read; `why` says what is the matter, as the end of a sentence."""
+    """A stand-in for a spec that can't be read; `why` gives the reason, as the end of a sentence."""
 
     why: str
 
 
 def read_spec(said: object, version: int) -> StreamSpec | UnknownSpec:
-    """The spec that a claim of this version keeps."""
+    """Read the spec from a claim of this version."""
     if not isinstance(said, Mapping):
         return UnknownSpec("the claim holds no spec")
     if missing := [name for name in _JOB if name not in said]:
@@ -80,7 +80,7 @@ def _known(kind: type[Any], said: object) -> object:
 
 
 def _policy(kind: type[Any], said: object) -> Any:
-    """Each field that can be read, the others at their default."""
+    """Read each field that can be read; the others get their default."""
     given = said if isinstance(said, Mapping) else {}
     good = {field.name: given[field.name] for field in fields(kind) if _valid(kind, given, field.name)}
     return _build(kind, good) or kind()

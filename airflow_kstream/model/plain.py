@@ -12,7 +12,7 @@ from typing import Any
 def plain(value: Any) -> Any:
     """Return times as ISO 8601, durations as seconds, enums as their values, dataclasses and mappings as dicts.
 
-    Sets come back as sorted lists. What JSON knows already comes back as it is.
+    Sets become sorted lists. Values that JSON already knows stay as they are.
     """
     if isinstance(value, datetime):
         return value.isoformat()

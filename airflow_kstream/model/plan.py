@@ -13,7 +13,7 @@ from airflow_kstream.model.plain import fields_of
 
 
 class Phase(StrEnum):
-    """How a stream stands when there is nothing to do for the moment."""
+    """The state of a stream when there is nothing to do for the moment."""
 
     RUNNING = "running"
     STARTING = "starting"
@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Settled:
-    """Nothing to do but to watch (RUNNING, STARTING, HELD) or to end (STOPPED, ENDED)."""
+    """A stream with nothing left to do but to watch it (RUNNING, STARTING, HELD) or to end (STOPPED, ENDED)."""
 
     phase: Phase
     why: str
@@ -32,7 +32,7 @@ class Settled:
 
 @dataclass(frozen=True)
 class Wait:
-    """Look again; `until` is the latest moment at which the answer will differ."""
+    """A wait before the next check; `until` is the latest moment at which the answer will differ."""
 
     until: datetime
     why: str
@@ -40,7 +40,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Kill:
-    """End an application that must not live: an older generation, or a second one of the same."""
+    """The end of an application that must not live: an older generation, or a second one of the same."""
 
     application: str
     why: str
@@ -48,7 +48,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Stop:
-    """End a generation gracefully. `preflight` asks that its successor could start before anything is stopped."""
+    """A graceful end of a generation. `preflight`: check that its successor could start before stopping anything."""
 
     generation: int
     application: str
@@ -58,7 +58,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """Take the fence of a claim that brought no application away, so that none can start late."""
+    """The removal of the fence of a claim that brought no application, so that none can start late."""
 
     generation: int
     fence: str
@@ -67,7 +67,7 @@ class GiveUp:
 
 @dataclass(frozen=True)
 class Submit:
-    """Claim the next generation and, having got it, submit it once."""
+    """A submission: claim the next generation and, once the claim is ours, submit it once."""
 
     generation: int
     why: str
@@ -75,7 +75,7 @@ class Submit:
 
 @dataclass(frozen=True)
 class Refuse:
-    """Nothing may be done, and a person has to look: somebody else moves the checkpoint."""
+    """A refusal to act: somebody else may be writing the checkpoint, and a person has to look."""
 
     why: str
 
@@ -95,9 +95,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Report:
-    """How a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI.
+    """The state in which a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI.
 
-    `spec_doubt` says why it isn't known whether the declared spec would submit another job than the one that runs.
+    `spec_doubt` is the reason if it is unknown whether the declared spec would submit another job than the running one.
     """
 
     stream: str
@@ -117,9 +117,9 @@ class Report:
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing left to watch; a held stream is watched on, hands off."""
+        """Return True if there is nothing left to watch; a held stream is still watched, hands off."""
         return self.phase in {Phase.STOPPED, Phase.ENDED}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: times in ISO 8601 UTC, durations in seconds."""
+        """Return plain data: times in ISO 8601 UTC, durations in seconds."""
         return fields_of(self)

@@ -1,4 +1,4 @@
-"""Text that others chose, as it can be shown: it drives no terminal, breaks no table and gives no password away."""
+"""Foreign text in a form that is safe to show: it drives no terminal, breaks no table and reveals no password."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Secrets: where one is kept, which settings hold one in clear, and how it is shown.
+"""Secrets: references to them, the settings that hold one in clear, and how to show them.
 
-A declaration names where a secret is kept and never the secret itself, so that it may lie in Git, in Airflow's
-database and on HDFS. What looks like a secret in clear is therefore refused. A setting's key tells by its words:
-`fs.s3a.session.token` and `keyStorePassword` do, `sasl.token.mechanism`, `password.interval` and `tokenizer` don't.
+A declaration refers to the place of a secret and never contains it, so that it may be stored in Git, in Airflow's
+database and on HDFS. Therefore anything that looks like a secret in clear is refused. The words of a setting's key
+decide: `fs.s3a.session.token` and `keyStorePassword` are secrets, `sasl.token.mechanism`, `password.interval` and
+`tokenizer` are not.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ _HOW_ARGUMENTS = (
 
 @dataclass(frozen=True)
 class SecretRef:
-    """The place where a secret is kept. It is looked up right before a submission, by whoever submits.
+    """A reference to a secret. The process that submits looks the secret up right before the submission.
 
     `conn:ID` is the password of an Airflow connection, `var:NAME` an Airflow Variable, `env:NAME` a variable of the
-    submitting process's environment, `file:PATH` the text of a file there. Raises InvalidInput: it is none of these.
+    submitting process's environment, `file:PATH` the text of a file there. Raises InvalidInput: when it is none of
+    these.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -54,11 +56,11 @@ class SecretRef:
         return self.secret
 
 
-# A setting's value: text, or the place of a secret.
+# A setting's value: text, or a reference to a secret.
 Value = str | SecretRef
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-# Whatever follows such a word, it is about the secret itself, unless the last word says otherwise.
+# A key with such a word is about the secret itself regardless of what follows, unless the last word says otherwise.
 _STRONG = {"password", "passwords", "passwd", "passphrase", "pass", "pwd", "secret", "sas", "hmac", "pgpass"}
 _STRONG_PAIRS = {
     *((first, "key") for first in ("access", "account", "api", "encryption", "private", "secret", "shared", "signing")),
@@ -66,7 +68,7 @@ _STRONG_PAIRS = {
     ("credential", "value"),
 }
 _STRONG_ENDINGS = ("password", "passwd", "passphrase", "secret", "apikey", "accesskey", "privatekey", "secretkey")
-# These are so only at the end: what goes on with them is a setting of how tokens are made.
+# These count only at the end of a key: with further words it is a setting of how tokens are made.
 _WEAK = {"token", "credential", "credentials", "bearer"}
 _ABOUT_IT = {
     *("algorithm", "alias", "always", "bits", "class", "count", "dir", "directory", "enabled", "endpoint", "expiry"),
@@ -89,14 +91,14 @@ _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", 
 
 
 def is_secret(key: str) -> bool:
-    """Tell whether a setting of this name holds a secret, going by the name alone."""
+    """Return True if a setting of this name holds a secret, judging by the name alone."""
     return _strength(key) > 0
 
 
 def secrets_in(key: str, value: str) -> tuple[str, ...]:
-    """The secrets that a setting holds in clear: all of its value, or parts of it such as a URL's password.
+    """Return the secrets that a setting holds in clear: its whole value, or parts such as a URL's password.
 
-    Booleans, the names of mechanisms and a login module's other options are none, under whatever key.
+    Booleans, names of mechanisms and a login module's other options are not secrets, regardless of the key.
     """
     inside = (*(found["value"] for found in _IN_ADDRESS.finditer(value)), *_pairs(value))
     if inside:
@@ -106,7 +108,7 @@ def secrets_in(key: str, value: str) -> tuple[str, ...]:
 
 
 def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Value], arguments: Sequence[str]) -> None:
-    """Raises InvalidInput: something is or holds a secret in clear. The message names where, and never the secret."""
+    """Raises InvalidInput: when a value is or has a secret in clear. The message names the place, never the secret."""
     wrong = [f"conf.{key}" for key, value in conf.items() if isinstance(value, str) and secrets_in(key, value)]
     wrong += [
         f"deploy.environment.{key}"
@@ -120,7 +122,7 @@ def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Val
 
 
 def _in_arguments(words: Sequence[str]) -> Iterator[str]:
-    """The names of options with a secret behind them, in one word or in two."""
+    """Yield the names of options that are followed by a secret, in the same word or the next."""
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         name = word.lstrip("-")
         if word.startswith("-") and "=" not in word:
@@ -150,7 +152,7 @@ def _key_values(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_harmless(key: str, value: str) -> bool:
-    """A password may be a number and may begin with a slash; how long a token lives is one, and where it lies does."""
+    """Return True if it is no secret. A token's lifetime is a number, its file a path; a password may be either."""
     strength = _strength(key)
     if not strength or _SWITCH.fullmatch(value) or _JAVA_CLASS.fullmatch(value):
         return True
@@ -158,7 +160,7 @@ def _is_harmless(key: str, value: str) -> bool:
 
 
 def _strength(key: str) -> int:
-    """0: no secret; 1: a word that is one at the end of a name; 2: a word that is one wherever it stands."""
+    """Rate a key: 0 is no secret; 1 has a word that counts only at the end; 2 has one that counts anywhere."""
     words = _words(key)
     if not words or words[-1] in _ABOUT_IT:
         return 0

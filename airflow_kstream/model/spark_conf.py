@@ -1,4 +1,4 @@
-"""Spark confs that nobody can mean: they would take a job's tokens away, or what the supervisor finds it by."""
+"""Spark confs that can only be mistakes: they take a job's tokens away, or hide the job from the supervisor."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _TAKEN = {
 }
 # A driver in a container has no ticket cache; it would lose its keytab's login.
 _ONLY = {"spark.kerberos.renewal.credentials": ("keytab",)}
-# Without HDFS tokens no job of a kerberized cluster can live. Those of Hive, HBase and Kafka may be of no use to one.
+# No job on a kerberized cluster can live without HDFS tokens. It may well do without those of Hive, HBase and Kafka.
 _TOKENS_OFF = re.compile(r"spark\.(yarn\.)?security\.(credentials|tokens)\.(hadoopfs|hdfs)\.enabled")
 _RATIO = "spark.security.credentials.renewalRatio"
-# What the supervisor itself reads or checks.
+# Confs that the supervisor itself reads or checks.
 _NO_SECRETS = {_TAGS, _RATIO, *_TAKEN, *_ONLY}
 
 
 def conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
-    """Say what is wrong with each conf that can't be meant; values are only shown where they are no secret."""
+    """Yield a sentence for each conf that must be a mistake; it shows the value only if that is not a secret."""
     plain = {key: value for key, value in conf.items() if isinstance(value, str)}
     yield from (f"takes {key} from a secret, which it may not" for key in _NO_SECRETS & (conf.keys() - plain.keys()))
     for key, value in plain.items():
@@ -62,5 +62,5 @@ def _checked(conf: Mapping[str, Value], info: ValidationInfo) -> Mapping[str, Va
 
 
 SparkConf = Annotated[Mapping[ConfKey, ConfValue], AfterValidator(_checked)]
-# Of a connection, which Airflow encrypts: its secrets stand in it.
+# For a connection: Airflow encrypts it, so it contains its secrets literally.
 LiteralSparkConf = Annotated[Mapping[ConfKey, Argument], AfterValidator(_checked)]

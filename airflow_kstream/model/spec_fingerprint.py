@@ -1,4 +1,4 @@
-"""Whether a declared spec would submit another job than the one that runs."""
+"""A comparison of the declared spec with the running job: would it submit another job?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.secrets import MASK
 from airflow_kstream.model.stream import POLICIES, StreamSpec
 
-# Raised whenever the same spec gets another digest. Version 1 had no number.
+# Increment it whenever the same spec gets another digest. Version 1 had no number.
 _VERSION = 2
 _RULES_THE_SUPERVISOR = {*POLICIES, "on_change"}
 
@@ -28,25 +28,25 @@ class Change(StrEnum):
 
 
 def fingerprint(spec: StreamSpec) -> str:
-    """`<version>:<digest>` of what makes the job, without the fields that are at their default.
+    """Return `<version>:<digest>` of the fields that define the job, without those at their default.
 
-    So a field that a later version adds leaves it as it is, and so do policies and `on_change`.
+    So neither a field that a later version adds changes it, nor do policies and `on_change`.
     """
     text = json.dumps(_submitted(spec), sort_keys=True)
     return f"{_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def change(declared: StreamSpec, running: str) -> Change:
-    """Compare with the fingerprint of what runs."""
+    """Compare the declared spec with the fingerprint of the running job."""
     if running.partition(":")[0] != str(_VERSION) or ":" not in running:
         return Change.UNKNOWN
     return Change.NONE if running == fingerprint(declared) else Change.CHANGED
 
 
 def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tuple[str, ...]:
-    """The fields, dotted, in which a declared spec would submit another job than the one that runs.
+    """Return the fields (dotted) in which the declared spec would submit another job than the running one.
 
-    What can't be compared, an unknown spec or a masked secret of version 1, is not among them.
+    It leaves out what can't be compared: an unknown spec, or a masked secret of version 1.
     """
     if isinstance(running, UnknownSpec):
         return ()
@@ -60,13 +60,13 @@ def _submitted(spec: StreamSpec) -> dict[str, Any]:
 
 
 def _set(value: Any) -> dict[str, Any]:
-    """The fields that are not at their default, as plain data."""
+    """Return the fields that are not at their default, as plain data."""
     changed = [(field.name, getattr(value, field.name)) for field in fields(value) if not _at_default(value, field)]
     return {name: _set(item) if is_dataclass(item) else written(item) for name, item in changed}
 
 
 def _at_default(value: Any, field: Field[Any]) -> bool:
-    # Credentials of two kinds may set the same fields: the kind itself always counts.
+    # Two kinds of credentials may set the same fields, so the kind itself always counts.
     if field.name == "mode":
         return False
     default = field.default if field.default_factory is MISSING else field.default_factory()

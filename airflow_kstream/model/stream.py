@@ -41,7 +41,7 @@ from airflow_kstream.model.yaml_text import read_mapping
 
 @dataclass(frozen=True)
 class KeytabCredentials:
-    """The job logs in by itself and makes its own new tokens (Spark's `--principal/--keytab`)."""
+    """A keytab that the job has: it logs in and gets new tokens by itself (Spark's `--principal/--keytab`)."""
 
     __pydantic_config__ = STRICT
 
@@ -54,7 +54,7 @@ class KeytabCredentials:
 
 @dataclass(frozen=True)
 class TicketCredentials:
-    """The job gets tokens once, from a ticket at submission; `principal` and `keytab` default to the connection's.
+    """A ticket at submission: the job gets tokens once. `principal` and `keytab` default to the connection's.
 
     `cache` names an existing ticket cache to copy instead.
     """
@@ -71,7 +71,7 @@ class TicketCredentials:
 
 @dataclass(frozen=True)
 class ProxyUserCredentials:
-    """The connection's principal submits for `user`; the job gets tokens once, at submission."""
+    """A submission for `user` by the connection's principal; the job gets tokens once, at submission."""
 
     __pydantic_config__ = STRICT
 
@@ -85,7 +85,7 @@ StreamCredentials = Annotated[KeytabCredentials | TicketCredentials | ProxyUserC
 
 
 class OnChange(StrEnum):
-    """What to do when the declared spec differs from the one that runs."""
+    """The reaction to a declared spec that differs from the running one."""
 
     REPORT = "report"
     RESTART = "restart"
@@ -93,7 +93,7 @@ class OnChange(StrEnum):
 
 @dataclass(frozen=True)
 class Deploy:
-    """What `spark-submit` takes beside the application; unset means the connection's or Spark's own default."""
+    """The other options of `spark-submit`; unset means the connection's or Spark's own default."""
 
     __pydantic_config__ = STRICT
 
@@ -113,12 +113,25 @@ class Deploy:
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """The declaration. `checkpoints` are the folders that Structured Streaming queries of this job write.
+    """The declaration of a stream, in Python or, for `from_yaml`, in YAML:
 
-    It holds no secret, so it can be kept and shown anywhere: `conf` and `deploy.environment` refer to where one is
-    kept, as in `spark.ssl.keyPassword: {secret: conn:orders}`.
+        StreamSpec(
+            name="orders",
+            credentials=TicketCredentials(),
+            application="hdfs:///apps/orders.py",
+            checkpoints=("/checkpoints/orders",),
+            conf={"spark.ssl.keyPassword": SecretRef("conn:orders")},
+        )
 
-    Two specs with one `name` on one `state_dir` are one stream.
+        name: orders
+        credentials: {mode: ticket}
+        application: hdfs:///apps/orders.py
+        checkpoints: [/checkpoints/orders]
+        conf: {spark.ssl.keyPassword: {secret: "conn:orders"}}
+
+    `checkpoints` are the folders that the job's Structured Streaming queries write. `conf` and `deploy.environment`
+    refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs with the same `name` on
+    the same `state_dir` are one stream.
     """
 
     __pydantic_config__ = STRICT
@@ -139,9 +152,10 @@ class StreamSpec:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> StreamSpec:
-        """Build from plain data that somebody wrote.
+        """Build a spec from plain data that a person wrote.
 
-        Raises InvalidInput: it names every wrong field and what is allowed there, and what holds a secret in clear.
+        Raises InvalidInput: when a field is wrong or holds a secret in clear. It names all such fields and the values
+        allowed.
         """
         spec = read(StreamSpec, given)
         require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
@@ -149,16 +163,16 @@ class StreamSpec:
 
     @classmethod
     def from_yaml(cls, text: str) -> StreamSpec:
-        """Build from one YAML document. Raises InvalidInput: also for what is no YAML."""
+        """Build a spec from one YAML document. Raises InvalidInput: as `from_mapping`, or when it is not YAML."""
         return cls.from_mapping(read_mapping(text))
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain data that `from_mapping` takes back; durations as text."""
+        """Return plain data that `from_mapping` accepts; durations as text."""
         return dict(written(self))
 
     @property
     def plain_conf(self) -> dict[str, str]:
-        """The conf without what is kept elsewhere: none of that decides anything here."""
+        """Return the conf without references to secrets: no decision here depends on those."""
         return {key: value for key, value in self.conf.items() if isinstance(value, str)}
 
 
@@ -168,7 +182,7 @@ CREDENTIALS: dict[str, type[Any]] = {
     "ticket": TicketCredentials,
     "proxy-user": ProxyUserCredentials,
 }
-# What rules the supervisor and not the job: each field may be missing, or differ from what runs.
+# These concern the supervisor and not the job: each field may be missing, or differ from the running spec.
 POLICIES: dict[str, type[Any]] = {
     "restart": RestartPolicy,
     "stop": StopPolicy,

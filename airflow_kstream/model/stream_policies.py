@@ -1,4 +1,4 @@
-"""The durations and ratios of a stream, by what they rule. The defaults suit a cluster with 7-day tokens."""
+"""The durations and ratios of a stream, grouped by purpose. The defaults suit a cluster with 7-day tokens."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True)
 class RestartPolicy:
-    """The moment at which a generation is replaced.
+    """The rules for replacing a generation.
 
     A restart is planned at `plan_ratio` of a generation's life, earlier by up to `jitter_ratio` of it so that a fleet
-    doesn't restart at once; from `force_margin` before the horizon it happens whatever preflight says. A generation is
-    replaced at `max_age` even if its credentials last longer. `adopt_margin` is by how much the tokens of a job may be
-    older than its start.
+    does not restart at once. From `force_margin` before the horizon it happens regardless of preflight. A generation is
+    replaced at `max_age` even if its credentials last longer; None sets no such limit. The tokens of a job may be older
+    than its start by up to `adopt_margin`.
     """
 
     __pydantic_config__ = STRICT
@@ -38,7 +38,7 @@ class RestartPolicy:
 
 @dataclass(frozen=True)
 class StopPolicy:
-    """The time that each means of ending a generation has, and the silence of its checkpoint that has to follow."""
+    """The time that each means of ending a generation has, and the time its checkpoint must be silent afterwards."""
 
     __pydantic_config__ = STRICT
 
@@ -61,10 +61,10 @@ class SubmitPolicy:
 
 @dataclass(frozen=True)
 class HeartbeatPolicy:
-    """The limits beyond which a query counts as stalled.
+    """The thresholds from which a query counts as stalled.
 
-    Its first commit may take `start_timeout`, a batch `stall_floor` or `stall_factor` times what the longest ones of
-    its own history took, whichever is longer.
+    Its first commit may take `start_timeout`. A batch may take `stall_floor`, or `stall_factor` times the duration of
+    the longest batches in the query's own history, whichever is longer.
     """
 
     __pydantic_config__ = STRICT
@@ -76,9 +76,9 @@ class HeartbeatPolicy:
 
 @dataclass(frozen=True)
 class WatchPolicy:
-    """The pace of looking at a stream: `every` while it is well, `look_every` while a step is under way.
+    """The interval between checks of a stream: `every` while it is well, `look_every` while a step is under way.
 
-    For `recovery_wait` after its start, a ResourceManager's word that an application is gone proves nothing.
+    Within `recovery_wait` of a ResourceManager's start, its word that an application is gone proves nothing.
     """
 
     __pydantic_config__ = STRICT

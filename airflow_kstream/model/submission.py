@@ -1,4 +1,4 @@
-"""A submission: what is ordered, its command line word by word, each with its reason, and how it ended."""
+"""A submission: its order, its command line word by word, each with its reason, and its outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_kstream.model.stream import StreamSpec
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a word of the command line came from, and why it is there."""
+    """The source of a word of the command line, and the reason for it."""
 
     source: str
     why: str = ""
@@ -28,7 +28,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class SparkDefaults:
-    """What the `spark` connection contributes, and what is known of the client that will submit.
+    """The contribution of the `spark` connection, and the facts about the client that will submit.
 
     `hadoop_version` is that of the client's own Hadoop jars; workarounds depend on it.
     """
@@ -41,7 +41,7 @@ class SparkDefaults:
 
 @dataclass(frozen=True)
 class SubmissionOrder:
-    """One generation of one stream that is to be submitted, whatever its engine."""
+    """One generation of one stream that is to be submitted, regardless of the engine."""
 
     cluster: Cluster
     spec: StreamSpec
@@ -54,16 +54,16 @@ class SubmissionOrder:
 
     @property
     def folder_uri(self) -> str:
-        """The stream's folder, as a job on the cluster reaches it."""
+        """Return the stream's folder, as a job on the cluster reaches it."""
         return f"{self.cluster.default_fs}{self.stream.folder}"
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A command line. `obstacle` says why this host can't run it, and is empty where it can.
+    """A command line. `obstacle` is the reason why this host can't run it, empty if it can.
 
-    `secret_conf` goes through a private properties file and is in neither `argv` nor repr. What is still a reference in
-    it has to be looked up before it is run.
+    `secret_conf` goes through a private properties file and is in neither `argv` nor repr. References in it must be
+    looked up before the command runs.
     """
 
     binary: str
@@ -72,7 +72,7 @@ class Submission:
     obstacle: str = ""
 
     def revealed(self) -> dict[str, str]:
-        """The secret confs to write down. Raises InvalidInput: one was never looked up."""
+        """Return the secret confs to write down. Raises InvalidInput: when one was never looked up."""
         if places := [str(value) for value in self.secret_conf.values() if isinstance(value, SecretRef)]:
             raise InvalidInput(f"{', '.join(places)} was not looked up", tried=f"run {self.binary}")
         return {key: str(value) for key, value in self.secret_conf.items()}
@@ -86,7 +86,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class SubmitOutcome:
-    """How the submitting client ended. Its exit code is a hint: whether there is an application is asked of YARN."""
+    """The end of the submitting client. Its exit code is a hint: only YARN knows whether there is an application."""
 
     exit_code: int
     tail: str

@@ -1,8 +1,8 @@
 """One YAML document as people write a declaration: a mapping, read strictly and within limits.
 
-Only `null`, `true`, `false` and decimal integers are more than text. What a field takes decides the rest: a version
-`3.10`, a time `12:30`, a mode `0600` and the country `no` stay what was written. Nothing here recurses, and an alias
-counts for all that it stands for: no text can exhaust the stack or the memory.
+Only `null`, `true`, `false` and decimal integers are more than text. The field decides the rest: a version `3.10`, a
+time `12:30`, a mode `0600` and the country `no` stay as written. Nothing here recurses, and an alias counts as much as
+the value it stands for: no text can exhaust the stack or the memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 20
 MAX_VALUES = 100_000
 
-# libyaml's parser where PyYAML was built with it: ten times as fast.
+# libyaml's parser if PyYAML was built with it: ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTANTS = {"": None, "~": None, **dict.fromkeys(("null", "Null", "NULL"))}
 _CONSTANTS |= {**dict.fromkeys(("true", "True", "TRUE"), True), **dict.fromkeys(("false", "False", "FALSE"), False)}
-# What str() gives back as it was written.
+# Integers that str() returns as they were written.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _TEXT_TAGS = {None, "!", "tag:yaml.org,2002:str"}
-# By the first bytes; UTF-32 before UTF-16, which begins like it.
+# Keyed by the first bytes; UTF-32 before UTF-16, which begins like it.
 _MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
@@ -51,8 +51,8 @@ def decoded(content: bytes) -> str:
 def read_mapping(text: str) -> dict[str, Any]:
     """Read the one document of `text`; an empty one has no fields.
 
-    Raises InvalidInput: in one line, for what is no YAML or no mapping, a key that is there twice, a second document,
-    a tag, an alias to nothing or to what it stands in, and for what is too large or too deep.
+    Raises InvalidInput: in one line, when the text is not YAML or not a mapping, is too large or too deep, or has a
+    duplicate key, a second document, a tag, or an alias to nothing or to a node that contains it.
     """
     if len(text) > MAX_BYTES:
         raise InvalidInput(f"it has {len(text)} characters; allowed are {MAX_BYTES}")
@@ -80,7 +80,7 @@ def _in_one_line(error: yaml.YAMLError) -> str:
 
 @dataclass
 class _Node:
-    """A list or mapping that is being read. `size` and `height` are those of what it holds, aliases written out."""
+    """A list or mapping that is being read. `size` and `height` are those of its content, with aliases written out."""
 
     value: Any
     line: int
@@ -99,7 +99,7 @@ class _Node:
 
 @dataclass
 class _Builder:
-    """From the parser's events to the value. `open` are the nodes around the place that is read."""
+    """A builder of the value from the parser's events. `open` are the nodes around the current position."""
 
     open: list[_Node] = field(default_factory=list)
     anchors: dict[str, tuple[Any, int, int]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Credentials files that lie on HDFS, such as those that a job's submitter left there for it."""
+"""Credentials files on HDFS, such as those that a job's submitter left there for the job."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from airflow_kstream.model.hdfs_path import plain_path
 
 
 class CredentialHdfs(Hdfs):
-    """Reads credentials files. It keeps of them what is not secret."""
+    """A reader of credentials files. It keeps only the parts that are not secret."""
 
     def credentials(self, path: str) -> HadoopCredentials:
-        """What the file at this path holds, of either format, or a text with one token in its URL form.
+        """Read the file at this path, in either format, or a text with one token in its URL form.
 
-        Beside what Hdfs raises: InvalidInput that names the byte where the content stops to make sense, also for
-        more than `MAX_BYTES`.
+        Raises InvalidInput: when the content is malformed, naming the byte where it stops making sense, or exceeds
+        `MAX_BYTES`; and the errors of Hdfs.
         """
         content: SecretBytes = self._ask(f"read {path}", lambda: self._content(path))
         if len(content) > MAX_BYTES:

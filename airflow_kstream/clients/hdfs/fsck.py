@@ -1,4 +1,4 @@
-"""Open files by the NameNode's fsck servlet: for who is no superuser, on a bounded tree."""
+"""Open files by the NameNode's fsck servlet: for users who are not superusers, on a bounded tree."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.open_file import OpenFile
 
 _CHUNK = 1 << 16
-# Hadoop's web server escapes these as HTML entities in every parameter, so that no such path is ever found.
+# Hadoop's web server escapes these as HTML entities in every parameter, so that it never finds such a path.
 _ESCAPED = frozenset("&<>\"'")
 
 
 def open_files_by_fsck(addresses: tuple[str, ...], identity: Identity, tls: Tls, path: str) -> Iterator[OpenFile]:
-    """The open files at or below `path`, of which fsck knows the path only, as the active NameNode walks the tree.
+    """Yield the open files at or below `path`, while the active NameNode walks the tree. fsck knows only their paths.
 
-    Costs the NameNode a look at every file of the tree, and us no memory. `addresses` are base URLs. Needs the right
-    to list every folder and to read every file of the tree, closed ones too: the first that may not be read raises
-    Denied, after what was found before. A path with one of `& < > " '` can't be asked for: the folder above it is
-    walked instead, with the rights that this needs.
-    Raises NotFound, and Unavailable when no NameNode is active or the answer breaks off: then what came is not all.
+    The NameNode looks at every file of the tree; we need no memory. `addresses` are base URLs. The caller needs the
+    right to list every folder and to read every file of the tree, closed ones too. fsck can't handle a path with one
+    of `& < > " '`: the folder above it is walked instead, with the rights that this needs.
+
+    Raises Denied: when a file may not be read, after the files found before it. Raises NotFound: when there is no such
+    path. Raises Unavailable: when no NameNode is active, or the answer breaks off and is therefore incomplete.
     """
     root = checked_path(path)
     troubles = []
@@ -61,7 +62,7 @@ def _walk(address: str, identity: Identity, tls: Tls, root: str) -> Iterator[Ope
                 yield from (OpenFile(path) for path in reader.feed(text) if is_below(root, path))
         reader.finish()
     except KstreamError as error:
-        # The reader knows what was said, and not by whom.
+        # The reader knows the words, but not who said them.
         error.tried, error.server, error.principal = tried, address, str(identity)
         raise
 

@@ -1,4 +1,4 @@
-"""What a NameNode's /jmx says: which one is active, since when, in safe mode or not, and how its DataNodes are."""
+"""The report of a NameNode's /jmx: is it active, since when, is it in safe mode, and how are its DataNodes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _RUNTIME = "java.lang:type=Runtime::StartTime"
 
 
 class NameNodeJmx:
-    """Any authenticated user may ask. Raises Unavailable when no NameNode says that it is active."""
+    """The /jmx of a pair. Any user may read it. Raises Unavailable: when no NameNode says it is active."""
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
         self._identity = identity
-        # One each: their cookies would overwrite each other.
+        # One session per server: their cookies would overwrite each other.
         self._sessions = {address: kerberos_session(identity, tls) for address in addresses}
 
     def health(self) -> HdfsHealth:
-        """As the active NameNode sees the cluster now; its counts lag behind by up to 10 s."""
+        """Return the active NameNode's view of the cluster; its counts lag behind by up to 10 s."""
         said: list[str] = []
         for address in self._sessions:
             try:
@@ -52,7 +52,7 @@ class NameNodeJmx:
         return HdfsHealth(
             active=address,
             safe_mode=system["FSState"] != "Operational",
-            # Those that were taken out of service on purpose are counted as dead for ever.
+            # DataNodes that were taken out of service on purpose count as dead forever.
             dead=int(system["NumDeadDataNodes"]) - int(system.get("NumDecomDeadDataNodes", 0)),
             stale=int(system["NumStaleDataNodes"]),
             version=version,
@@ -60,14 +60,14 @@ class NameNodeJmx:
         )
 
     def _serving_since(self, address: str, status: dict[str, Any]) -> datetime:
-        """Its last change of state, or the end of the safe mode in which it started, whichever came later."""
+        """Return the later of its last change of state and the end of the safe mode in which it started."""
         started = int(self._bean(address, _RUNTIME)["StartTime"])
         safe_mode = int(self._bean(address, "NameNodeActivity::SafeModeTime").get("SafeModeTime", 0))
         changed = int(status.get("LastHATransitionTime", 0))
         return datetime.fromtimestamp(max(changed, started + safe_mode) / 1000, UTC)
 
     def _bean(self, address: str, name: str) -> dict[str, Any]:
-        """A bean by its name, or a single attribute of it as "bean::attribute"."""
+        """Read a bean by its name, or a single attribute of it as "bean::attribute"."""
         parameter = "get" if "::" in name else "qry"
         url = f"{address}/jmx"
         bean = name if ":type=" in name else f"Hadoop:service=NameNode,name={name}"

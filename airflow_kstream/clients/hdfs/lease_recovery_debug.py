@@ -1,4 +1,4 @@
-"""`hdfs debug recoverLease`, where a Hadoop client is installed: a JVM for each file, one after the other."""
+"""`hdfs debug recoverLease` of an installed Hadoop client: a JVM for each file, one after the other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 
-# What a child may take over from this process. Credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION) never.
+# Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _CLIENT = ("JAVA_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_LIBEXEC_DIR")
 _INHERITED = (*_CLIENT, "PATH", "TZ", "TMPDIR", "HOME", "USER")
-# From Java 17 on Hadoop's Kerberos code needs these packages opened; Java 8 doesn't read this variable.
+# From Java 17 on, Hadoop's Kerberos code needs these packages opened; Java 8 does not read this variable.
 _OPENED = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-# The first line of its own; what follows can hold a path, and a path anything.
+# The tool's own first line; the rest may contain a path, and a path may contain anything.
 _SAID = re.compile(
     r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
     r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
@@ -35,9 +35,9 @@ class DebugRecoverer:
     """Hadoop's own tool, with a ticket cache of its own. Not for several threads.
 
     `binary` is a path, or a name on the PATH. `attempts` is the tool's -retries, between which it sleeps 5 s; one is
-    enough for a caller who looks for himself whether the file closes. `timeouts` is for each attempt.
-    The tool reads a path as a URI: a file with a space, or with anything else that has to be escaped in one, is
-    InvalidInput. That and any other refusal is the file's answer; raises InvalidInput when there is no such program.
+    enough for a caller that checks for itself whether the file closes. `timeouts` applies to each attempt.
+    The tool reads a path as a URI: a path with a space, or anything else that a URI must escape, gets InvalidInput.
+    That and any other refusal is the file's answer. Raises InvalidInput: when there is no such program.
     """
 
     batch = 1
@@ -96,7 +96,7 @@ class DebugRecoverer:
             **inherited,
             **realm,
             **({"HADOOP_PROXY_USER": self._identity.do_as} if self._identity.do_as else {}),
-            # In another locale Java would garble the path.
+            # In other locales Java would garble the path.
             "LC_ALL": "C.UTF-8",
             "JDK_JAVA_OPTIONS": f"--add-exports={_OPENED} --add-opens={_OPENED}",
             "HADOOP_CONF_DIR": self._cluster.hadoop_conf_dir or "",
@@ -104,7 +104,7 @@ class DebugRecoverer:
         }
 
     def _understood(self, ran: subprocess.CompletedProcess[str]) -> bool:
-        """Its words are those of DebugAdmin, the same from 2.7 to 3.5; success alone goes to standard output."""
+        """Read the words of DebugAdmin, the same from 2.7 to 3.5; only success goes to standard output."""
         if ran.returncode == 0 and ran.stdout.startswith("recoverLease SUCCEEDED on "):
             return True
         said = _SAID.search(ran.stderr)

@@ -25,12 +25,12 @@ from airflow_kstream.model.identity import Identity
 
 Answer = bool | KstreamError
 
-# Whoever asks again anyway does so with a pause of his own. In random order, so that a client made after a silence
+# Few attempts, because callers retry with a pause of their own. In random order, so that a client made after a silence
 # has a chance to begin with the other NameNode.
 _SETTINGS = {"dfs.client.failover.max.attempts": "3", "dfs.client.failover.random.order": "true"}
 _EXCEPTIONS: tuple[tuple[type[BaseException], type[KstreamError]], ...] = (
     (FileNotFoundError, NotFound),
-    # What it makes of AlreadyBeingCreatedException.
+    # The library's translation of AlreadyBeingCreatedException.
     (FileExistsError, Conflict),
     (OSError, Unavailable),
 )
@@ -46,10 +46,10 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class LeaseRecoverer(Protocol):
-    """Asks the NameNode to recover leases. It waits for no recovery to end.
+    """A client that requests lease recoveries from the NameNode. It does not wait for their end.
 
-    `batch` is how many paths one call should get at most. `latency` is the NameNode's mean answering time in the
-    last call, in seconds; 0.0 where that can't be told.
+    `batch` is the largest number of paths for one call. `latency` is the NameNode's mean response time in the last
+    call, in seconds; 0.0 if unknown.
     """
 
     @property
@@ -59,21 +59,23 @@ class LeaseRecoverer(Protocol):
     def latency(self) -> float: ...
 
     def kick(self, paths: Sequence[str]) -> list[Answer]:
-        """For each path in order: True is closed now, False is recovery was begun, or why neither.
+        """Return for each path, in order: True if it is closed now, False if its recovery was begun, else the error.
 
-        NotFound, Denied, Conflict with the NameNode's words, Unavailable also where a request may have arrived.
+        Errors are NotFound, Denied, Conflict with the NameNode's words, and Unavailable, even if the request may have
+        arrived.
         """
 
     def close(self) -> None: ...
 
 
 class NativeRecoverer:
-    """`width` requests in flight on one client that never writes, so that nothing renews the leases it takes over.
+    """A client with `width` requests in flight. It never writes, so that nothing renews the leases it takes over.
 
-    `seconds` is for how long no answer at all is waited for: hdfs-native itself waits for a paused NameNode for
-    ever. The realm is that of the process (KRB5_CONFIG). Not for several threads. Raises InvalidInput for an
-    identity that hdfs-native can't assume. Of its two clients this is the blocking one: the one for asyncio
-    (0.14.7) panics as soon as it has to wait between two NameNodes.
+    `seconds` is the longest wait with no answer at all: hdfs-native itself waits for a paused NameNode forever. The
+    realm is that of the process (KRB5_CONFIG). Not for several threads. It uses hdfs-native's blocking client: the one
+    for asyncio (0.14.7) panics as soon as it has to wait between two NameNodes.
+
+    Raises InvalidInput: when hdfs-native can't assume the identity.
     """
 
     batch = 500
@@ -89,7 +91,7 @@ class NativeRecoverer:
 
     def kick(self, paths: Sequence[str]) -> list[Answer]:
         crew = self._crew or self._muster()
-        # Whoever is interrupted leaves requests behind that nobody waits for; nothing is begun after them.
+        # An interrupted call leaves requests behind that nobody waits for; this crew begins nothing after them.
         self._crew = None
         answers = crew.ask(paths, self._seconds)
         if len(answers) == len(paths):
@@ -143,7 +145,7 @@ class NativeRecoverer:
 
 
 class _Crew:
-    """Threads that share a client. They are daemons: one that a paused NameNode holds must not hold the process."""
+    """Threads that share a client. They are daemons: a paused NameNode may block one, but never the process."""
 
     def __init__(self, client: hdfs_native.Client, width: int) -> None:
         self._client = client
@@ -155,7 +157,7 @@ class _Crew:
             thread.start()
 
     def ask(self, paths: Sequence[str], seconds: float) -> dict[int, tuple[bool | BaseException, float]]:
-        """By number in `paths` the answer and how long it took; incomplete, and the crew dismissed, after silence."""
+        """Return answer and duration in seconds by index in `paths`; after silence only some, and dismiss the crew."""
         for job in enumerate(paths):
             self._todo.put(job)
         answers: dict[int, tuple[bool | BaseException, float]] = {}
@@ -182,14 +184,14 @@ class _Crew:
             self._done.put((number, said, time.monotonic() - accepted))
 
     def _recover(self, path: str) -> bool | BaseException:
-        # The library repeats no request whose answer was lost; this one may be repeated.
+        # The library does not repeat a request whose answer was lost; this one may be repeated.
         for retries_left in (1, 0):
             try:
                 return self._client.recover_lease(path)
             except (FileNotFoundError, FileExistsError) as error:
                 return error
             except OSError as error:
-                # What nobody waits for any more must not be asked for again: the file may be another's by now.
+                # Never repeat a request that nobody waits for any longer: the file may be another writer's by now.
                 if not retries_left or self._dismissed.is_set():
                     return error
             except BaseException as error:  # its panics are no Exceptions, and an answer is owed
@@ -202,7 +204,7 @@ def _check(cluster: Cluster, identity: Identity) -> None:
         raise InvalidInput(f"connection {cluster.name} has no hadoop_conf_dir, which hdfs-native needs")
     if not (identity.keytab or identity.ticket_cache):
         raise InvalidInput(f"{identity.principal} has neither a keytab nor a ticket cache")
-    # It takes the impersonated user from there and from nowhere else, for the whole process.
+    # hdfs-native takes the impersonated user only from there, for the whole process.
     ambient = os.environ.get("HADOOP_PROXY_USER") or None
     if ambient != identity.do_as:
         raise InvalidInput(
@@ -212,7 +214,7 @@ def _check(cluster: Cluster, identity: Identity) -> None:
 
 
 def _words(text: str) -> str:
-    """Without the Java stack behind it; one line."""
+    """Return the text on one line, without the Java stack trace after it."""
     return " ".join(text.partition("\n\tat ")[0].split("\n"))
 
 

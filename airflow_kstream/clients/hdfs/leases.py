@@ -1,4 +1,4 @@
-"""Open files and their leases over WebHDFS: the state of a file, what a reader gets of it, whether its holder lives."""
+"""Open files and their leases over WebHDFS: a file's state, its length for readers, and its holder's liveness."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class HolderAnswer:
-    """What the NameNode says when asked, as another writer would, for the file.
+    """The NameNode's answer to a probe that requests the file as another writer would.
 
-    `holder` and `host` are named only where the holder lives. `recovering` is whether a recovery runs now, be it
-    that the question began it. `closed` is whether the file is closed. `refusal` are its words where it will not say.
+    `holder` and `host` are known only if the holder lives. `recovering` is True if a recovery runs now, including one
+    that the probe began. `closed` is True if the file is closed. `refusal` has the NameNode's words if it refused.
     """
 
     liveness: HolderLiveness
@@ -42,7 +42,7 @@ class HolderAnswer:
 
 
 class LeaseHdfs(Hdfs):
-    """One connection's worth of questions about leases. Not for several threads; raises what `Hdfs` raises."""
+    """A WebHDFS client with the operations on leases. Not for several threads; raises the errors of `Hdfs`."""
 
     _client: LeaseWebHdfs
 
@@ -53,7 +53,7 @@ class LeaseHdfs(Hdfs):
         return LeaseWebHdfs
 
     def state(self, path: str) -> FileState:
-        """As the NameNode knows it; `visible_length` is not asked for. NotFound, Denied; InvalidInput for a folder."""
+        """Return the NameNode's view, without measuring `visible_length`. Raises InvalidInput: when it is a folder."""
         status = self._ask(f"look at {path}", lambda: self._client.status(plain_path(path)))
         if status["type"] != "FILE":
             raise InvalidInput(f"{path} is no file but a {str(status['type']).lower()}")
@@ -64,19 +64,19 @@ class LeaseHdfs(Hdfs):
         return found
 
     def visible_length(self, path: str, token: str) -> int:
-        """What a reader would get now, in bytes, the flushed part of the last block included.
+        """Return the length that a reader would get now, in bytes, including the flushed part of the last block.
 
-        `token` is the URL form of a delegation token of this identity, for the DataNode that is read from.
+        `token` is the URL form of a delegation token of this identity, for the DataNode to read from.
         """
         return int(self._ask(f"open {path}", lambda: self._client.readable_length(plain_path(path), token)))
 
     def check_right_to_write(self, path: str) -> None:
-        """Raises Denied without the right that `ask_holder` needs; it has no effect."""
+        """Check without side effects. Raises Denied: when the right that `ask_holder` needs is missing."""
         self._ask(f"see who may write {path}", lambda: self._client.check_right_to_write(plain_path(path)))
 
     @contextmanager
     def token(self) -> Iterator[str]:
-        """A delegation token in its URL form, of no use to anybody afterwards."""
+        """Yield a delegation token in its URL form; it is cancelled afterwards."""
         token = self.new_token(renewer=self._identity.do_as or self._identity.principal)
         try:
             yield token
@@ -85,25 +85,26 @@ class LeaseHdfs(Hdfs):
                 self.cancel_token(token)
 
     def ask_holder(self, path: str) -> HolderAnswer:
-        """Whether the holder of this open file's lease lives.
+        """Probe whether the holder of this open file's lease lives.
 
-        Not without effect: of a dead holder's file it begins the recovery, as any other writer's open would, and it
-        renews that holder's lease, so that for 60 s his other files look alive. A living holder loses nothing. The
-        request is a truncation to more bytes than there are, which the NameNode refuses only after it has looked at
-        the lease (FSDirTruncateOp). It needs the right to write the file; Denied, NotFound, Unavailable otherwise.
+        The probe has side effects: it begins the recovery of a dead holder's file, as any other writer's open would,
+        and renews that holder's lease, so that for 60 s its other files look alive. A living holder loses nothing. The
+        probe requests a truncation to more bytes than there are, which the NameNode refuses only after it has looked
+        at the lease (FSDirTruncateOp). It needs the right to write the file. Raises Denied, NotFound or Unavailable:
+        when the NameNode does not get that far.
         """
         try:
             self._ask(f"ask who holds {path}", lambda: self._client.ask_for_more_than_there_is(plain_path(path)))
         except NotFound:
             raise
         except (Conflict, InvalidInput) as error:
-            # A path may read like an answer.
+            # A path may look like an answer.
             return _answer(error.message.replace(" ".join(path.splitlines()), ""))
         raise InvalidInput(f"the NameNode would truncate {path}: its answer makes no sense")
 
 
 class LeaseHdfsPool:
-    """The same questions about many files, `width` at a time; answers in order, refusals among them."""
+    """The same operations on many files, `width` at a time; results in order, a refused file's error among them."""
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls, width: int = 8) -> None:
         self._clients = [LeaseHdfs(addresses, identity, tls) for _ in range(width)]
@@ -112,14 +113,14 @@ class LeaseHdfsPool:
         return self._each(LeaseHdfs.state, paths)
 
     def visible_lengths(self, paths: Sequence[str]) -> list[int | KstreamError]:
-        """With one token for all of them; raises what asking for it raises."""
+        """Measure the lengths with one token for all of them. Raises any error that getting the token raises."""
         if not paths:
             return []
         with self._clients[0].token() as token:
             return self._each(lambda client, path: client.visible_length(path, token), paths)
 
     def right_to_write(self, paths: Sequence[str]) -> list[KstreamError | None]:
-        """None where there is one."""
+        """Return for each file None if this identity may write it, else the error."""
         return self._each(LeaseHdfs.check_right_to_write, paths)
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
@@ -131,7 +132,7 @@ class LeaseHdfsPool:
                 stack.callback(client.close)
 
     def _each(self, ask: Callable[[LeaseHdfs, str], Answer], paths: Sequence[str]) -> list[Answer | KstreamError]:
-        """One thread keeps to one client: a session's authentication is not for two at once."""
+        """Call `ask` for each path. Each thread keeps to one client: two can't share a session's authentication."""
         width = len(self._clients)
         shares = [paths[number::width] for number in range(width)]
         with ThreadPoolExecutor(width) as threads:
@@ -170,7 +171,7 @@ def _state(path: str, status: dict[str, Any], located: dict[str, Any]) -> FileSt
 
 
 def _block(located: dict[str, Any], *, complete: bool) -> Block:
-    """Without its token, which is a secret."""
+    """Read a block without its token, which is a secret."""
     block, nodes = located["block"], located["locations"]
     reported = [node["lastUpdate"] for node in nodes if node.get("lastUpdate")]
     return Block(
@@ -184,7 +185,7 @@ def _block(located: dict[str, Any], *, complete: bool) -> Block:
 
 
 def _answer(words: str) -> HolderAnswer:
-    """From the NameNode's words; the row that fits first counts."""
+    """Interpret the NameNode's words; the first row that matches counts."""
     return next(made(words) for part, made in _ANSWERS if part in words)
 
 

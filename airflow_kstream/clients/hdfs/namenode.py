@@ -1,7 +1,7 @@
 """Open files as the active NameNode knows them, over its RPC: no JVM, and many files at a time.
 
-Field numbers are those of ClientNamenodeProtocol.proto and hdfs.proto. Block tokens, which are secrets, are part of
-what the NameNode sends; they are never read.
+Field numbers are those of ClientNamenodeProtocol.proto and hdfs.proto. The NameNode's answers contain block tokens,
+which are secrets; they are never read.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from airflow_kstream.model.open_file import Block, FileState, OpenFile
 
 _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _ALL_OPEN_FILES = 1
-# As for its web server; not imported from there, because listing needs no HTTP client, which costs 0.3 s to import.
+# As for its web server. Not imported from there: listing needs no HTTP client, which takes 0.3 s to import.
 _CONNECT_AND_READ_SECONDS = (5.0, 30.0)
-# What a failover in the middle makes us ask again, and how much of the answers is held at a time.
+# The number of requests that a failover makes us repeat, and of answers held at a time.
 _SLICE = 500
 
 
 class NameNodeRpc:
-    """The lease questions to the NameNodes of one filesystem, as one identity. All of them are reads.
+    """Queries about leases to the NameNodes of one filesystem, as one identity. They only read and recover nothing.
 
-    `addresses` are host:port of the RPC servers, all members of an HA pair. `service_principal` may hold `_HOST`.
+    `addresses` are host:port of the RPC servers, all members of an HA pair. `service_principal` may contain `_HOST`.
     `protection` is the value of hadoop.rpc.protection: one word, or several with the preferred one first.
-    `seconds` are how long connecting with login, and any answer, may take before the next NameNode is asked.
+    `seconds` are the times that connecting with login, and any answer, may take before the next NameNode is tried.
     Paths are absolute. Threads may share an instance, and take turns call by call.
-    It lists and looks, and recovers nothing. Raises Unavailable when no NameNode answers as the active one.
+    Raises Unavailable: when no NameNode answers as the active one.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class NameNodeRpc:
         )
 
     def open_files(self, path: str = "/") -> Iterator[OpenFile]:
-        """All files open for write at or below `path`, oldest inode first. Costs what there is open, not what exists.
+        """Yield all files open for write at or below `path`, oldest inode first. The cost grows with open files only.
 
-        It is no snapshot: files that are opened or closed meanwhile may be in it or not; none is told twice.
-        Raise Denied unless the identity is a superuser, and NotFound where the server has no such list: a NameNode
-        before Hadoop 2.8.3, or a router.
+        It is no snapshot: files opened or closed meanwhile may be included or not; none comes twice.
+        Raises Denied: when the identity is not a superuser. Raises NotFound: when the server has no such list: a
+        NameNode before Hadoop 2.8.3, or a router.
         """
         root = checked_path(path)
         cursor, more = 0, True
@@ -70,20 +70,20 @@ class NameNodeRpc:
             more = bool(entries) and bool(answer.number(2))
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
-        """Each file as it is now, in the order of `paths`; for one that can't be looked at, the error is its entry.
+        """Return each file's current state, in the order of `paths`; if one can't be read, the error is its entry.
 
-        Needs the right to read a file. File and blocks are read one after the other: what is renamed in between can
-        show as the one file with the blocks of the other. Asking may set an access time that is older than the
-        filesystem's precision.
+        Needs the right to read a file. File and blocks are read one after the other: after a rename in between, a file
+        may show with the blocks of another. Reading may update an access time that is older than the filesystem's
+        precision.
         """
         return [state for part in _slices(paths) for state in self._states(part)]
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
-        """Whether each file is closed; for one that can't be looked at, the error is its entry."""
+        """Return for each file whether it is closed; if one can't be read, the error is its entry."""
         return [closed for part in _slices(paths) for closed in self._closed(part)]
 
     def close(self) -> None:
-        """A later call connects again."""
+        """Close the connections; a later call connects again."""
         self._namenode.close()
 
     def _closed(self, paths: Sequence[str]) -> Iterator[bool | KstreamError]:
@@ -94,7 +94,7 @@ class NameNodeRpc:
 
     def _states(self, paths: Sequence[str]) -> Iterator[FileState | KstreamError]:
         infos = self._namenode.call("look at files", "getFileInfo", [encode({1: checked_path(path)}) for path in paths])
-        # The last block comes with whatever range; one of no files at all would leave it out.
+        # The last block comes with any range but an empty one.
         requests = [encode({1: checked_path(path), 2: 0, 3: 1}) for path in paths]
         blocks = self._namenode.call("look at blocks", "getBlockLocations", requests)
         for path, info, located in zip(paths, infos, blocks, strict=True):
@@ -123,7 +123,7 @@ class NameNodeRpc:
 
 
 def namenode_rpc(cluster: Cluster, identity: Identity) -> NameNodeRpc:
-    """For the cluster's default filesystem; InvalidInput when its connection names no Hadoop conf folder."""
+    """Return a client for the default filesystem. Raises InvalidInput: when the connection has no conf folder."""
     if not cluster.hadoop_conf_dir:
         raise InvalidInput(
             f"connection {cluster.name} has no hadoop_conf_dir, which names the NameNodes' RPC addresses"
@@ -144,7 +144,7 @@ def _file_state(path: str, info: Message, located: Message) -> FileState:
         owner=info.text(5),
         modified=_time(info.number(7)),
         is_open=bool(located.number(3)),
-        # What the NameNode adds up leaves out a block that is being written.
+        # The NameNode's sum leaves out a block that is being written.
         length=located.number(1) + (block.length if block and not block.complete else 0),
         block=block,
         erasure_coded=17 in info or 7 in located,

@@ -1,4 +1,4 @@
-"""What we ask of WebHDFS beyond `hdfs.Client`. It imports its library at once: let functions import it."""
+"""Operations of WebHDFS beyond `hdfs.Client`. It imports its library at once: import this module inside functions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from hdfs.client import Client, _Request
 
-# Long.MAX_VALUE: longer than any file, so that the NameNode looks at the lease, finds nothing to cut and refuses.
+# Long.MAX_VALUE: longer than any file, so that the NameNode checks the lease, finds nothing to cut and refuses.
 # Any smaller number could destroy data.
 _LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
 
 
 class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
-    """The operations that `hdfs.Client` has no method for; its metaclass makes methods of these declarations."""
+    """The operations that `hdfs.Client` lacks; its metaclass turns these declarations into methods."""
 
     _get_delegation_token = _Request("GET")
     _renew_delegation_token = _Request("PUT")
@@ -39,7 +39,7 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
 class LeaseWebHdfs(WebHdfs):
     """Two operations of the NameNode that public clients leave out."""
 
-    # Made by hand: the name that the metaclass would make of it has no underscores.
+    # Made by hand: the metaclass would derive a name without underscores.
     _get_block_locations = _Request("GET").to_method("GET_BLOCK_LOCATIONS")
     _truncate = _Request("POST")
     _check_access = _Request("GET")
@@ -55,7 +55,7 @@ class LeaseWebHdfs(WebHdfs):
         self._check_access(path, fsaction="-w-")
 
     def readable_length(self, path: str, token: str) -> int:
-        """The length that a DataNode announces to a reader; nothing is read.
+        """Return the length in bytes that a DataNode announces to a reader, without reading anything.
 
         Without a token the NameNode would make one for each redirect and keep it for a week
         (NamenodeWebHdfsMethods.redirectURI).

@@ -1,4 +1,4 @@
-"""What NameNodes do with a delegation token: honour it, renew it, cancel it."""
+"""The operations of NameNodes on a delegation token: honour it, renew it, cancel it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _Result = TypeVar("_Result")
 
 
 def ask_why_refused(namenodes: tuple[str, ...], token: SecretBytes, verify: str | bool) -> str:
-    """Why the active NameNode refuses the bearer of this token, in its words; empty when it honours it.
+    """Return why the active NameNode refuses the bearer of this token, in its words; empty when it honours the token.
 
-    It needs no ticket and changes nothing: it asks for the bearer's home folder, which need not exist. Raise
-    Unavailable when no NameNode answers as the active one.
+    It needs no ticket and changes nothing: it looks up the bearer's home folder, which need not exist.
+    Raises Unavailable: when no NameNode answers as the active one.
     """
     said = []
     for address in namenodes:
@@ -45,20 +45,20 @@ def ask_why_refused(namenodes: tuple[str, ...], token: SecretBytes, verify: str 
 
 
 def renew(hdfs: Hdfs, token: SecretBytes) -> datetime:
-    """Until when it is good now. Its renewer alone may, whose short name the NameNode compares."""
+    """Renew it and return its new expiry, by the NameNode's clock. Only its renewer may, compared by short name."""
     return without_secrets(lambda: hdfs.renew_token(_in_clear(token)))
 
 
 def cancel(hdfs: Hdfs, token: SecretBytes) -> None:
-    """As its renewer, or as the owner of a token that was issued over WebHDFS."""
+    """Cancel it, as its renewer, or as the owner of a token that was issued over WebHDFS."""
     without_secrets(lambda: hdfs.cancel_token(_in_clear(token)))
 
 
 def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) -> None:
-    """As its renewer, or as the owner of a token that was issued over RPC.
+    """Cancel it, as its renewer, or as the owner of a token that was issued over RPC.
 
-    Such a token names its owner by the principal. A caller of WebHDFS is known by the short name alone, and can't be
-    that owner.
+    Such a token names its owner by the principal. WebHDFS knows its callers only by their short names, so that none of
+    them can be that owner.
     """
     terms = Terms(
         _CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS
@@ -68,7 +68,7 @@ def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) ->
 
 
 def without_secrets(call: Callable[[], _Result]) -> _Result:
-    """Raise errors of ours without the frames and causes below, whose variables hold the token in clear."""
+    """Call it, and raise our errors without the frames and causes below, whose variables hold the token in clear."""
     try:
         return call()
     except KstreamError as error:
@@ -93,7 +93,7 @@ def _ask_as_bearer(address: str, token: SecretBytes, verify: str | bool) -> str:
 def _refusal(address: str, answer: requests.Response) -> str:
     exception = _remote_exception(answer)
     words = str(exception.get("message", "")).partition("\n")[0]
-    # It comes as the SecurityException of whoever looked for the user.
+    # It comes wrapped in the SecurityException of the code that looked up the user.
     if "InvalidToken" in f"{exception.get('exception')} {words}":
         return words.rpartition("InvalidToken: ")[2]
     reason = f"it answered {answer.status_code}: {words or 'without a reason'}"
@@ -115,7 +115,7 @@ def _cancel(namenode: ActiveNameNode, token: SecretBytes) -> None:
 
 
 def _token_proto(token: SecretBytes) -> bytes:
-    """TokenProto: identifier, password, kind, service, in the order in which the Writable has them too."""
+    """Encode a TokenProto: identifier, password, kind, service, in the same order as in the Writable."""
     raw = Span(decoded_url_string(token))
     return encode({number: raw.sized("a part of the token").reveal() for number in range(1, 5)})
 

@@ -27,13 +27,13 @@ from airflow_kstream.model.identity import Identity
 if TYPE_CHECKING:
     from airflow_kstream.clients.hdfs.operations import WebHdfs
 
-# In the page of a web server or proxy, which refuses without a Java exception.
+# Found in the page of a web server or proxy that refuses without a Java exception.
 _REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
 
 
 @dataclass(frozen=True)
 class FileStatus:
-    """`modified` is the NameNode's time of the last close; a rename keeps it."""
+    """An entry of a folder. `modified` is the NameNode's time of the last close; a rename keeps it."""
 
     name: str
     length: int
@@ -42,10 +42,11 @@ class FileStatus:
 
 
 class Hdfs:
-    """The filesystem of one cluster as one identity, whichever NameNode is active.
+    """The filesystem of one cluster as one identity, regardless of which NameNode is active.
 
-    Paths are absolute or hdfs:// URIs of this filesystem. Raises Unavailable when no NameNode answers as active,
-    Denied without permission, NotFound, and Conflict where the target exists.
+    Paths are absolute or hdfs:// URIs of this filesystem. Raises Unavailable: when no NameNode answers as active.
+    Raises Denied: when permission is missing. Raises NotFound: when there is no such path. Raises Conflict: when the
+    target exists.
     """
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
@@ -65,7 +66,7 @@ class Hdfs:
         return WebHdfs
 
     def now(self) -> datetime:
-        """The NameNode's clock, by the Date header of its newest answer; asks it when there was none yet."""
+        """Return the NameNode's time, by the Date header of its newest answer; send a request if there was none yet."""
         if self._clock.never:
             self.status("/")
         if self._clock.never:
@@ -80,7 +81,7 @@ class Hdfs:
         return found
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
-        """The folder's children; empty when it does not exist."""
+        """Return the folder's children; empty when it does not exist."""
 
         def listed() -> tuple[FileStatus, ...]:
             found = self._client.list(plain_path(path), status=True)
@@ -100,7 +101,7 @@ class Hdfs:
         return str(self._ask(f"read {path}", read))
 
     def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
-        """Create a file with this content; Conflict when it exists and `overwrite` is off."""
+        """Create a file with this content. Raises Conflict: when it exists and `overwrite` is off."""
 
         def write() -> None:
             self._client.write(plain_path(path), data=text.encode(), overwrite=overwrite, permission=permission)
@@ -111,10 +112,10 @@ class Hdfs:
         self._ask(f"make {path}", lambda: self._client.makedirs(plain_path(path), permission=permission))
 
     def rename_onto_nothing(self, source: str, target: str) -> None:
-        """Move into place without overwriting; Conflict when `target` exists.
+        """Move into place without overwriting. Raises Conflict: when `target` exists.
 
-        A lost reply is resent to the next NameNode, so that our own success can come back as Conflict or NotFound:
-        read the target before believing either.
+        If a reply is lost, the request goes to the next NameNode as well, so that our own success can come back as
+        Conflict or NotFound: read the target before believing either.
         """
         self._ask(
             f"rename {source} to {target}",
@@ -127,7 +128,7 @@ class Hdfs:
         )
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Whether there was something to delete."""
+        """Delete it, and return True if there was something to delete."""
         return bool(
             self._ask(
                 f"delete {path}", lambda: self._client.delete(plain_path(path), recursive=recursive, skip_trash=True)
@@ -135,17 +136,17 @@ class Hdfs:
         )
 
     def checkpoint(self, path: str) -> Checkpoint:
-        """A Structured Streaming checkpoint; only whole batch files count, not the `.N.<uuid>.tmp` of a dead writer."""
+        """Read a Structured Streaming checkpoint, without the `.N.<uuid>.tmp` files of dead writers."""
         return Checkpoint(
             path, self._query_id(path), self._batches(f"{path}/offsets"), self._batches(f"{path}/commits")
         )
 
     def new_token(self, renewer: str) -> str:
-        """A delegation token in its URL form: a secret."""
+        """Get a delegation token in its URL form: a secret."""
         return str(self._ask("get a delegation token", lambda: self._client.new_token(renewer)))
 
     def renew_token(self, token: str) -> datetime:
-        """Until when the token is renewed now."""
+        """Renew the token, and return its new expiry by the NameNode's clock."""
         millis = self._ask("renew a delegation token", lambda: self._client.renew_token(token))
         return datetime.fromtimestamp(millis / 1000, UTC)
 
@@ -163,7 +164,7 @@ class Hdfs:
             metadata = json.loads(self.read(f"{path}/metadata"))
         except (NotFound, json.JSONDecodeError):
             return None
-        # A number or a list is JSON, too, and no metadata of Spark's.
+        # A number or a list is JSON, too, but not Spark's metadata.
         return (metadata.get("id") or None) if isinstance(metadata, dict) else None
 
     def _ask(self, tried: str, call: Callable[[], Any]) -> Any:
@@ -179,16 +180,16 @@ class Hdfs:
             message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
         except UnicodeEncodeError:
-            # A name that nobody can send: no answer's fault.
+            # The name can't be sent: that is not the answer's fault.
             raise
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            # JSON of another shape than WebHDFS's, a date beyond all years, or JSON as deep as the stack.
+            # JSON of another shape than WebHDFS's, a date out of range, or JSON as deep as the stack.
             message = f"its answer makes no sense ({type(error).__name__})"
             raise Unavailable(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
 
 
 class _ServerClock:
-    """The server's Date header plus the time since it came; whole seconds, which every policy here can bear."""
+    """The server's Date header plus the time since it came. Whole seconds are enough for every policy here."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -204,7 +205,7 @@ class _ServerClock:
             try:
                 offset = parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
             except (ValueError, OverflowError):
-                # A proxy's: the answer may still be good, and the time is asked of the next one.
+                # A proxy's header: the answer may still be good; the next one may bring the time.
                 return
             with self._lock:
                 self._offset = offset
@@ -214,7 +215,7 @@ class _ServerClock:
 
 
 def _of_a_page(error: hdfs.HdfsError) -> type[KstreamError]:
-    """Without a Java exception it is the web server's own refusal, or a proxy's page."""
+    """Return our error for an answer without a Java exception: the web server's own refusal, or a proxy's page."""
     said = str(error)
     return Denied if any(words in said for words in _REFUSALS) else Unavailable
 
@@ -226,7 +227,7 @@ def _title(error: hdfs.HdfsError) -> str:
 
 
 def _in_one_line(error: hdfs.HdfsError) -> str:
-    """Hadoop's words without the stack trace that some of them carry; a path in them may have several lines."""
+    """Return Hadoop's words without the stack trace that some carry; a path in them may have several lines."""
     return " ".join(str(error).partition("\n\tat ")[0].splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Ticket caches of libkrb5 as values and back. Krb5Error comes through as it is."""
+"""Ticket caches of libkrb5 as values and back. Krb5Error passes through unchanged."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from airflow_kstream.clients.lazy import krb5
 from airflow_kstream.model.formats.ticket import ticket_key
 from airflow_kstream.model.ticket import Ticket, TicketCache
 
-# Entries of the cache's own settings look like tickets of this realm.
+# A cache's own settings look like tickets of this realm.
 _SETTINGS = b"X-CACHECONF:"
 
 
 def read_cache(name: str) -> TicketCache:
-    """Raise CredentialError for a ticket that is none."""
+    """Read a cache. Raises CredentialError: when one of its tickets is malformed."""
     context = _context_to_read_with()
     found = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
-    # Without a principal there is no cache; asking says why.
+    # Without a principal there is no cache; this call raises the reason.
     owner = _text(krb5.unparse_name_flags(context, krb5.cc_get_principal(context, found)))
     return TicketCache(name, owner, tuple(_ticket(context, each) for each in _tickets(found)))
 
 
 def _context_to_read_with() -> krb5.Context:
-    """One for each thread: to make one is to read krb5.conf, and costs more than to read a cache.
+    """Return the thread's context: making one reads krb5.conf and costs more than reading a cache.
 
-    Only for reading. A login leaves the KDC's clock in its context, which is no other realm's business.
+    Use it only for reading. A login leaves the KDC's clock in its context, which must not affect other realms.
     """
     if not hasattr(_OF_THIS_THREAD, "context"):
         _OF_THIS_THREAD.context = krb5.init_context()
@@ -39,7 +39,7 @@ _OF_THIS_THREAD = local()
 
 
 def store(context: krb5.Context, name: str, owner: krb5.Principal, tickets: Iterator[krb5.Creds]) -> None:
-    """The cache with these tickets and nothing else, in place."""
+    """Write the cache in place, with these tickets and nothing else."""
     cache = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
     krb5.cc_initialize(context, cache, owner)
     for ticket in tickets:
@@ -47,7 +47,7 @@ def store(context: krb5.Context, name: str, owner: krb5.Principal, tickets: Iter
 
 
 def copy(context: krb5.Context, source: str, target: str) -> None:
-    """All of the source, its settings too; libkrb5's lock keeps it whole while somebody writes it in place."""
+    """Copy all of the source, including its settings; libkrb5's lock guards against writers in place."""
     found = krb5.cc_resolve(context, source.encode(errors="surrogateescape"))
     store(context, target, krb5.cc_get_principal(context, found), iter(found))
 
@@ -62,7 +62,7 @@ def _ticket(context: krb5.Context, found: krb5.Creds) -> Ticket:
     return Ticket(
         client=_text(krb5.unparse_name_flags(context, found.client)),
         server=_text(krb5.unparse_name_flags(context, found.server)),
-        # A ticket without a start is valid from when it was issued.
+        # A ticket without a start time is valid from its issue.
         start=_moment(times.starttime or times.authtime),
         expiry=_moment(times.endtime),
         renew_until=_moment(times.renew_till) if "renewable" in flags else None,
@@ -73,13 +73,13 @@ def _ticket(context: krb5.Context, found: krb5.Creds) -> Ticket:
 
 
 def _moment(seconds: int) -> datetime:
-    # libkrb5 counts in 32 bits without a sign, up to the year 2106.
+    # libkrb5 counts seconds in 32 unsigned bits, up to the year 2106.
     return datetime.fromtimestamp(seconds & 0xFFFFFFFF, UTC)
 
 
 @remembered
 def _flags(bits: int) -> frozenset[str]:
-    # Only those that have a name: in a damaged cache there are others.
+    # Only those that have a name: a damaged cache contains others.
     return frozenset((flag.name or "").replace("_", "-") for flag in krb5.TicketFlags if flag & bits)
 
 

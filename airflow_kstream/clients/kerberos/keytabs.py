@@ -1,4 +1,4 @@
-"""Keytabs as they lie on disk, and what a KDC says when it is asked with them."""
+"""Keytabs on disk, and a KDC's answers about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_kstream.model.formats.keytab import read_entries
 from airflow_kstream.model.formats.ticket import ticket_key
 from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeyVersion, LoginResult
 
-# A keytab has some hundred bytes; whatever is larger than this was named by mistake.
+# A keytab has some hundred bytes; a file larger than this was named by mistake.
 _LARGEST = 16 * 1024 * 1024
 
 # krb5.h; the numbers are the protocol's own (RFC 4120, 7.5.9) beyond KRB5KDC_ERR_NONE.
@@ -41,7 +41,7 @@ _ETYPE_NOSUPP = -1765328370
 
 
 def read(path: str) -> KeytabFile:
-    """Raise CredentialError for a file that can't be read or is no whole keytab."""
+    """Read a keytab. Raises CredentialError: when the file can't be read or is not a complete keytab."""
     tried = f"read keytab {path}"
     file = Path(path.removeprefix("FILE:"))
     try:
@@ -58,7 +58,7 @@ def read(path: str) -> KeytabFile:
 
 
 def key_at_hand(path: str, principal: str) -> KeyVersion | None:
-    """The principal's key in the file, None where this host has no such file or no such key in it: no conclusion."""
+    """Return the principal's key in the file; None, which proves nothing, if this host has no such file or key."""
     try:
         return read(path).version(principal)
     except CredentialError:
@@ -73,16 +73,16 @@ def _user(number: int) -> str:
 
 
 def ask_kdc(keytab: KeytabFile, principal: str, helpers: Sequence[Path] = ()) -> KdcStatus:
-    """Log in with the keytab into a cache that is gone afterwards, and ask what else the KDC tells. Never raises.
+    """Log in with the keytab into a temporary cache, and query what else the KDC tells. Never raises.
 
-    `helpers` are caches with tickets of the same realm, tried for the kvno where this keytab gets none.
+    `helpers` are caches with tickets of the same realm, tried for the kvno if this keytab gets none.
     """
     with private_folder() as private:
         own = private / "tickets"
         question = _Question(krb5.init_context(), principal)
         login, said = question.log_in(keytab.path, own)
         if login is LoginResult.UNREACHABLE:
-            # Each further question would wait for the same silence.
+            # Each further query would wait for the same silent KDC.
             return KdcStatus(login, said)
         # Only an answer that was decrypted tells the time.
         seconds, microseconds = krb5.get_time_offsets(question.context)
@@ -102,7 +102,7 @@ def ask_kdc(keytab: KeytabFile, principal: str, helpers: Sequence[Path] = ()) ->
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked as the principal itself, before any ticket is there."""
+    """A query to the KDC as the principal itself, before it has any ticket."""
 
     context: krb5.Context
     principal: str
@@ -120,14 +120,14 @@ class _Question:
         return LoginResult.ACCEPTED, ""
 
     def refused(self, enctypes: Sequence[int]) -> Iterator[int]:
-        """Those that the KDC does not take: asked one by one, without any secret."""
+        """Yield the enctypes that the KDC does not accept: probed one by one, without any secret."""
         for enctype in enctypes:
             options = krb5.get_init_creds_opt_alloc(self.context)
             krb5.get_init_creds_opt_set_etype_list(options, [enctype])
             try:
                 krb5.get_etype_info(self.context, self._name(), options)
             except krb5.Krb5Error as error:
-                # Any other refusal is of the principal, and the login tells it.
+                # Any other refusal is about the principal, and the login reports it.
                 if error.err_code == _ETYPE_NOSUPP:
                     yield enctype
 
@@ -141,11 +141,11 @@ class _Question:
 
 
 def _current_kvno(principal: str, caches: Sequence[Path], private: Path) -> tuple[int | None, str]:
-    """Of a service ticket for the principal itself, which is sealed with its current key; or why there is none."""
+    """Return the kvno of a service ticket for the principal itself, sealed with its current key; or the reason."""
     why = "no ticket of its realm is at hand"
     for number, cache in enumerate(caches):
         try:
-            # A copy: what is asked here has no business in anybody's cache.
+            # A copy: the tickets of this query do not belong in anybody's cache.
             mine = private / f"asking-{number}"
             write_private(mine, cache.read_bytes())
             return _service_kvno(principal, mine)

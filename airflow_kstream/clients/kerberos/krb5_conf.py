@@ -16,7 +16,7 @@ def know_realms_of(krb5_conf: str | None) -> None:
     """Add the realms of this krb5.conf to those that libkrb5 knows in this process; None adds nothing.
 
     libkrb5 takes a list of files from the environment and merges them: realms and hosts of several clusters live side
-    by side. Where two files contradict each other the first counts, and that is the one that was needed last.
+    by side. If two files contradict each other, the first counts: the one needed most recently.
     """
     if krb5_conf is None:
         return
@@ -27,5 +27,5 @@ def know_realms_of(krb5_conf: str | None) -> None:
 
 
 def krb5_conf_of_a_child(krb5_conf: str | None) -> str | None:
-    """One file, for Java merges none: the cluster's own, else what this process began with; None: the system's."""
+    """Return one file, as Java merges none: the cluster's own, else this process's first; None: the system's."""
     return krb5_conf or _AMBIENT

@@ -1,4 +1,4 @@
-"""How often the renewal of a ticket failed in a row and why, kept in a private file beside its cache."""
+"""The consecutive failures of a ticket's renewal and their cause, kept in a private file beside its cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_kstream.clients.local.atomic import replacing
 
 @dataclass(frozen=True)
 class Failures:
-    """Consecutive ones, when they began, and why the last one failed."""
+    """Consecutive failures, the time of the first, and the reason of the last."""
 
     count: int = 0
     since: datetime | None = None
@@ -27,7 +27,7 @@ NONE = Failures()
 
 
 def recall(cache: Path) -> Failures:
-    """None where nothing is written, or nothing that makes sense: the count is a comfort, not a condition."""
+    """Read the failures; `NONE` if there is no file or it makes no sense: the count is a help, not a requirement."""
     try:
         said = json.loads(_file(cache).read_text())
         return Failures(int(said["failures"]), datetime.fromisoformat(said["since"]), str(said.get("why", "")))
@@ -36,7 +36,7 @@ def recall(cache: Path) -> Failures:
 
 
 def remember(cache: Path, failures: Failures) -> bool:
-    """False where the folder takes nothing, often what failed in the first place: the count begins anew each time."""
+    """Write the failures. Return False if the folder is not writable, a common cause: the count then starts again."""
     since = failures.since.isoformat() if failures.since else None
     try:
         with replacing(_file(cache)) as file:

@@ -1,4 +1,4 @@
-"""Ticket caches that nobody else sees: acquired whole or not at all, private, renewed, and looked into."""
+"""Private ticket caches: acquired completely or not at all, renewed, and inspected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_A_ROTATED_KEY = ": most likely the KDC has a newer key than the keytab (`kst
 _TICKET_EXPIRED = -1765328352 & _ERROR_CODE
 _MOMENT = "%Y-%m-%d %H:%M:%S %Z"
 _A_CACHE_S_BYTES = 4096
-# Of a cache of libkrb5's format 3 or 4.
+# A cache in libkrb5's format 3 or 4 begins so.
 _BEGINNINGS = {b"\x05\x03", b"\x05\x04"}
 _GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
 _UNREADABLE_BY_JAVA = (
@@ -37,16 +37,17 @@ _UNREADABLE_BY_JAVA = (
 
 
 def acquire(identity: Identity, cache: Path) -> timedelta:
-    """Put a ticket-granting ticket for `identity` into `cache`, and return how long it lives: see `log_in`."""
+    """Put a ticket-granting ticket for `identity` into `cache`, and return its remaining lifetime: see `log_in`."""
     return log_in(identity, cache).remaining(datetime.now(UTC))
 
 
 def log_in(identity: Identity, cache: Path) -> Ticket:
     """Put a ticket-granting ticket for `identity` into `cache`, and return it.
 
-    From the keytab where there is one, else a copy of the identity's own cache. Written beside, checked, synced and
-    renamed: a reader sees the old file or the whole new one, whoever else acquires at the same moment. Raise
-    CredentialError or Unavailable, leaving `cache` as it was.
+    The ticket comes from the keytab if there is one, else from a copy of the identity's own cache. It is written to
+    another file, checked, synced and renamed: a reader sees the old file or the complete new one, even if several
+    processes acquire at once. An error leaves `cache` as it was. Raises CredentialError: when there is no good ticket.
+    Raises Unavailable: when no KDC answers.
     """
     principal, source = identity.principal, identity.keytab or identity.ticket_cache or ""
     tried = f"log in from keytab {source}" if identity.keytab else f"copy the ticket cache {source}"
@@ -62,8 +63,8 @@ def log_in(identity: Identity, cache: Path) -> Ticket:
 def renew(principal: str, cache: Path) -> Ticket:
     """Exchange the cache's ticket-granting ticket for one that lives as long again, by its own renewability.
 
-    Written as `log_in` writes. Raise CredentialError with the reason: not renewable, expired, at the end of its
-    renewals, another principal's; Unavailable when no KDC answers.
+    It writes as `log_in` does. Raises CredentialError: when the ticket is not renewable, expired, at the end of its
+    renewals or another principal's. Raises Unavailable: when no KDC answers.
     """
     tried = f"renew the ticket in {cache}"
     held = _granting(inspect(str(cache)), principal, tried)
@@ -81,9 +82,9 @@ def renew(principal: str, cache: Path) -> Ticket:
 
 
 def inspect(name: str) -> TicketCache:
-    """What lies in a cache: "FILE:/path", a path, "DIR:/folder" (its primary one), "DIR::/folder/tkt", "MEMORY:name".
+    """Read a cache: "FILE:/path", a path, "DIR:/folder" (its primary one), "DIR::/folder/tkt", "MEMORY:name".
 
-    Raise CredentialError when it is missing, damaged, unreadable or of a kind that Java can't read.
+    Raises CredentialError: when it is missing, damaged, unreadable or of a kind that Java can't read.
     """
     kind, rest = split_cache_name(name)
     tried = f"look into the ticket cache {name}"
@@ -92,7 +93,7 @@ def inspect(name: str) -> TicketCache:
     if kind is CacheKind.FILE or rest.startswith(":"):
         _require_file(Path(rest.removeprefix(":")), tried)
     elif kind is CacheKind.DIR and not Path(rest).is_dir():
-        # libkrb5 would make the folder.
+        # libkrb5 would create the folder.
         raise CredentialError("there is no such folder", tried=tried)
     try:
         return ccache.read_cache(f"{kind}:{rest}")
@@ -103,10 +104,10 @@ def inspect(name: str) -> TicketCache:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """The names of the caches that `name` stands for: all in a "DIR:/folder" or a folder's path, else itself.
+    """Return the names of the caches that `name` stands for: all in a "DIR:/folder" or a folder's path, else itself.
 
-    In a folder those are libkrb5's own (tkt...) and all other files that begin like a cache; where it has none, those
-    in its folders, as an order's folder has one for each cluster. Raise CredentialError where there is none at all.
+    In a folder those are libkrb5's own (tkt...) and all other files that begin like a cache. If it has none, those in
+    its subfolders count: an order's folder has one subfolder per cluster. Raises CredentialError: when there is none.
     """
     kind, rest = split_cache_name(name)
     if kind not in {CacheKind.DIR, CacheKind.FILE} or rest.startswith(":") or not Path(rest).is_dir():
@@ -130,7 +131,7 @@ def _member(file: Path) -> str:
 
 
 def _is_member(file: Path) -> bool:
-    """Whatever may be called a cache, damaged too; nothing hidden, which may be half written."""
+    """Return True for anything that may be a cache, even a damaged one, but not if hidden: it may be half written."""
     if file.name.startswith(".") or not file.is_file():
         return False
     if file.name.startswith("tkt") or file.suffix == ".ccache":
@@ -163,7 +164,7 @@ def _require_renewable(held: Ticket, tried: str, principal: str) -> None:
 
 
 def _require_gain(held: Ticket, got: Ticket, tried: str, principal: str) -> None:
-    """At the end of the renewals the KDC grants ever shorter lives: nobody would be told before it is over."""
+    """Refuse a renewal without gain: near their end the KDC grants ever shorter lifetimes, and nobody would notice."""
     if held.renew_until and held.renew_until <= got.expiry <= held.expiry:
         why = f"no renewal extends it beyond its end at {held.expiry:{_MOMENT}}. {_GET_ANOTHER}"
         raise CredentialError(why, tried=tried, principal=principal)
@@ -219,7 +220,7 @@ def _replaced(cache: Path, principal: str) -> Iterator[Path]:
 
 @contextmanager
 def _written(cache: Path) -> Iterator[None]:
-    """libkrb5 keeps to itself why it could not write: the system says so when asked again."""
+    """After a failed write, write again without libkrb5, which hides the reason: the system's error gives it."""
     try:
         yield
     except krb5.Krb5Error:
@@ -238,7 +239,7 @@ def _mapped(tried: str, principal: str) -> Iterator[None]:
 
 def _require_file(path: Path, tried: str) -> None:
     try:
-        # A pipe would be waited for.
+        # Opening a pipe would block.
         if not path.is_file():
             raise CredentialError("there is no such file", tried=tried)
         path.open("rb").close()
@@ -247,11 +248,11 @@ def _require_file(path: Path, tried: str) -> None:
 
 
 def kerberos_error(error: gssapi.raw.misc.GSSError | krb5.Krb5Error, **context: str) -> KstreamError:
-    """Ours for what the Kerberos libraries raise: a KDC that is away can come back, a refusal stays one."""
+    """Return our error for one of the Kerberos libraries: an absent KDC can come back, a refusal stays one."""
     if isinstance(error, krb5.Krb5Error):
         words = str(error).rpartition(" ")[0]
     else:
-        # The mechanism's own text; the major status only says that something failed.
+        # Use the mechanism's own text: the major status only says that something failed.
         words = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
     kind = Unavailable if _code(error) in _KDC_AWAY else CredentialError
     return kind(words + (_OF_A_ROTATED_KEY if _code(error) in _KEY_REFUSED else ""), **context)

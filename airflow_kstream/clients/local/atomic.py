@@ -1,4 +1,4 @@
-"""A private file replaced in one step: whoever reads sees the old one or the whole other one."""
+"""A private file replaced in one step: a reader sees the old one or the complete new one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# No replacement takes so long. Process ids would not tell: hosts and containers may share the folder.
+# No replacement takes this long. Process ids would not help: hosts and containers may share the folder.
 _LEFT_OVER_SECONDS = 600
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path`, 0600 and empty; at the end it is synced and takes the place of `path`.
+    """Yield an empty file beside `path` with mode 0600; at the end, sync it and let it replace `path`.
 
-    On an error in between `path` stays as it was. A folder that is missing is made with mode 0700. What killed
-    processes left behind is swept by the next replacement. Raise OSError when the folder takes no file.
+    An error in between leaves `path` as it was. A missing folder is made with mode 0700. The next replacement removes
+    the leftovers of killed processes. Raises OSError: when the folder is not writable.
     """
     _make_private(path.parent)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
@@ -34,7 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _make_private(folder: Path) -> None:
-    """Like mkdir -p, where each folder that is missing gets mode 0700 and not the last one alone."""
+    """Create folders like mkdir -p, but give every missing one mode 0700, not only the last."""
     if not folder.is_dir():
         _make_private(folder.parent)
         folder.mkdir(0o700, exist_ok=True)
@@ -43,7 +43,7 @@ def _make_private(folder: Path) -> None:
 def _sweep(path: Path) -> None:
     oldest = time.time() - _LEFT_OVER_SECONDS
     beginning = f".{path.name}."
-    # Names alone: a folder of hundreds of caches is swept with each of them.
+    # Only names, because a folder of hundreds of caches is swept once for each of them.
     for name in os.listdir(path.parent):  # noqa: PTH208
         if name.startswith(beginning) and name.endswith(".tmp"):
             _remove_if_older(path.with_name(name), oldest)
@@ -54,5 +54,5 @@ def _remove_if_older(left: Path, oldest: float) -> None:
         if left.stat().st_mtime < oldest:
             left.unlink()
     except OSError:
-        # Its own process has just finished with it, another one sweeps, or it is another user's.
+        # Its own process has just finished with it, another process is sweeping, or it is another user's.
         return

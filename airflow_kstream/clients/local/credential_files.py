@@ -1,4 +1,4 @@
-"""Credentials files on this host: read whole, never copied, and what is wrong with who may read them."""
+"""Credentials files on this host: read whole, never copied, with warnings about their permissions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class CredentialFile:
-    """What a file holds, and in `warnings` why somebody else may know it too."""
+    """The content of a file; `warnings` has the reasons why somebody else may know it too."""
 
     path: Path
     credentials: HadoopCredentials
@@ -40,19 +40,20 @@ class CredentialFile:
 
 
 def read_credentials(path: Path) -> CredentialFile:
-    """A file as HADOOP_TOKEN_FILE_LOCATION names it, of either format, or a text with one token in its URL form.
+    """Read a file as HADOOP_TOKEN_FILE_LOCATION names it, of either format, or a text with one token in its URL form.
 
-    Raise NotFound, CredentialError where this process may not read it, and InvalidInput that names the byte at which
-    it stops to make sense, also for anything that is no regular file and for more than `MAX_BYTES`.
+    Raises NotFound: when there is no such file. Raises CredentialError: when this process may not read it. Raises
+    InvalidInput: when it is malformed, naming the byte where it stops making sense, is not a regular file, or exceeds
+    `MAX_BYTES`.
     """
     content, status = _read(path)
     return CredentialFile(path, _credentials(path, content), tuple(_warnings(status)))
 
 
 def url_string(path: Path, token: Token) -> SecretBytes:
-    """One of the file's tokens as WebHDFS takes it: a secret. CredentialError when it is not there any more.
+    """Return one of the file's tokens as WebHDFS takes it: a secret. Raises CredentialError: when it is gone.
 
-    The file is read anew: passwords are in memory while they are needed, and not before.
+    It reads the file again: passwords are in memory only while they are needed.
     """
     content, _ = _read(path)
     credentials = _credentials(path, content)
@@ -88,7 +89,7 @@ def _warnings(status: os.stat_result) -> list[str]:
     found = []
     mode = stat.S_IMODE(status.st_mode)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        found.append(f"its mode is {mode:04o}: whoever can enter its folder can use the tokens in it; chmod 600")
+        found.append(f"its mode is {mode:04o}: anyone who can enter its folder can use the tokens in it; chmod 600")
     if status.st_uid not in {os.geteuid(), 0}:
         found.append(f"it belongs to user {status.st_uid}, who can replace it")
     return found

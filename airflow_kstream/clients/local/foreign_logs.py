@@ -1,6 +1,6 @@
-"""What other packages' loggers say while they work for us: no token in an address, and not every call.
+"""Filters for other packages' loggers while they work for us: no token in an address, and not every call.
 
-Their levels stay as whoever configured the process set them: the same packages may work for others in it.
+Their levels stay as the process's configuration set them: the same packages may also work for others in it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def keep_tokens_out_of_logs() -> None:
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """Drop what the HDFS client tells of each call made meanwhile by this thread, but for its warnings.
+    """Drop the HDFS client's log lines about each call of this thread meanwhile, except its warnings.
 
-    A task's log is for what was decided and done.
+    A task's log is for decisions and actions.
     """
     logging.getLogger(_CHATTY).addFilter(_unless_hushed)
     before = _hushed.set(True)

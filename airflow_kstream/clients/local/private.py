@@ -1,4 +1,4 @@
-"""Files that nobody else on this host can read, at no moment."""
+"""Files that nobody else on this host can read at any moment."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 
 _PREFIX = "kstream-private-"
 # A process id would not tell whether a folder is in use: containers that share TMPDIR see each other's folders, but
-# not each other's processes. A lock is the kernel's, which releases it when the last process that holds it ends.
+# not each other's processes. The kernel releases a lock when the last process that holds it ends.
 _LOCK = ".lock"
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Yield a folder of mode 0700 that is gone afterwards, with all that was put into it.
+    """Yield a folder of mode 0700; it and its content are removed afterwards.
 
-    The next process that makes one sweeps what killed processes left behind, but never a folder in use.
+    The next process that makes one removes the leftovers of killed processes, but never a folder in use.
     """
     _sweep()
     folder, lock = _make()
@@ -42,7 +42,7 @@ def kept_for_a_child(folder: Path) -> Iterator[int]:
 
 
 def write_private(path: Path, content: bytes) -> Path:
-    """Create the file with mode 0600; the mode is part of the creation. Raise FileExistsError when it is there."""
+    """Create the file, with mode 0600 from the beginning. Raises FileExistsError: when it already exists."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor, not a path
         file.write(content)
@@ -50,7 +50,7 @@ def write_private(path: Path, content: bytes) -> Path:
 
 
 def _make() -> tuple[Path, int]:
-    """Make a folder and lock it. A sweeper that comes in between takes it for a leftover: make another one then."""
+    """Make a folder and lock it. A sweeper in between takes it for a leftover: then make another one."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         with suppress(FileNotFoundError):
@@ -67,13 +67,13 @@ def _share(folder: Path) -> int:
 
 
 def _open_lock(folder: Path) -> int:
-    # Writable, as NFS wants it for an exclusive lock.
+    # Writable, because NFS requires that for an exclusive lock.
     return os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 def _sweep() -> None:
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        # Its own process has just ended, another one sweeps, or it is in use.
+        # Its own process has just ended, another process is sweeping, or it is in use.
         with suppress(OSError):
             if left.lstat().st_uid == os.getuid():
                 _remove_unless_in_use(left)

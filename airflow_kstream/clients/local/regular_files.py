@@ -1,4 +1,4 @@
-"""Files that people name, read whole: never a pipe, which would keep us, nor a device that has no end."""
+"""Files that people name, read whole: never a pipe, which would block us, nor a device, which has no end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_kstream.model.yaml_text import MAX_BYTES, decoded
 
 
 def read_regular(path: Path, largest: int) -> tuple[bytes, os.stat_result]:
-    """Read a file and its status. Raises OSError, and InvalidInput: for what is no regular file, or a larger one."""
+    """Read a file and its status. Raises OSError. Raises InvalidInput: when it is not a regular file, or larger."""
     with open(path, "rb", opener=_without_waiting) as file:
         status = _require_regular(path, file.fileno())
         content = file.read(largest + 1)
@@ -21,7 +21,7 @@ def read_regular(path: Path, largest: int) -> tuple[bytes, os.stat_result]:
 
 
 def read_text(path: Path) -> str:
-    """Read a declaration. Raises InvalidInput: that names the file, for all that keeps it from being text in UTF-8."""
+    """Read a declaration. Raises InvalidInput: when it can't be read as UTF-8 text; the message names the file."""
     try:
         return decoded(read_regular(path, MAX_BYTES)[0])
     except (OSError, ValueError) as error:
@@ -31,7 +31,7 @@ def read_text(path: Path) -> str:
 
 
 def require_readable(path: Path) -> None:
-    """Raises InvalidInput: where there is no regular file that this process may read."""
+    """Raises InvalidInput: when there is no regular file that this process may read."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             _require_regular(path, file.fileno())
@@ -40,7 +40,7 @@ def require_readable(path: Path) -> None:
 
 
 def is_special(path: Path) -> bool:
-    """Whether it is there and no regular file: a library that opens a pipe waits for ever."""
+    """Return True if it exists and is not a regular file: a library that opens a pipe waits forever."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
@@ -48,7 +48,7 @@ def is_special(path: Path) -> bool:
 
 
 def require_folder(path: Path) -> None:
-    """Raises InvalidInput: where there is no folder that this process may enter."""
+    """Raises InvalidInput: when there is no folder that this process may enter."""
     try:
         if not path.is_dir():
             raise InvalidInput(f"{path} is no folder")

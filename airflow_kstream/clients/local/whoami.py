@@ -1,4 +1,4 @@
-"""Who this process is on its host, for records that people read later."""
+"""The user and host of this process, for records that people read later."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # Neither the environment nor passwd names it; Python 3.13 raises OSError, earlier ones KeyError.
+        # Neither the environment nor passwd has its name; Python 3.13 raises OSError, earlier versions KeyError.
         return str(os.getuid())

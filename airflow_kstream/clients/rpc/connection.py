@@ -1,6 +1,6 @@
 """Hadoop's RPC, version 9: one connection, logged in with Kerberos, many calls in flight.
 
-Hand-written because the alternatives cost a JVM for each look at a NameNode; `benchmarks/list_open_files.py` measures
+Hand-written because the alternatives need a JVM for each query to a NameNode; `benchmarks/list_open_files.py` measures
 both. Sources: RpcHeader.proto, IpcConnectionContext.proto and ProtobufRpcEngine.proto of hadoop-common, and
 org.apache.hadoop.ipc.Server and org.apache.hadoop.security.SaslRpcClient where these are silent.
 """
@@ -27,7 +27,7 @@ _NEGOTIATE, _INITIATE, _CHALLENGE, _RESPONSE, _WRAP = 1, 2, 3, 4, 5
 _LOGGED_IN = 0
 _SUCCESS = 0
 _CALL_IDS = 1 << 31
-# The default of ipc.maximum.response.length; whatever announces more speaks another protocol.
+# The default of ipc.maximum.response.length; a server that announces more speaks another protocol.
 _LONGEST_FRAME = 128 * 1024 * 1024
 # Enough to keep the NameNode's handlers busy, too few to keep other clients waiting.
 _IN_FLIGHT = 64
@@ -35,10 +35,10 @@ _IN_FLIGHT = 64
 
 @dataclass(frozen=True)
 class Terms:
-    """What all servers of a service have in common.
+    """The settings that all servers of a service share.
 
     `protocol` is the name of the Java interface. `_HOST` in `service_principal` stands for the server's own name.
-    Seconds are those without a sign of life from the server.
+    Timeouts in seconds count from the server's last sign of life.
     """
 
     protocol: str
@@ -49,7 +49,7 @@ class Terms:
 
 
 class RemoteError(Exception):
-    """What the server threw: its Java class, without the package, and the first line of what it says."""
+    """An exception that the server threw: its Java class, without the package, and its message's first line."""
 
     def __init__(self, java_class: str, message: str) -> None:
         super().__init__(f"{java_class}: {message}")
@@ -61,15 +61,15 @@ Answer = Message | RemoteError
 
 
 class BrokenConnection(ConnectionError):
-    """The server ended the connection, or says what is no Hadoop RPC."""
+    """The end of a connection: the server closed it, or does not speak Hadoop RPC."""
 
 
 class RpcConnection:
-    """A connection that is logged in as `identity`, or as the user whom it impersonates. Not for several threads.
+    """A connection that is logged in as `identity`, or as the user that it impersonates. Not for several threads.
 
-    Any exception but a RemoteError that is *returned* leaves it unusable. Raises RemoteError when the server refuses
-    the login, OSError (BrokenConnection among them), Malformed, NoProtection, GSSError, and CredentialError or
-    Unavailable where there is no ticket.
+    Any exception except a RemoteError that is *returned* leaves it unusable. Raises RemoteError: when the server
+    refuses the login. Raises CredentialError or Unavailable: when there is no ticket. Raises OSError (including
+    BrokenConnection), Malformed, NoProtection or GSSError: when the connection fails.
     """
 
     def __init__(self, address: str, identity: Identity, terms: Terms) -> None:
@@ -91,7 +91,7 @@ class RpcConnection:
             raise
 
     def call(self, method: str, requests: Sequence[bytes]) -> list[Answer]:
-        """The same method for each request, many at a time; the answers in the order of the requests."""
+        """Call the method for each request, many at a time, and return the answers in the order of the requests."""
         first = self._next_call
         self._next_call += len(requests)
         answers: dict[int, Answer] = {}
@@ -131,7 +131,7 @@ class RpcConnection:
         return self._frame(_SASL_CALL, -1, delimited(encode({2: _WRAP, 3: sealed})))
 
     def _answer(self) -> tuple[int, Answer]:
-        """The number of a call and its answer; a refusal that ends the connection is raised."""
+        """Read the number of a call and its answer. Raises RemoteError: when a refusal ends the connection."""
         header, body = _split(self._stream.frame())
         call, status = header.number(1), header.number(2)
         if status == _SUCCESS:
@@ -154,7 +154,7 @@ class RpcConnection:
             while answer.number(2) == _CHALLENGE:
                 self._send(_SASL_CALL, -1, encode({2: _RESPONSE, 3: login.step(answer.data(3))}))
                 answer = self._sasl_answer()
-        # A server that skips the last challenge would pass without having proved itself.
+        # Otherwise a server could skip the last challenge and pass without having proved itself.
         if answer.number(2) != _LOGGED_IN or not login.agreed:
             raise BrokenConnection("the server ended the login in the middle")
         self._login = login
@@ -170,11 +170,11 @@ class RpcConnection:
         return answer
 
     def _service(self, host: str, offer: bytes) -> str:
-        """The server's principal: what we are configured to expect, and it claims to be."""
+        """Return the server's principal: our settings give it, and the server's own claim must fit in for _HOST."""
         primary, instance, realm = split_principal(self._terms.service_principal)
         if instance != "_HOST":
             return self._terms.service_principal
-        # Hadoop's own clients ask the reverse DNS, and believe it; here it is only asked when the names differ.
+        # Hadoop's own clients query the reverse DNS and believe it; we query it only when the names differ.
         claimed = Message(offer).text(4).lower()
         if claimed not in (host.lower(), socket.getfqdn(self._socket.getpeername()[0]).lower()):
             raise CredentialError(f"the server at {host} calls itself {claimed!r}, which is no name of that host")
@@ -182,7 +182,7 @@ class RpcConnection:
 
 
 class _Stream:
-    """Frames with four bytes of length in front."""
+    """A stream of frames, each with four bytes of length in front."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -206,7 +206,7 @@ class _Stream:
 
 
 class _WrappedStream(_Stream):
-    """Frames inside of SASL messages, which may begin and end anywhere in a frame."""
+    """A stream of frames inside SASL messages, which may begin and end anywhere in a frame."""
 
     def __init__(self, outer: _Stream, login: KerberosLogin) -> None:
         self._outer = outer
@@ -241,7 +241,7 @@ def _sealing() -> Iterator[None]:
     try:
         yield
     except gssapi.raw.misc.GSSError as error:
-        # It was tampered with, or the protection has ended with the ticket: another login tells which.
+        # It was tampered with, or the protection ended with the ticket: another login will tell.
         raise BrokenConnection(f"its protected messages can't be trusted ({type(error).__name__})") from error
 
 
@@ -253,7 +253,7 @@ def _length(prefix: bytes) -> int:
 
 
 def _split(frame: bytes) -> tuple[Message, Message]:
-    """Header and body; an error has no body."""
+    """Split a frame into header and body; an error has no body."""
     if not frame:
         raise BrokenConnection("what answers does not speak Hadoop RPC: it sends an empty frame")
     header, *body = split_delimited(frame)
@@ -269,12 +269,12 @@ def _answered(answers: dict[int, Answer], call: int) -> Answer:
 def _remote_error(header: Message) -> RemoteError:
     java_class = simple_name(header.text(4))
     lines = header.text(5).splitlines() or ["it gives no reason"]
-    # Some come as a stack trace, whose first line begins with the class.
+    # Some messages are stack traces, whose first line begins with the class.
     return RemoteError(java_class, lines[0].removeprefix(f"{header.text(4)}: "))
 
 
 def _kerberos_offer(answer: Message) -> bytes:
-    """The way to log in by Kerberos, as the server described it: it wants to have that back."""
+    """Return the way to log in by Kerberos as the server described it: it expects that back."""
     offers = answer.messages(4)
     for offer in offers:
         if (offer.text(1), offer.text(2)) == ("KERBEROS", "GSSAPI"):

@@ -1,4 +1,4 @@
-"""Calls to whichever NameNode of a pair is active, and what their refusals mean to us."""
+"""Calls to the active NameNode of a pair, and our errors for its refusals."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NOT_ACTIVE = {"StandbyException", "ObserverRetryOnActiveException"}
 
 
 class ActiveNameNode:
-    """One connection to each NameNode that was needed, made when it is, and again when it was lost.
+    """The connections to the NameNodes of a pair, each made when it is needed, and again when it was lost.
 
-    Only for calls that may be repeated: a lost answer is asked for again. When the active NameNode is gone or has
-    become the standby, the others are asked, and all again for as long as an answer may take. Threads take turns.
+    Only for calls that may be repeated: after a lost answer the call is made again. When the active NameNode is gone or
+    has become the standby, the others are tried, and all again for as long as an answer may take. Threads take turns.
     """
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, terms: Terms) -> None:
@@ -41,9 +41,10 @@ class ActiveNameNode:
         return ", ".join(sorted(self._addresses))
 
     def call(self, tried: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
-        """The same method for each request, the answers in their order; what one request was refused is its answer.
+        """Call the method for each request and return the answers in order; a refused request's answer is the refusal.
 
-        Raise Unavailable when no NameNode answers as the active one, Denied or CredentialError when none lets us in.
+        Raises Unavailable: when no NameNode answers as the active one. Raises Denied or CredentialError: when none lets
+        us in.
         """
         retrying = Retrying(
             retry=retry_if_exception_type(_FailingOver),
@@ -61,7 +62,7 @@ class ActiveNameNode:
             raise
 
     def error(self, refusal: RemoteError, tried: str) -> KstreamError:
-        """Ours for what the NameNode threw."""
+        """Return our error for the NameNode's exception."""
         return self._told(_mapped(refusal), tried)
 
     def close(self) -> None:
@@ -78,7 +79,7 @@ class ActiveNameNode:
                 troubles[address] = _mapped(error)
                 continue
             if not any(isinstance(answer, RemoteError) and answer.java_class in _NOT_ACTIVE for answer in answers):
-                # The next call begins where this one succeeded.
+                # The next call begins with the NameNode where this one succeeded.
                 self._addresses.sort(key=lambda other: other != address)
                 return answers
             troubles[address] = _FailingOver("it is not the active one")
@@ -90,7 +91,7 @@ class ActiveNameNode:
             try:
                 return self._use(kept, address, method, requests)
             except ConnectionError:
-                # A NameNode closes what was idle for some seconds, and protection ends with the ticket.
+                # A NameNode closes a connection that was idle for some seconds, and protection ends with the ticket.
                 pass
         return self._use(RpcConnection(address, self._identity, self._terms), address, method, requests)
 
@@ -104,14 +105,14 @@ class ActiveNameNode:
         return answers
 
     def _told(self, error: KstreamError, tried: str) -> KstreamError:
-        """With who asked whom for what; a ticket that could not be had tells that itself."""
+        """Add attempt, server and principal to the error; the error of a missing ticket already has them."""
         if not error.tried:
             error.tried, error.server, error.principal = tried, self.servers, str(self._identity)
         return error
 
 
 class _FailingOver(Unavailable):
-    """A NameNode answered that it is not the active one: another may be about to become it."""
+    """The answer of a NameNode that is not the active one: another may be about to become it."""
 
 
 def _nobody(troubles: dict[str, KstreamError]) -> KstreamError:

@@ -1,4 +1,4 @@
-"""What Hadoop's exceptions mean to us: one table, whichever way they come (RPC, WebHDFS, hdfs-native, `hdfs debug`)."""
+"""Our errors for Hadoop's exceptions: one table for RPC, WebHDFS, hdfs-native and `hdfs debug`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_kstream.model.errors import (
     Unavailable,
 )
 
-# A server without the operation: wrong for this server, and a retry won't help. Who has another way asks for these.
+# The server lacks the operation, and a retry will not help. Callers that have another way check for these.
 NO_SUCH_OPERATION = frozenset({"RpcNoSuchMethodException", "UnsupportedOperationException"})
 
 ERRORS: Mapping[str, type[KstreamError]] = MappingProxyType(
@@ -38,7 +38,7 @@ ERRORS: Mapping[str, type[KstreamError]] = MappingProxyType(
         "RecoveryInProgressException": Conflict,
     }
 )
-# For a tool that prints what an exception says and not its class.
+# For a tool that prints an exception's message and not its class.
 _WORDS: tuple[tuple[str, type[KstreamError]], ...] = (
     ("File does not exist", NotFound),
     ("Path is not a file", NotFound),
@@ -54,10 +54,10 @@ def simple_name(java_class: str) -> str:
 
 
 def error_of(java_class: str) -> type[KstreamError]:
-    """Return our error for this exception. One that is not in the table proves nothing: Unavailable."""
+    """Return our error for this exception: Unavailable if it is not in the table, as it then proves nothing."""
     return ERRORS.get(simple_name(java_class), Unavailable)
 
 
 def error_of_words(words: str) -> type[KstreamError]:
-    """Return our error for an exception of which only the message is known."""
+    """Return our error for an exception, by its message alone."""
     return next((kind for pattern, kind in _WORDS if re.match(pattern, words)), Unavailable)

@@ -1,4 +1,4 @@
-"""SASL with Kerberos (RFC 4752), the client's side: who we are, and how well what follows is protected."""
+"""The client's side of SASL with Kerberos (RFC 4752): it proves our identity and agrees on the protection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Protection(IntEnum):
 
 
 def protections(text: str) -> tuple[Protection, ...]:
-    """The value of `hadoop.rpc.protection`: one, or several with the preferred one first. Raise InvalidInput."""
+    """Read `hadoop.rpc.protection`: one word, or several, best first. Raises InvalidInput: when one is unknown."""
     try:
         return tuple(Protection[word.strip().upper()] for word in text.split(","))
     except KeyError:
@@ -34,7 +34,7 @@ def protections(text: str) -> tuple[Protection, ...]:
 
 @contextmanager
 def credentials(identity: Identity) -> Iterator[gssapi.Credentials]:
-    """A fresh ticket of `identity`, for as long as it takes to log in somewhere. Raise CredentialError, Unavailable."""
+    """Yield a fresh ticket of `identity` for one login. Raises CredentialError or Unavailable: when there is none."""
     with private_folder() as folder:
         cache = folder / "ticket"
         tickets.acquire(identity, cache)
@@ -43,13 +43,13 @@ def credentials(identity: Identity) -> Iterator[gssapi.Credentials]:
 
 
 class NoProtection(Exception):
-    """The server offers none of the protections that are wanted."""
+    """The lack of a protection that both sides want."""
 
 
 class KerberosLogin:
-    """One login at one service: feed the server's challenges to `step`, send what it returns, until the server agrees.
+    """One login at one service: feed the server's challenges to `step`, send its results, until the server agrees.
 
-    Afterwards `wrap` and `unwrap` what is sent and received if `wraps`. GSSError comes through as it is.
+    Afterwards, if `wraps`, `wrap` all that is sent and `unwrap` all that is received. GSSError passes unchanged.
     """
 
     def __init__(self, service: str, ticket: gssapi.Credentials, wanted: tuple[Protection, ...]) -> None:
@@ -66,7 +66,7 @@ class KerberosLogin:
 
     @property
     def agreed(self) -> bool:
-        """Whether the server proved itself, and a protection was chosen."""
+        """Return True if the server proved itself and a protection was chosen."""
         return self._chosen is not None
 
     @property
@@ -74,7 +74,7 @@ class KerberosLogin:
         return self._chosen not in (None, Protection.AUTHENTICATION)
 
     def step(self, challenge: bytes | None = None) -> bytes:
-        """The answer to a challenge, or the first word; raise NoProtection."""
+        """Answer a challenge, or begin without one. Raises NoProtection: when no wanted protection is offered."""
         if self._context.complete:
             return self._choose(challenge or b"")
         return self._context.step(challenge) or b""
@@ -83,7 +83,8 @@ class KerberosLogin:
         return self._context.wrap(data, encrypt=self._chosen is Protection.PRIVACY).message
 
     def unwrap(self, data: bytes) -> bytes:
-        """Raise GSSError when it was tampered with, or is not encrypted where that was agreed."""
+        """Unwrap a message. Raises GSSError: when it was tampered with. Raises NoProtection: when it is in clear
+        although encryption was agreed."""
         message = self._context.unwrap(data)
         if self._chosen is Protection.PRIVACY and not message.encrypted:
             raise NoProtection("the server sent in clear what it had agreed to encrypt")

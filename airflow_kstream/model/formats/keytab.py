@@ -22,7 +22,7 @@ _QUOTED = re.compile(r"([\\/@])")
 
 
 def read_entries(content: bytes) -> tuple[KeytabEntry, ...]:
-    """Raise CredentialError, and nothing else, for bytes that are no keytab, naming the place."""
+    """Parse a keytab. Raises CredentialError: when the bytes are no keytab; it names the position. Raises no other."""
     if content[:2] != _VERSION:
         raise CredentialError("it does not begin like a keytab of version 2, with the bytes 05 02")
     return tuple(_entries(content))
@@ -34,7 +34,7 @@ def _entries(content: bytes) -> Iterator[KeytabEntry]:
         size = _Reader(content, at, len(content)).number(">i")
         at += 4
         if size == 0:
-            # What libkrb5 takes for the end, too.
+            # libkrb5 treats this as the end, too.
             return
         if at + abs(size) > len(content):
             raise CredentialError(f"it is cut off: the entry at byte {at} has {abs(size)} bytes")
@@ -44,7 +44,7 @@ def _entries(content: bytes) -> Iterator[KeytabEntry]:
 
 
 class _Reader:
-    """Front to back between two places; CredentialError where the bytes end too early."""
+    """A reader from front to back between two positions. Raises CredentialError: when the bytes end too early."""
 
     __slots__ = ("_at", "_content", "_end")
 

@@ -1,8 +1,8 @@
 """The wire format of Protocol Buffers, as far as Hadoop uses it: numbers, texts and messages by field number.
 
-Hand-written, because HDFS allows names that are no UTF-8: the protobuf runtime reads them as bytes and refuses to
-send them. It also copies what it reads, where credentials have to stay in one place, and doesn't tell the byte at
-which a damaged file stops to make sense. The field numbers are those of Hadoop's .proto files, which are frozen.
+Hand-written, because HDFS allows names that are not valid UTF-8: the protobuf runtime reads them as bytes and refuses
+to send them. It also copies everything it reads, although credentials must stay in one place, and does not report the
+byte at which a damaged file stops making sense. The field numbers are those of Hadoop's .proto files, which are frozen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _VARINT_BYTES = 10
 
 
 class Malformed(ValueError):
-    """These bytes are no message: `why`, and at which byte of them."""
+    """A run of bytes that is no message: `why`, and the byte at which that shows."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(f"byte {at}: {why}")
@@ -26,7 +26,7 @@ class Malformed(ValueError):
 
 
 def encode(fields: Mapping[int, Value | Sequence[Value]]) -> bytes:
-    """A message. A message within it is given as its bytes, a repeated field as a list; negative numbers are int64."""
+    """Encode a message. Pass a nested message as its bytes, a repeated field as a list; negative numbers are int64."""
     parts: list[bytes] = []
     for number, value in fields.items():
         values = (value,) if isinstance(value, int | str | bytes) else value
@@ -35,12 +35,12 @@ def encode(fields: Mapping[int, Value | Sequence[Value]]) -> bytes:
 
 
 def delimited(message: bytes) -> bytes:
-    """The message with its length in front."""
+    """Return the message with its length in front."""
     return varint(len(message)) + message
 
 
 def split_delimited(data: bytes) -> Iterator[bytes]:
-    """The messages that stand in `data` one behind the other, each with its length in front."""
+    """Yield the messages that follow each other in `data`, each with its length in front."""
     position = 0
     while position < len(data):
         length, start = read_varint(data, position, len(data), "a message's length")
@@ -61,14 +61,15 @@ def varint(number: int) -> bytes:
 
 
 def zigzag(number: int) -> int:
-    """As the types sint32 and sint64 want it."""
+    """Encode a number for the types sint32 and sint64."""
     return (number << 1) ^ (number >> 63)
 
 
 def fields(content: bytes, at: int, end: int, what: str) -> Iterator[tuple[int, int | slice]]:
-    """Yield the fields of the message that lies from `at` to `end`: numbers as they are, all others as their place.
+    """Yield the fields of the message that lies from `at` to `end`: numbers as they are, all others as their position.
 
-    Nothing is copied, and a length is compared with what is left before anything is read. Raises Malformed.
+    It copies nothing, and checks a length against the remaining bytes before it reads. Raises Malformed: when the bytes
+    are no message.
     """
     number_of = f"a number of {what}"
     while at < end:
@@ -94,7 +95,7 @@ def fields(content: bytes, at: int, end: int, what: str) -> Iterator[tuple[int, 
 
 
 def read_varint(content: bytes, at: int, end: int, what: str) -> tuple[int, int]:
-    """Return the number that begins at `at`, and where it ends. Raises Malformed."""
+    """Return the number that begins at `at`, and its end. Raises Malformed: when it is cut off or too long."""
     value = 0
     for index in range(min(_VARINT_BYTES, end - at)):
         byte = content[at + index]
@@ -107,15 +108,15 @@ def read_varint(content: bytes, at: int, end: int, what: str) -> tuple[int, int]
 
 
 def signed(value: int, bits: int = 64) -> int:
-    """Return the number as a signed one, of which Hadoop takes the lower `bits`."""
+    """Return the number as a signed one; Hadoop uses its lower `bits`."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 class Message:
-    """The fields of a message, by number. Of a field that is there twice the last one counts, unless all are asked for.
+    """The fields of a message, by number. If a field occurs twice the last one counts, unless the caller reads all.
 
-    What is asked for under another type than it was sent, and bytes that are no message, raise Malformed.
+    Raises Malformed: when a field is read as another type than it was sent, or the bytes are no message.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -134,7 +135,7 @@ class Message:
         return value
 
     def signed(self, number: int, default: int = 0) -> int:
-        """A number of type int32 or int64."""
+        """Return a number of type int32 or int64."""
         return signed(self.number(number, default))
 
     def data(self, number: int) -> bytes:
@@ -144,11 +145,11 @@ class Message:
         return value
 
     def text(self, number: int) -> str:
-        """What is no UTF-8 comes through as it is, for `encode` to send it back."""
+        """Return a text. Bytes that are not valid UTF-8 survive in it, so that `encode` can send them back."""
         return self.data(number).decode(errors="surrogateescape")
 
     def message(self, number: int) -> Message:
-        """An empty one where there is none."""
+        """Return a nested message, an empty one if it is missing."""
         return Message(self.data(number))
 
     def messages(self, number: int) -> tuple[Message, ...]:

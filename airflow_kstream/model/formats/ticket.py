@@ -1,9 +1,9 @@
-"""Which of the server's keys a ticket is sealed with, read from its DER (RFC 4120, 5.3 and 5.9).
+"""The server's key that a ticket is sealed with, read from its DER (RFC 4120, 5.3 and 5.9).
 
     Ticket        ::= [APPLICATION 1] SEQUENCE { tkt-vno [0], realm [1], sname [2], enc-part [3] EncryptedData }
     EncryptedData ::= SEQUENCE { etype [0] Int32, kvno [1] UInt32 OPTIONAL, cipher [2] OCTET STRING }
 
-Nothing is decrypted. KDCs that leave the kvno out exist.
+Nothing is decrypted. Some KDCs leave the kvno out.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _APPLICATION_1, _SEQUENCE, _INTEGER = 0x61, 0x30, 0x02
 _ENC_PART, _ETYPE, _KVNO = 0xA3, 0xA0, 0xA1
 _MULTI_BYTE_TAG = 0x1F
 _LONG_FORM = 0x80
-# A length of more bytes than that is nothing that fits into memory.
+# A length that takes more bytes than this would not fit into memory.
 _LENGTH_BYTES = 4
 
 
 class TicketKey(NamedTuple):
-    """The key's version, if the KDC tells it, and its encryption type by number."""
+    """The key's version, None if the KDC leaves it out, and its encryption type by number."""
 
     kvno: int | None
     enctype: int
 
 
 def ticket_key(der: bytes) -> TicketKey:
-    """Raise CredentialError, and nothing else, for bytes that are no ticket."""
+    """Read the key from a ticket. Raises CredentialError: when the bytes are no ticket. Raises nothing else."""
     ticket = _fields(_only(_only(der, _APPLICATION_1), _SEQUENCE))
     sealed = _fields(_only(_named(ticket, _ENC_PART), _SEQUENCE))
     kvno = _integer(sealed[_KVNO]) & 0xFFFFFFFF if _KVNO in sealed else None
@@ -40,7 +40,7 @@ def _integer(der: bytes) -> int:
 
 
 def _only(der: bytes, tag: int) -> bytes:
-    """The content of the one element that these bytes are."""
+    """Return the content of the single element that these bytes are."""
     found, content, rest = _element(der)
     if found != tag or rest:
         raise _broken(f"tag {tag:#x} is expected, not {found:#x}" if found != tag else "it goes on behind its end")
@@ -62,7 +62,7 @@ def _named(fields: dict[int, bytes], tag: int) -> bytes:
 
 
 def _element(der: bytes) -> tuple[int, bytes, bytes]:
-    """Tag, content and what follows the first element."""
+    """Split off the first element: return its tag, its content and the bytes after it."""
     if len(der) < 2:
         raise _broken("it ends within an element")
     tag, length, start = der[0], der[1], 2

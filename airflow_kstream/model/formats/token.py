@@ -1,4 +1,4 @@
-"""Bytes with secrets among them, read from front to back: Hadoop's Writables, and Protocol Buffers' messages."""
+"""Bytes that contain secrets, read from front to back: Hadoop's Writables, and Protocol Buffers' messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_kstream.model.formats.protobuf import Malformed, fields, read_varin
 
 
 class SecretBytes:
-    """Content that no repr shows, so that no log shows it and no traceback with its local variables does."""
+    """Content that no repr shows, and therefore no log and no traceback with its local variables."""
 
     __slots__ = ("_content",)
 
@@ -29,9 +29,9 @@ class SecretBytes:
 class Span:
     """A run of secret bytes, and how far it has been read.
 
-    Every method is told `what` it reads, for the InvalidInput that it raises where the bytes can't be that, with a
-    position in the whole content. A length is compared with what is left before anything is read: nothing takes
-    more memory than the content, and what nobody asks for is never copied.
+    The argument `what` names the thing to read. Raises InvalidInput: when the bytes can't be that; it names `what` and
+    the position in the whole content. Every method checks a length against the remaining bytes before it reads, so
+    that nothing takes more memory than the content. It copies only what a caller reveals.
     """
 
     __slots__ = ("_content", "at", "end")
@@ -50,15 +50,15 @@ class Span:
 
     @property
     def place(self) -> slice:
-        """Where in the whole content the rest lies."""
+        """Return the position of the rest in the whole content."""
         return slice(self.at, self.end)
 
     def reveal(self) -> bytes:
-        """The rest, copied."""
+        """Return a copy of the rest."""
         return self._content.reveal()[self.place]
 
     def text(self, what: str) -> str:
-        """The rest as UTF-8."""
+        """Return the rest as UTF-8."""
         try:
             return self.reveal().decode()
         except UnicodeDecodeError as error:
@@ -66,11 +66,11 @@ class Span:
         raise self.wrong(f"{what} is not UTF-8", at)
 
     def wrong(self, why: str, at: int | None = None) -> InvalidInput:
-        """The error for what was noticed at this byte of the content; where we stand, if none is given."""
+        """Return an error that names this byte of the content; by default the current position."""
         return InvalidInput(f"byte {self.at if at is None else at}: {why}")
 
     def take(self, length: int, what: str) -> Span:
-        """The next `length` bytes, as a span of their own."""
+        """Take the next `length` bytes, as a span of their own."""
         if not 0 <= length <= self.left:
             raise self.wrong(f"{what} would have {length} bytes where {self.left} are left")
         self.at += length
@@ -104,7 +104,7 @@ class Span:
         return value
 
     def sized(self, what: str) -> Span:
-        """What has its length in front: an array of bytes, or a Text."""
+        """Take a value with its length in front: an array of bytes, or a Text."""
         return self.take(self.vint(f"the length of {what}"), what)
 
     # The wire format of Protocol Buffers
@@ -116,14 +116,14 @@ class Span:
             why, at = error.why, error.at
         else:
             return value
-        # Outside of the handler: the frames of what was raised there hold the bytes.
+        # Raised outside the handler: the frames of the exception caught there hold the bytes.
         raise self.wrong(why, at)
 
     def delimited(self, what: str) -> Span:
         return self.take(self.varint(f"the length of {what}"), what)
 
     def fields(self, what: str) -> Iterator[tuple[int, int | Span]]:
-        """A message's fields in their order: numbers as they are, what has a length or a fixed width as spans."""
+        """Yield a message's fields in order: numbers as they are; values with a length or a fixed width as spans."""
         try:
             for number, value in fields(self._content.reveal(), self.at, self.end, what):
                 yield number, value if isinstance(value, int) else Span(self._content, value.start, value.stop)
@@ -136,9 +136,9 @@ class Span:
 
 
 class SecretMessage:
-    """A Protocol Buffers message by field number. Of a field that is there twice the last one counts.
+    """A Protocol Buffers message by field number. If a field occurs twice, the last one counts.
 
-    Raises InvalidInput for a field that is needed and missing, or is there as another type. What it may lack is
+    Raises InvalidInput: when a required field is missing, or a field has another type. A missing optional field is
     empty or 0.
     """
 
@@ -169,7 +169,7 @@ class SecretMessage:
         return signed(self._number(number), 64)
 
     def int32(self, number: int) -> int:
-        """An int32, of which Hadoop takes the lower half of what is there."""
+        """Return an int32; Hadoop uses the lower half of the number that was sent."""
         return signed(self._number(number), 32)
 
     def _number(self, number: int) -> int:
@@ -180,7 +180,7 @@ class SecretMessage:
 
 
 def written_vint(value: int) -> bytes:
-    """WritableUtils.writeVInt of a number that is not negative."""
+    """Encode a number that is not negative as WritableUtils.writeVInt does."""
     if value <= 127:
         return bytes([value])
     size = (value.bit_length() + 7) // 8

@@ -1,4 +1,4 @@
-"""Whether a query makes progress, from its checkpoint alone (Algorithm B)."""
+"""The progress of a query, judged by its checkpoint alone (Algorithm B)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BY_WEIGHT = (Pulse.STALLED, Pulse.START_STALLED, Pulse.UNKNOWN, Pulse.STARTING,
 
 
 def heartbeat(policy: HeartbeatPolicy, seen: Observation) -> Heartbeat:
-    """The worst pulse among the stream's checkpoints; UNKNOWN when it declares none."""
+    """Return the worst pulse among the stream's checkpoints; UNKNOWN when it declares none."""
     if seen.claim is None or not seen.checkpoints:
         return Heartbeat(Pulse.UNKNOWN, None, "no checkpoint is declared, or nothing was claimed yet")
     beats = [_pulse(policy, point, seen.claim, seen.now) for point in seen.checkpoints]
@@ -24,14 +24,14 @@ def heartbeat(policy: HeartbeatPolicy, seen: Observation) -> Heartbeat:
 
 
 def verified(seen: Observation) -> bool:
-    """Whether every checkpoint has a commit that is newer than the generation's claim."""
+    """Return True if every checkpoint has a commit that is newer than the generation's claim."""
     if seen.claim is None or not seen.checkpoints:
         return False
     return all(_advanced(point, seen.claim) for point in seen.checkpoints)
 
 
 def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
-    """How long a batch may take: the floor, or a multiple of the 99th percentile of the query's own history."""
+    """Return the time a batch may take: the floor, or a multiple of the 99th percentile of the query's own history."""
     durations = sorted(point.durations()[1:])
     if not durations:
         return policy.stall_floor
@@ -67,7 +67,7 @@ def _between_batches(policy: HeartbeatPolicy, point: Checkpoint, age: timedelta 
 
 
 def _advanced(point: Checkpoint, claim: Claim) -> bool:
-    """Past where it stood when it was claimed; where that is not known, whether its last commit came after that."""
+    """Return True if it moved on since the claim; if its position then is unknown, if its last commit is newer."""
     if Missing.POSITIONS in claim.missing:
         return point.last_commit is not None and point.last_commit > claim.claimed_at
     before = claim.positions.get(point.path, Position(None, -1, -1))

@@ -1,4 +1,4 @@
-"""When a generation's credentials stop serving it (Algorithm A), and when to act before that."""
+"""The moment at which a generation's credentials stop serving it (Algorithm A), and when to act before that."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
 
-# Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than an argument about one.
+# Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than a dispute over one.
 _FORCE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class _End:
-    """An end of the credentials, since when that is so, and at which share of the time between we plan to act."""
+    """An end of the credentials, the moment since when it holds, and the share of that time at which we plan to act."""
 
     hard: datetime
     reason: HorizonReason
@@ -38,13 +38,13 @@ def horizon(
     key_at_hand: KeyVersion | None = None,
     renewal_ratio: float = USUAL_RENEWAL_RATIO,
 ) -> Horizon:
-    """The earliest end of the claim's generation, with its reason.
+    """Return the earliest end of the claim's generation, with its reason.
 
-    A job without a keytab ends at issue + max-lifetime however healthy it looks: an established RPC connection is
-    not checked again, so only the deadline tells (Spark does not renew for proxy users, nor from a ticket in
-    cluster mode). A job with a keytab makes its own tokens and has no end of this kind, until `key_at_hand`, the key
-    that its successor would start with, is another than the one that it was submitted with itself. Where the claim
-    doesn't tell enough, the horizon is UNKNOWN, and we act at the earliest of those ends that are known.
+    A job without a keytab ends at issue + max-lifetime even if it looks healthy: an established RPC connection is not
+    checked again, so only the deadline tells (Spark does not renew for proxy users, nor from a ticket in cluster
+    mode). A job with a keytab gets its own tokens. It has no such end until `key_at_hand`, the key that its successor
+    would start with, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
+    UNKNOWN, and we act at the earliest end that is known.
     """
     issue = issued_at(claim, policy)
     ends = [
@@ -59,17 +59,17 @@ def horizon(
     if unknown:
         return Horizon(HorizonReason.UNKNOWN, plan=plan, force=force)
     if end.reason is HorizonReason.KEYTAB_ROTATED:
-        # A successor that can't log in with the keytab at hand is no better than what dies: preflight has to pass.
+        # A successor that can't log in with the keytab at hand would die as well: preflight has to pass.
         return Horizon(end.reason, end.hard, plan)
     return Horizon(end.reason, end.hard, plan, force)
 
 
 def issued_at(claim: Claim, policy: RestartPolicy) -> datetime | None:
-    """A lower bound of the issue of the generation's tokens: never later than the truth, None where it is not known.
+    """Return a lower bound of when the generation's tokens were issued: never later than the truth, None if unknown.
 
-    For a submitted generation the claim itself, written just before spark-submit. For one that was adopted, or whose
-    claim doesn't tell enough, the ResourceManager's start time less a margin, because the client got its tokens
-    before that.
+    For a submitted generation it is the time of the claim, written just before spark-submit. For an adopted one, or if
+    the claim does not tell enough, it is the ResourceManager's start time less a margin, because the client got its
+    tokens before that.
     """
     if claim.submitted_by_us and Missing.LIFETIMES not in claim.missing:
         return claim.claimed_at
@@ -87,7 +87,7 @@ def _unknown(claim: Claim, issue: datetime | None, key_at_hand: KeyVersion | Non
 def _ends(
     policy: RestartPolicy, claim: Claim, issue: datetime | None, now: datetime, time_left: timedelta | None
 ) -> Iterator[_End]:
-    # What was submitted counts, not what is declared by now.
+    # The submitted spec counts, not the one declared now.
     dies_with_its_tokens = isinstance(claim.spec, StreamSpec) and not claim.spec.credentials.renews_itself
     since = issue or claim.claimed_at
     if dies_with_its_tokens and claim.lifetimes and issue:
@@ -110,8 +110,9 @@ def _rotation(
     key_at_hand: KeyVersion | None,
     ratio: float,
 ) -> Iterator[_End]:
-    """Taken for rotated when the keytab at hand was written. As an export may come long after the rotation, and the
-    end then sooner than we can know, the restart is planned as soon as the fleet's spread allows."""
+    """Yield the end that a rotated key brings. The rotation is assumed to be when the keytab at hand was written. As an
+    export may come long after it, and the end then sooner than we can know, the restart is planned as soon as the
+    fleet's spread allows."""
     if key_at_hand is None or not _rotated(claim, key_at_hand):
         return
     if isinstance(claim.spec, UnknownSpec) or claim.lifetimes is None or issue is None:
@@ -123,7 +124,7 @@ def _rotation(
 
 
 def _planned(end: _End, policy: RestartPolicy, claim: Claim) -> tuple[datetime, datetime]:
-    """From when on a restart is forced, and when it is planned."""
+    """Return the moment from which a restart is forced, and the one for which it is planned."""
     life = end.hard - end.since
     force = end.hard - min(policy.force_margin, life * _FORCE_SHARE)
     plan = end.since + life * (end.plan_ratio - policy.jitter_ratio * _spread(claim.nonce))
@@ -131,5 +132,5 @@ def _planned(end: _End, policy: RestartPolicy, claim: Claim) -> tuple[datetime, 
 
 
 def _spread(seed: str) -> float:
-    """A number in [0, 1) that is the same each time this generation is looked at."""
+    """Return a number in [0, 1) that is the same at each check of this generation."""
     return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big") / 2**32

@@ -1,4 +1,4 @@
-"""Which identity a stream acts as."""
+"""The identity that a stream acts as."""
 
 from __future__ import annotations
 

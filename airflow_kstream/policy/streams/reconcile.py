@@ -1,8 +1,8 @@
 """The next step for a stream, from one look at it.
 
-The step depends on nothing but the observation, so that a supervisor that died between any two steps is continued
-by the next one that looks, in whichever process (Algorithm C as a function). What never happens: a step that starts
-generation n+1 while anything of generation n may still write the checkpoint.
+The step depends on nothing but the observation: if a supervisor dies between two steps, the next one that looks
+continues, in any process (Algorithm C as a function). No step ever starts generation n+1 while anything of
+generation n may still write the checkpoint.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from airflow_kstream.policy.streams.spec_change import spec_change
 
 
 class Mode(StrEnum):
-    """ENSURE starts a stream that ended by itself; WATCH reports such an end to whoever watches."""
+    """The reaction to a stream that ended by itself: ENSURE starts it; WATCH reports the end to the supervisor."""
 
     ENSURE = "ensure"
     WATCH = "watch"
 
 
 def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, mode: Mode) -> Step:
-    """What to do now. `first_look` is when this reconcile first looked: movement since then, while none of our
-    applications lives, is somebody else's."""
+    """Decide what to do now. `first_look` is when this reconcile first looked: if the checkpoint moved since then while
+    none of our applications lived, somebody else writes it."""
     if seen.desired.state is DesiredState.HELD:
         return Settled(Phase.HELD, f"held by {_who(seen)}: {seen.desired.reason or 'no reason given'}")
     if seen.claim and seen.claim.newer:
         return _hands_off(spec, seen, seen.claim)
     if seen.claim and seen.claim.generation < seen.generation:
-        # Claimed and submitted between the two halves of this look; an old claim says nothing of the new application.
+        # Claimed and submitted between the two halves of this check; an old claim tells nothing of the new application.
         return Wait(seen.now, f"generation {seen.generation} appeared while we looked")
     for app in _intruders(seen):
         return Kill(app.id, f"only generation {seen.generation}'s newest application may write the checkpoint")
@@ -49,21 +49,21 @@ def next_step(spec: StreamSpec, seen: Observation, first_look: datetime, mode: M
 
 
 def horizon_of(spec: StreamSpec, seen: Observation) -> Horizon | None:
-    """Of the generation that runs; None before the first."""
+    """Return the horizon of the running generation; None before the first."""
     if seen.claim is None:
         return None
     return horizon(spec.restart, seen.claim, seen.now, seen.time_left, seen.key_at_hand, seen.renewal_ratio)
 
 
 def silence_needed(spec: StreamSpec, seen: Observation) -> timedelta:
-    """How long a checkpoint must not move before its writer counts as gone: at least two median batches."""
+    """Return the time a checkpoint must not move before its writer counts as gone: at least two median batches."""
     durations = sorted(duration for point in seen.checkpoints for duration in point.durations())
     median = durations[len(durations) // 2] if durations else timedelta()
     return max(spec.stop.silence, 2 * median)
 
 
 def _hands_off(spec: StreamSpec, seen: Observation, claim: Claim) -> Step:
-    """A newer supervisor has claimed it: what that one means to do is not known, so nothing is done."""
+    """Do nothing: a newer supervisor has claimed it, and its intentions are unknown."""
     app = seen.current
     why = f"generation {claim.generation} is left alone: {claim.doubt}"
     if app and app.alive:
@@ -95,13 +95,13 @@ def _living(spec: StreamSpec, seen: Observation, app: Application) -> Step:
 
 
 def _reason_to_stop(spec: StreamSpec, seen: Observation) -> str | None:
-    """The first of the reasons that holds; a stop that was begun is always finished."""
+    """Return the first reason that holds, None if none does; a stop that was begun is always finished."""
     number, desired, claim = seen.generation, seen.desired, seen.claim
     ends = horizon_of(spec, seen)
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(seen)} wants it stopped"),
         (stop_marker(number) in seen.files, "its stop was begun"),
-        (desired.restart_up_to >= number, f"{_who(seen)} asked for a restart"),
+        (desired.restart_up_to >= number, f"{_who(seen)} requested a restart"),
         (ends is not None and ends.due(seen.now), _horizon_words(ends, seen.now)),
         (spec.on_change is OnChange.RESTART and _changed(spec, claim), "the declared spec changed"),
     )
@@ -139,7 +139,7 @@ def _dead(spec: StreamSpec, seen: Observation, first_look: datetime, mode: Mode)
 
 
 def _arrival_pending(spec: StreamSpec, seen: Observation) -> Step | None:
-    """A claim without an application: it may still be on its way until its time is over or its fence is taken."""
+    """Return the step for a claim without an application: one may arrive until the claim times out or is fenced off."""
     claim = seen.claim
     if claim is None or claim.fence not in seen.files:
         return None
@@ -151,13 +151,13 @@ def _arrival_pending(spec: StreamSpec, seen: Observation) -> Step | None:
 
 
 def _reason_to_follow(spec: StreamSpec, seen: Observation, app: Application | None) -> str | None:
-    """Why a dead generation is to be followed by the next although nobody asked anew."""
+    """Return the reason to replace a dead generation without a new request, None if there is none."""
     number = seen.generation
     ends = horizon_of(spec, seen)
     reasons = (
         (app is None, f"generation {number} left no application"),
         (stop_marker(number) in seen.files, f"generation {number} was stopped to be followed"),
-        (seen.desired.restart_up_to >= number, f"{_who(seen)} asked for a restart"),
+        (seen.desired.restart_up_to >= number, f"{_who(seen)} requested a restart"),
         (app is not None and app.lost_its_token, f"generation {number} died of a dead token"),
         (ends is not None and ends.passed(seen.now), f"generation {number} ended past its horizon"),
     )
@@ -165,7 +165,7 @@ def _reason_to_follow(spec: StreamSpec, seen: Observation, app: Application | No
 
 
 def _submit_when_silent(spec: StreamSpec, seen: Observation, first_look: datetime, why: str) -> Step:
-    """Submit the next generation once nothing of the last can still write."""
+    """Submit the next generation once nothing of the last one can still write."""
     number = seen.generation
     if number and stopped_marker(number) in seen.files:
         return Submit(number + 1, why)

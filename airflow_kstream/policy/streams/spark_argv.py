@@ -1,4 +1,4 @@
-"""From a job to the words of one spark-submit in cluster mode, each with its origin. Knows nothing of streams."""
+"""The words of one spark-submit in cluster mode, each with its origin. This module knows nothing about streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_kstream.model.stream import (
 )
 from airflow_kstream.model.submission import Argument, Origin, SparkDefaults, Submission
 
-# Flags say these. As a conf, Spark would obey whichever it reads last.
+# These are set by flags. If a conf set them too, Spark would obey the one it reads last.
 _SAID_BY_FLAGS = {
     "spark.master": "master is yarn",
     "spark.submit.deployMode": "deploy mode is cluster",
@@ -35,19 +35,19 @@ _FIRST_HADOOP_WITH_HDFS_9276 = (2, 8, 2)
 
 @dataclass(frozen=True)
 class Setting:
-    """A conf's value and where it came from."""
+    """A conf's value and its origin."""
 
     value: Value
     origin: Origin
 
     def hidden(self, key: str) -> bool:
-        """Tell whether it has to stay out of everybody's sight."""
+        """Return True if nobody may see it."""
         return isinstance(self.value, SecretRef) or bool(secrets_in(key, self.value))
 
 
 @dataclass(frozen=True)
 class SparkJob:
-    """Everything that decides the words.
+    """The facts that decide the words.
 
     `settings` are the confs, already layered. `origins` replace the origin of a flag whose value the declaration
     alone doesn't explain, such as "--files".
@@ -64,7 +64,7 @@ class SparkJob:
 
 
 def spark_argv(job: SparkJob) -> Submission:
-    """Return the words; confs that hold secrets are kept out of argv."""
+    """Return the words; confs that hold secrets stay out of argv."""
     job = replace(job, settings={**job.settings, **redaction_settings(job.settings)})
     confs = (
         Argument(("--conf", f"{key}={setting.value}"), setting.origin)
@@ -91,12 +91,12 @@ def environment_settings(deploy: Deploy) -> dict[str, Setting]:
 
 
 def client_settings(client: SparkDefaults, credentials: StreamCredentials) -> dict[str, Setting]:
-    """Return the confs that work around known defects: anything declared wins over them."""
+    """Return the confs that work around known defects; declared confs take precedence."""
     return dict(_workarounds(client, credentials))
 
 
 def token_settings(paths: Iterable[str], default_fs: str) -> dict[str, Setting]:
-    """Return the conf that gets tokens for the filesystems of these paths, where it is needed."""
+    """Return the conf that gets tokens for the filesystems of these paths, if it is needed."""
     roots = {"/".join(path.split("/", 3)[:3]) for path in paths if path.startswith("hdfs://")}
     filesystems = sorted(roots - {default_fs.rstrip("/"), "hdfs:"})
     if not filesystems:
@@ -106,7 +106,7 @@ def token_settings(paths: Iterable[str], default_fs: str) -> dict[str, Setting]:
 
 
 def redaction_settings(settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the conf that keeps hidden settings out of Spark's own logs and pages, where their names alone don't.
+    """Return the conf that keeps hidden settings out of Spark's own logs and pages, if their names alone do not.
 
     Spark logs the environment of its executors, and redacts by name (SparkConf's spark.redaction.regex).
     """
@@ -124,7 +124,7 @@ def redaction_settings(settings: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def refuse_confs_of_flags(conf: Mapping[str, Value], where: str) -> None:
-    """Raises InvalidInput: when `conf` sets what only a flag may say."""
+    """Raises InvalidInput: when `conf` sets something that only a flag may set."""
     for key in conf:
         if key in _SAID_BY_FLAGS:
             raise InvalidInput(f"{where} sets {key}, which it may not: {_SAID_BY_FLAGS[key]}")

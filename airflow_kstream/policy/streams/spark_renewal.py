@@ -1,4 +1,4 @@
-"""When a Spark driver with a keytab gets new tokens: HadoopDelegationTokenManager of Spark 3 and 4."""
+"""The times at which a Spark driver with a keytab gets new tokens: HadoopDelegationTokenManager of Spark 3 and 4."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RATIO_CONF = "spark.security.credentials.renewalRatio"
 
 
 def renewal_ratio(*confs: Mapping[str, str]) -> float:
-    """Return the ratio of the last conf that sets a valid one; Spark's default where none does."""
+    """Return the ratio of the last conf that sets a valid one; Spark's default if none does."""
     for conf in reversed(confs):
         try:
             said = float(conf[RATIO_CONF])

@@ -1,4 +1,4 @@
-"""What makes a spark-submit one of a stream: tags, fence, the driver's helper and the contract's confs."""
+"""The spark-submit of a stream: tags, fence, the driver's helper and the contract's confs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_kstream.policy.streams.spark_argv import (
     token_settings,
 )
 
-# What the protocol stands on. A spec that says otherwise is refused rather than half obeyed.
+# The protocol depends on these. A spec that sets them otherwise is refused rather than half obeyed.
 _OURS = {
     "spark.yarn.submit.waitAppCompletion": (
         "false",
@@ -36,7 +36,7 @@ _OURS = {
 }
 _CONTRACT_PREFIX = "spark.kstream."
 _TAGS = "spark.yarn.tags"
-# In a connection it is the default of all its streams, and said by a flag as theirs are.
+# A connection's queue is the default of all its streams; it is set by a flag, as theirs are.
 _QUEUE = "spark.yarn.queue"
 
 
@@ -78,7 +78,7 @@ _HELPER = from_kstream("kstream_driver lets the driver stop at a marker and chec
 
 
 def _settings(order: SubmissionOrder, client: SparkDefaults) -> dict[str, Setting]:
-    """Later sources win: defaults, the connection, the spec; then what the protocol owns."""
+    """Return the settings. Later sources win: defaults, the connection, the spec; then the protocol's own."""
     spec, cluster = order.spec, order.cluster
     settings = token_settings(spec.checkpoints, cluster.default_fs) | client_settings(client, spec.credentials)
     settings |= layered((Origin(f"connection {cluster.name}"), _without_queue(cluster)), (from_spec(), spec.conf))
@@ -91,7 +91,7 @@ def _without_queue(cluster: Cluster) -> dict[str, str]:
 
 
 def _with_queue_of(cluster: Cluster, client: SparkDefaults) -> SparkDefaults:
-    """A queue of the client's own connection wins over the cluster's."""
+    """Return the client with a queue; that of its own connection wins over the cluster's."""
     if client.queue or _QUEUE not in cluster.spark_conf:
         return client
     return replace(client, queue=cluster.spark_conf[_QUEUE], source=f"connection {cluster.name}")

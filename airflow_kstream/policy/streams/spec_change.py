@@ -1,4 +1,4 @@
-"""Whether what runs was declared as the spec is now."""
+"""A comparison of the running generation with the spec as declared now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_kstream.model.stream import StreamSpec
 
 @dataclass(frozen=True)
 class SpecChange:
-    """`fields` are those that differ, dotted, as far as they can be compared; `doubt` says why CHANGE is UNKNOWN."""
+    """A change of the spec. `fields` (dotted) differ, as far as they can be compared; `doubt`: why it is UNKNOWN."""
 
     change: Change
     fields: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class SpecChange:
 
 
 def spec_change(spec: StreamSpec, claim: Claim | None) -> SpecChange:
-    """UNKNOWN is never a reason to restart anything."""
+    """Compare the spec with the claim's. UNKNOWN is never a reason to restart anything."""
     if claim is None or claim.adopted is not None:
         return SpecChange(Change.NONE)
     if isinstance(claim.spec, UnknownSpec) or not claim.submitted_by_us:

@@ -1,4 +1,4 @@
-"""Whether a stream's checkpoints can be watched on a cluster: what neither declaration tells alone."""
+"""A check that a stream's checkpoints can be watched on a cluster: neither declaration alone can tell."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _CHECKPOINT = re.compile(r"(?P<filesystem>hdfs://[^/]*)?(?P<path>/.*)")
 def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:
     """Check the checkpoints against the cluster's filesystem and `state_dir`, before anything is touched.
 
-    Raises InvalidInput: for one on another filesystem, where silence and heartbeat would look at a wrong path; for
-    one that is, holds or lies in `state_dir`, which `cleanup` of either would destroy; for one declared twice.
+    Raises InvalidInput: when one is on another filesystem, where silence and heartbeat would look at a wrong path; when
+    one is, contains or lies in `state_dir`, which `cleanup` of either would destroy; when one is declared twice.
     """
     if wrong := "; ".join(_errors(spec, cluster)):
         raise InvalidInput(f"checkpoints: {wrong}", tried=f"check {spec.name} against {cluster.name}")

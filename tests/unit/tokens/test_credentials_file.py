@@ -107,7 +107,7 @@ def test_a_file_tells_its_tokens_and_the_names_of_its_secret_keys(file: Path) ->
 def test_a_file_that_others_may_read_is_read_with_a_warning(file: Path) -> None:
     file.chmod(0o644)
     assert credential_files.read_credentials(file).warnings == (
-        "its mode is 0644: whoever can enter its folder can use the tokens in it; chmod 600",
+        "its mode is 0644: anyone who can enter its folder can use the tokens in it; chmod 600",
     )
 
 
