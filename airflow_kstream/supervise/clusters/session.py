@@ -24,7 +24,7 @@ class ClusterSession:
 
 @contextmanager
 def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSession]:
-    """Nothing is asked of any server yet."""
+    """Open the session. No request goes to any server yet."""
     hdfs = Hdfs(cluster.namenodes, identity, cluster.tls)
     yarn = ResourceManager(cluster.resourcemanagers, identity, cluster.tls)
     try:

@@ -112,7 +112,7 @@ class RecoveryRequest(OpenFileFilter):
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> RecoveryRequest:
-        """Read plain data. Raises InvalidInput: it names each wrong field."""
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(RecoveryRequest, given)
 
     def settings(self) -> RecoverySettings:
@@ -156,7 +156,7 @@ class OpenFileCondition(OpenFileFilter):
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> OpenFileCondition:
-        """Read plain data. Raises InvalidInput: it names each wrong field."""
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(OpenFileCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
