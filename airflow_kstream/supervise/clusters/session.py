@@ -14,7 +14,7 @@ from airflow_kstream.model.identity import Identity
 
 @dataclass(frozen=True)
 class ClusterSession:
-    """Open sessions; made by `open_session` and closed with it."""
+    """Sessions that are open, made by `open_session` and closed with it."""
 
     cluster: Cluster
     identity: Identity

@@ -83,7 +83,7 @@ def check_keytabs(
 
 @contextmanager
 def _watching(cluster: Cluster, silent: RealmCircuitBreaker) -> Iterator[tuple[Path, ...]]:
-    """Get a ticket of the watcher's that authenticates probes of others; none if its own check fails."""
+    """Get the watcher a ticket that authenticates probes of others; none if it can't, as its own check reports."""
     with private_folder() as private:
         cache = private / "watcher"
         try:

@@ -30,8 +30,7 @@ class Stopped:
 
 
 class Engine(Protocol):
-    """Seven methods. Only `submit` needs the engine's client on this host, and a submission with an obstacle never gets
-    that far.
+    """The seven methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
 
     Several supervisors can call them for the same stream at once, and one can continue where another died, so
     repeating any of them must be harmless.

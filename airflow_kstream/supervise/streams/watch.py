@@ -113,7 +113,7 @@ class Watch:
         return verdict
 
     def _no_conclusion(self, name: str, error: KstreamError) -> Verdict:
-        """Return no conclusion. A server that is away may come back; a refusal doesn't pass, so it becomes `blind`."""
+        """Return no conclusion. A server that is away may come back; a refusal lasts, so it becomes `blind` in time."""
         if error.retryable:
             return Verdict(None, str(error))
         since = self._refused.setdefault(name, time.monotonic())

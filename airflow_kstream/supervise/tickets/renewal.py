@@ -46,7 +46,7 @@ class ManagedTicket:
 
 
 class RenewalOutcome(StrEnum):
-    """KEPT was fresh enough, RENEWED was renewable, ACQUIRED came from a keytab or another cache."""
+    """The outcome of a renewal: KEPT as fresh enough, RENEWED, or ACQUIRED by keytab or from another cache."""
 
     KEPT = "kept"
     RENEWED = "renewed"
