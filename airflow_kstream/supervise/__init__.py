@@ -1,1 +1,1 @@
-"""Doing it: observe → decide → act, with the clients, for one stream at a time."""
+"""The supervisor: observe → decide → act, with the clients, for one stream at a time."""

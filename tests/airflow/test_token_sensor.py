@@ -208,7 +208,7 @@ class TestOfAStream:
             looks = [waiting.poke({}).xcom_value for _ in range(3)]
         assert [look["expiring"][0]["token"] for look in looks if look] == [f"launch tokens of {app}"] * 3
         assert len(asked) == 1
-        with pytest.raises(AirflowFailException, match="its tokens serve nobody any more"):
+        with pytest.raises(AirflowFailException, match="its tokens are no longer in use"):
             poked(application=app)
 
     def test_one_that_was_never_started_is_waited_for(self) -> None:

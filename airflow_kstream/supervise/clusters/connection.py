@@ -1,4 +1,4 @@
-"""From the fields of a connection to a cluster."""
+"""A connection's fields, and the cluster made from them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from airflow_kstream.model.spark_conf import LiteralSparkConf
 
 @dataclass(frozen=True)
 class ConnectionFields:
-    """What a `kstream` connection holds. Addresses that are not given come from `hadoop_conf_dir`.
+    """The fields of a `kstream` connection. Absent addresses come from `hadoop_conf_dir`.
 
-    `keytab` is base64 of the file, `keytab_path` and `ticket_cache` are paths on every host that works with it.
+    `keytab` is the file in base64; `keytab_path` and `ticket_cache` are paths on every host that uses the connection.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -62,14 +62,14 @@ class ConnectionFields:
             raise InvalidInput(f"{self.principal} needs one of keytab_path, keytab or ticket_cache")
 
     def fingerprint(self) -> str:
-        """Tells two states of a connection apart, and nothing of what is in them."""
+        """Return a text that differs between two states of a connection, and reveals nothing of their content."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
 def connection_fields(name: str, given: Mapping[str, object]) -> ConnectionFields:
-    """Check the fields of connection `name`; one that is empty in the form is not given.
+    """Check the fields of connection `name`; an empty field of the form counts as absent.
 
-    Raises InvalidInput: that names each wrong one.
+    Raises InvalidInput: when a field is wrong; the error names each.
     """
     try:
         return read(ConnectionFields, {key: value for key, value in given.items() if value not in (None, "")})
@@ -79,9 +79,9 @@ def connection_fields(name: str, given: Mapping[str, object]) -> ConnectionField
 
 @contextmanager
 def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
-    """The cluster; a keytab that the connection itself holds lies in a private folder until the end.
+    """Make the cluster; a keytab inside the connection is kept in a private folder until the context ends.
 
-    From now on this process knows the cluster's realm, beside those of other clusters.
+    From then on this process knows the cluster's realm, beside those of other clusters.
     """
     _require_files(name, fields)
     know_realms_of(fields.krb5_conf)
@@ -103,7 +103,7 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
 
 
 def _require_files(name: str, fields: ConnectionFields) -> None:
-    """Raises InvalidInput: for what is not there or can't be read here, which libraries would tell in riddles."""
+    """Check the files. Raises InvalidInput: when one is missing or unreadable; libraries report that in riddles."""
     try:
         for path in (fields.krb5_conf, fields.tls_ca):
             if path:

@@ -14,7 +14,7 @@ from airflow_kstream.model.identity import Identity
 
 @dataclass(frozen=True)
 class ClusterSession:
-    """Open sessions; made by `open_session` and closed with it."""
+    """Sessions that are open, made by `open_session` and closed with it."""
 
     cluster: Cluster
     identity: Identity
@@ -24,7 +24,7 @@ class ClusterSession:
 
 @contextmanager
 def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSession]:
-    """Nothing is asked of any server yet."""
+    """Open the session. No request goes to any server yet."""
     hdfs = Hdfs(cluster.namenodes, identity, cluster.tls)
     yarn = ResourceManager(cluster.resourcemanagers, identity, cluster.tls)
     try:

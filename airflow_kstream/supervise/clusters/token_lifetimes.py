@@ -1,4 +1,4 @@
-"""How long this cluster lets delegation tokens live: asked, not assumed."""
+"""The lifetimes of this cluster's delegation tokens: measured, not assumed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from airflow_kstream.model.tokens import DelegationToken, TokenLifetimes
 def learn_lifetimes(hdfs: Hdfs, identity: Identity) -> TokenLifetimes:
     """Get a token that this identity may renew itself, read and renew it, and cancel it again.
 
-    Spark measures its renewal interval in the same way. No other place shows the real values to a user without
-    administrator's rights.
+    Spark measures its renewal interval in the same way. No other source shows the real values to a user without
+    administrator rights.
     """
     token = hdfs.new_token(renewer=identity.do_as or identity.principal)
     try:

@@ -1,4 +1,4 @@
-"""Does this connection work? Each step by itself, passed or failed, with the reason."""
+"""The check of a connection: each step by itself, passed or failed, with the reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """`said` is what was found, or why it failed."""
+    """The result of one step; `said` is what was found, or why it failed."""
 
     name: str
     passed: bool
@@ -32,7 +32,7 @@ class ProbeResult:
 
 
 def check_connection(cluster: Cluster) -> Iterator[ProbeResult]:
-    """All steps, in the order in which one needs the other; a failed one doesn't hide the rest."""
+    """Run all steps, each after those that it needs; a failed step doesn't hide the rest."""
     with open_session(cluster, cluster.watcher) as session:
         for name, probe in _PROBES.items():
             try:
@@ -85,7 +85,7 @@ def _lifetimes(session: ClusterSession) -> str:
 
 
 def _state_dir(session: ClusterSession) -> str:
-    # It must be there: made on the way, it would be the watcher's own and closed to other principals' streams.
+    # It must exist: created here, it would be the watcher's own and closed to other principals' streams.
     session.hdfs.status(session.cluster.state_dir)
     path = f"{session.cluster.state_dir}/.check-{uuid.uuid4().hex[:8]}"
     session.hdfs.write(path, "", permission="600")

@@ -1,4 +1,4 @@
-"""Which running streams log in with which keytab, and what a rotation does to each."""
+"""The running streams that log in with a keytab, and the effect of a rotation on each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_
 
 @dataclass(frozen=True)
 class KeytabUser:
-    """A running generation that makes its own tokens; `rounds` are its driver's, None where lifetimes are unknown."""
+    """A running generation that makes its own tokens; `rounds` are its driver's, None if lifetimes are unknown."""
 
     stream: str
     claim: Claim
@@ -36,7 +36,7 @@ class KeytabUser:
 
 @dataclass(frozen=True)
 class AffectedStream:
-    """A running stream that gets no more tokens; `loss` is None where the cluster's lifetimes are not known."""
+    """A running stream that gets no further tokens; `loss` is None if the cluster's lifetimes are not known."""
 
     stream: str
     generation: int
@@ -70,9 +70,9 @@ class AffectedStream:
 
 
 def keytab_users(session: ClusterSession) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
-    """The running streams with a keytab, by the newest claims and one listing; and which claims can't be read.
+    """Return the running streams with a keytab, by the newest claims and one listing; and the unreadable claims.
 
-    Raise NotFound when there is no state_dir, Denied and Unavailable as the servers answer.
+    Raises NotFound: when there is no state_dir. Raises Denied or Unavailable: when a server refuses or is away.
     """
     listed = session.yarn.applications(ALL_STREAMS_TAG)
     session.hdfs.status(session.cluster.state_dir)
@@ -112,7 +112,7 @@ def _user(session: ClusterSession, registered: RegisteredStream, listed: Sequenc
 def affected_streams(
     users: Sequence[KeytabUser], at_hand: KeyVersion, kdc: KdcStatus, now: datetime
 ) -> tuple[AffectedStream, ...]:
-    """Those among the users of one keytab whose next login is refused, when it is this keytab that was asked with."""
+    """Return the users of one keytab whose next login will be refused, given the KDC's answer to this keytab."""
     return tuple(
         AffectedStream(
             user.stream,
@@ -127,17 +127,17 @@ def affected_streams(
 
 
 def _is_refused(key: KeyVersion | None, at_hand: KeyVersion, kdc: KdcStatus) -> bool:
-    """An adopted generation's key is not known: it is taken for the one at hand."""
+    """Tell whether the next login is refused. An adopted generation's unknown key counts as the one at hand."""
     if key is None or not key.differs_from(at_hand):
         return kdc.login.lasting
     if kdc.login is LoginResult.KEY_REFUSED and kdc.kvno == key.kvno:
-        # The file was replaced by a wrong one; the stream has the right key.
+        # A wrong file replaced the keytab; the stream has the right key.
         return False
     return at_hand.succeeds(key) or kdc.login.lasting
 
 
 def _rotated(claim: Claim, at_hand: KeyVersion, kdc: KdcStatus, now: datetime) -> tuple[datetime, datetime]:
-    """Between which moments: a keytab that works was written at the rotation, one that doesn't before it."""
+    """Return the earliest and latest time: a working keytab was written at the rotation, a failing one before it."""
     written = at_hand.stamped or claim.claimed_at
     after = min(max(written, claim.claimed_at), now)
     return (after, after) if kdc.login is LoginResult.ACCEPTED else (after, now)
@@ -157,7 +157,7 @@ def _running(
 def _rounds(
     session: ClusterSession, claim: Claim, spec: StreamSpec, app: Application, started: datetime | None
 ) -> RenewalRounds | None:
-    """The first comes between the application's start and its driver's word; without that, within our own margin."""
+    """Return its rounds: the first is between its start and its driver's report or, without one, within our margin."""
     issued = issued_at(claim, spec.restart)
     if claim.lifetimes is None or issued is None:
         return None

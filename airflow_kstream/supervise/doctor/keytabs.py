@@ -1,4 +1,4 @@
-"""Do the keytabs of a cluster's streams still work, and which running stream does a rotated one end, and when?"""
+"""The check of the keytabs of a cluster's streams, and of the running streams that a rotated keytab ends, and when."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_kstream.supervise.tickets.keytab_probe import KdcProbe, KeytabPlace
 
 @dataclass(frozen=True)
 class KeytabCheck:
-    """One principal's keytab. `findings` are errors first; `streams` those running that will get no more tokens."""
+    """The check of one principal's keytab. `findings` has errors first; `streams` are those that get no new tokens."""
 
     place: KeytabPlace
     findings: tuple[KeytabFinding, ...]
@@ -41,7 +41,7 @@ class KeytabCheck:
         return self.worst is Severity.ERROR
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "principal": self.place.principal,
             "keytab": self.place.path,
@@ -65,15 +65,15 @@ class KeytabCheck:
 def check_keytabs(
     cluster: Cluster, place: KeytabPlace | None = None, also: Sequence[KeytabPlace] = ()
 ) -> Iterator[KeytabCheck]:
-    """Check this keytab alone, or the watcher's own, those of the cluster's streams and `also` these.
+    """Check `place` alone; without it the watcher's keytab, those of the cluster's streams, and `also`.
 
-    One failing hides no other, and each is checked once.
+    A failure hides no other, and each keytab is checked once.
 
-    The KDC is asked, by logins into caches that are gone afterwards. A stream is named only where the claim and the
-    ResourceManager tell that it runs; where they can't be asked, that is a finding. A realm whose KDCs keep silent is
-    waited for once, not with each keytab.
+    The check logs in at the KDC, into caches that are deleted afterwards. It names a stream only if the claim and the
+    ResourceManager show that it runs; if they can't be reached, that is a finding. It waits once for a realm whose
+    KDCs do not respond, not once for each keytab.
     """
-    # What is asked once more costs 25 s, and everybody here is asked about the same KDCs.
+    # A second request to a silent KDC costs 25 s, and all keytabs here use the same KDCs.
     silent = RealmCircuitBreaker(give_up_after=1)
     with _watching(cluster, silent) as helpers:
         users, trouble = _users(cluster, silent)
@@ -83,7 +83,7 @@ def check_keytabs(
 
 @contextmanager
 def _watching(cluster: Cluster, silent: RealmCircuitBreaker) -> Iterator[tuple[Path, ...]]:
-    """A ticket of the watcher's, with which to ask of others; none where it gets none, which its own check tells."""
+    """Get the watcher a ticket that authenticates probes of others; none if it can't, as its own check reports."""
     with private_folder() as private:
         cache = private / "watcher"
         try:
@@ -106,7 +106,7 @@ def _users(cluster: Cluster, silent: RealmCircuitBreaker) -> tuple[tuple[KeytabU
 
 
 def _places(cluster: Cluster, users: Sequence[KeytabUser], also: Sequence[KeytabPlace]) -> list[KeytabPlace]:
-    """The watcher's first."""
+    """Return the keytabs to check, the watcher's first."""
     watcher = cluster.watcher
     own = [KeytabPlace(watcher.principal, watcher.keytab)] if watcher.keytab else []
     theirs = sorted({*also, *(KeytabPlace(user.principal, user.keytab) for user in users)})
@@ -133,13 +133,13 @@ def _checked(
 
 
 def _uses(user: KeytabUser, place: KeytabPlace, version: KeyVersion) -> bool:
-    """By its path, or by what is in it: streams know it by the path on the host that submitted them."""
+    """Compare its path, or its content: a stream knows it by the path on the host that submitted the stream."""
     key = user.claim.key
     return user.keytab == place.path or (key is not None and key.fingerprint == version.fingerprint)
 
 
 def _with_streams(findings: tuple[KeytabFinding, ...], streams: Sequence[AffectedStream]) -> tuple[KeytabFinding, ...]:
-    """The streams that it costs are said in the finding that costs them: the first error, or one of its own."""
+    """Add the affected streams to the finding that affects them: the first error, or one of its own."""
     if not streams:
         return findings
     words = "; ".join(stream.words for stream in streams)

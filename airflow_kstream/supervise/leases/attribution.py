@@ -1,4 +1,4 @@
-"""Who writes an open file: which stream, which application, and whether that one is known to be finished."""
+"""The writer of an open file: its stream or application, and whether that is known to be finished."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class _Declared:
 
 
 class Attributions:
-    """Asks the state_dir once for what streams declare, and the ResourceManager once for each application.
+    """A finder of writers: it reads the streams' declarations in state_dir once, and each application in YARN once.
 
-    Only a holder's name and a checkpoint tell for certain who writes a file, and may say that its application is
+    Only a holder's name or a checkpoint identifies the writer for certain, and can prove that its application is
     finished. An id in a path, or a path among a stream's arguments, is a hint for people: it leaves that unknown.
     """
 
@@ -48,7 +48,7 @@ class Attributions:
         self._away: KstreamError | None = None
 
     def of(self, history: FileHistory) -> Attribution:
-        """Never fails: whoever can't be asked leaves the writer unknown, and says so in `how`."""
+        """Attribute the file. Never fails: if a server is away the writer is unknown, with the reason in `how`."""
         file = history.file
         try:
             if self._away is None:
@@ -56,14 +56,14 @@ class Attributions:
                     self._by_holder(file) or self._by_stream(file) or self._by_path(file) or Attribution(host=file.host)
                 )
         except KstreamError as error:
-            # Of ten thousand files not each one waits for a server that is away.
+            # Ten thousand files must not each wait for a server that is away.
             self._away = error
         return Attribution(host=file.host, how=f"not known: {self._away}")
 
     def is_finished(self, application: str) -> bool | None:
-        """Whether the application of that id, or every application of the stream of that name, has ended.
+        """Tell whether the application of that id, or every application of the stream of that name, has ended.
 
-        None where that is not known: the ResourceManager is away, or has none of that name.
+        None if that is not known: the ResourceManager is away, or has none of that name.
         """
         try:
             if _APPLICATION.fullmatch(application):
@@ -83,7 +83,7 @@ class Attributions:
         return Attribution(None, name, file.host, None, "named in its path") if name else None
 
     def _by_stream(self, file: OpenFile) -> Attribution | None:
-        """Of a stream with several generations nobody can say which one writes: it is finished when all of them are."""
+        """Attribute by the stream's declaration. Any of its generations may write: all must be finished."""
         found = next((row for row in self._declarations() if is_below(row.path, file.path)), None)
         if found is None:
             return None
@@ -93,7 +93,7 @@ class Attributions:
         return Attribution(found.stream.name, newest.id if newest else None, file.host, finished, found.how)
 
     def _application(self, name: str) -> Application | None:
-        """None where the ResourceManager has none of that name: it forgets, so that proves no end."""
+        """Look it up; None if the ResourceManager doesn't list it: it forgets applications, so that proves no end."""
         if name not in self._applications:
             try:
                 self._applications[name] = self._access.yarn.application(name)
@@ -107,7 +107,7 @@ class Attributions:
         return self._generations[stream.name]
 
     def _declarations(self) -> Sequence[_Declared]:
-        """Longest path first, so that the nearest declaration counts."""
+        """Return the declarations, longest path first, so that the nearest one counts."""
         if self._declared is None:
             found = [row for registered in newest_claims(self._access) for row in _declared_by(registered)]
             self._declared = sorted(found, key=lambda row: -len(row.path))
@@ -115,7 +115,7 @@ class Attributions:
 
 
 def _declared_by(registered: RegisteredStream) -> list[_Declared]:
-    """A claim that can't be read hides its own stream and no other."""
+    """Return what one stream declares. An unreadable claim hides its own stream and no other."""
     claim, stream = registered.newest, registered.stream
     if not isinstance(claim, Claim) or isinstance(claim.spec, UnknownSpec):
         return []

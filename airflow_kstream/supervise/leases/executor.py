@@ -1,4 +1,4 @@
-"""Carry a recovery out: do what the plan says next, tell it what came of that, and record everything."""
+"""Execution of a recovery: do what the plan says next, report the result to the plan, and record everything."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
 from airflow_kstream.supervise.leases.journal import Journal
 
 Said = TypeVar("Said")
-# A killed run can leave at most so many intents without a result that were never asked for.
+# A killed run leaves at most this many intents without a result and without a request to the NameNode.
 _INTENTS_AT_ONCE = 1000
 _FLUSH_EVERY = timedelta(seconds=10)
 
 
 class FileStates(Protocol):
-    """Who can be asked about many files at once; an error is the answer for its file, or raised for all."""
+    """A source of many files' states at once; an error is either one file's answer, or raised for all of them."""
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]: ...
 
@@ -45,7 +45,7 @@ class FileStates(Protocol):
 
 
 class Clock:
-    """The time of day, the time that passed, and how it is waited for."""
+    """The clock of this host: time of day, elapsed time, and waiting."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -59,9 +59,9 @@ class Clock:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a recovery works with. `valid_length` is asked for each file that was closed: make it cheap.
+    """The tools of a recovery. `valid_length` is called for each file that was closed, so it should be cheap.
 
-    `reads_at_once`: of how many files `states` is asked at most, where each of them takes long.
+    `reads_at_once` is the most files in one call of `states`; set it low if each of them takes long.
     """
 
     states: FileStates
@@ -75,9 +75,9 @@ class Tools:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who looks on. Setting `stop` interrupts the run.
+    """The observer of a run. Setting `stop` interrupts the run.
 
-    `started` gets how many files there are, `on` each file as it ends, `tell` a line of words.
+    `started` gets the number of files, `on` each recovery as it ends, `tell` a line of text.
     """
 
     started: Callable[[int], None] = lambda meant: None
@@ -88,7 +88,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class RecoveryRun:
-    """One recovery for each target, in their order. `stopped` says why not all were asked for; empty if they were."""
+    """One recovery for each target, in their order. `stopped` is why the run ended early; empty if it did not."""
 
     run_id: str
     recoveries: tuple[Recovery, ...]
@@ -99,11 +99,12 @@ class RecoveryRun:
 def execute_recoveries(
     targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher
 ) -> RecoveryRun:
-    """Recover these leases, whoever holds them: that they may be recovered was decided before.
+    """Recover these leases, regardless of their holders: the caller has decided that they may be recovered.
 
-    Every file is looked at right before it is asked for, and left alone when it changed. KeyboardInterrupt and
-    `watcher.stop` end it early with an outcome for each file, and the record is whole. Raises when the very first
-    intent can't be recorded: then nothing was asked of the NameNode. What else fails is in the outcomes.
+    Every file is checked right before its request, and left alone if it changed. KeyboardInterrupt and `watcher.stop`
+    end the run early with an outcome for each file and a complete journal. Other failures are in the outcomes.
+
+    Raises KstreamError: when the very first intent can't be recorded; then no request was sent to the NameNode.
     """
     return _Execution(targets, tools, limits, watcher).run()
 
@@ -137,7 +138,7 @@ class _Execution:
             self._break_off()
         self._record_rest()
         if self._cases.breaker.stopped:
-            self._watcher.tell(f"nothing more was asked for: {self._cases.breaker.stopped}")
+            self._watcher.tell(f"recovery stopped early: {self._cases.breaker.stopped}")
         recoveries = tuple(self._recoveries[path] for path in self._paths)
         return RecoveryRun(self._tools.journal.run_id, recoveries, self._cases.breaker.stopped, interrupted)
 
@@ -150,7 +151,7 @@ class _Execution:
             case CheckHealth():
                 cases.health_seen(self._now(), _ask(tools.health))
             case ReadStates(paths):
-                # Written before the look and not after it: a record can take as long as a failover does.
+                # Written before the look, not after it: writing a record can take as long as a failover.
                 if self._recorded(paths):
                     self._hear(cases.looked, paths, _ask_each(tools.states.states, paths))
             case RequestRecovery(paths):
@@ -180,7 +181,7 @@ class _Execution:
         self._hear(self._cases.requested, paths, answers)
 
     def _recorded(self, paths: Sequence[str]) -> bool:
-        """Whether the record says of all of them that they are going to be asked for."""
+        """Record the intents for all of these files, and tell whether that worked."""
         while any(path in self._unrecorded for path in paths):
             some = list(islice(self._unrecorded.values(), _INTENTS_AT_ONCE))
             try:
@@ -195,15 +196,15 @@ class _Execution:
         return True
 
     def _break_off(self) -> None:
-        """One last look at what was asked for. Who can't wait for that either gets it all unconfirmed."""
+        """Take one last look at the recoveries in progress. A second interrupt leaves them all unconfirmed."""
         paths = self._cases.in_flight
         seen: list[FileState | KstreamError] = []
         try:
             seen = _ask_each(self._tools.states.states, paths)
         except KeyboardInterrupt:
-            self._watcher.tell("interrupted again: the end of what was asked for is not looked at")
+            self._watcher.tell("interrupted again: not checking the recoveries in progress")
         self._cases.break_off(zip(paths, seen, strict=False))
-        # By file and not by what has ended since: an interrupt can come between an end and its being told.
+        # By file, not by what has ended since: an interrupt can fall between an end and the report of it.
         self._cases.ended()
         self._untold = deque(self._cases.end_of(path) for path in self._paths if path not in self._recoveries)
         self._tell_ended()
@@ -226,7 +227,7 @@ class _Execution:
         return recovery if found is None or isinstance(found, KstreamError) else replace(recovery, valid_length=found)
 
     def _flush(self) -> None:
-        """Without patience: others wait to be looked after, and it is tried again."""
+        """Write without patience: other files are waiting, and the next flush tries again."""
         self._next_flush = self._now() + _FLUSH_EVERY
         try:
             self._tools.journal.flush(timedelta(0))
@@ -258,7 +259,7 @@ def _ask(question: Callable[[], Said]) -> Said | KstreamError:
 def _ask_each(
     question: Callable[[Sequence[str]], Sequence[Said | KstreamError]], paths: Sequence[str]
 ) -> list[Said | KstreamError]:
-    """One answer for each; what was raised is everybody's."""
+    """Return one answer for each path; an error that was raised is the answer for all."""
     if not paths:
         return []
     try:

@@ -1,4 +1,4 @@
-"""What a Flink bucketing sink left beside a part file: how many of its bytes count."""
+"""The valid length of a part file, in bytes, that a Flink bucketing sink left beside it."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from airflow_kstream.model.errors import KstreamError
 # BucketingSink's defaults: "_part-0-6.in-progress" and "_part-0-6.pending" become "part-0-6", whose companion is
 # "_part-0-6.valid-length".
 _OPEN_NAME = re.compile(r"_(?P<part>.+)\.(?:in-progress|pending)")
-# It is written by DataOutput.writeUTF: two bytes that count, then the decimal number.
+# DataOutput.writeUTF wrote it: two bytes with its length, then the decimal number.
 _CONTENT = re.compile(r"(?:[\0-\x1f]{2})?(?P<length>\d+)\s*", re.DOTALL)
 
 
 def companion_of(path: str) -> str:
-    """Where the valid length of the part file at this path would stand, whatever stage of its life that is in."""
+    """Return the path of this part file's companion, regardless of the part file's stage."""
     folder, _, name = path.rpartition("/")
     match = _OPEN_NAME.fullmatch(name)
     return f"{folder}/_{match['part'] if match else name}.valid-length"
 
 
 class ValidLengths:
-    """The companions of many files. A folder is listed once, and only what stands in it is read."""
+    """The companions of many files. A folder is listed once, and only existing companions are read."""
 
     def __init__(self, hdfs: Hdfs) -> None:
         self._hdfs = hdfs
         self._names: dict[str, frozenset[str]] = {}
 
     def of(self, path: str) -> int | None:
-        """How many bytes of the file count by its companion; None where there is none, or none that can be read."""
+        """Return how many bytes of the file are valid; None if it has no readable companion."""
         folder, _, name = companion_of(path).rpartition("/")
         if name not in self._listed(folder):
             return None

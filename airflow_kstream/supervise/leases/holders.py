@@ -1,4 +1,4 @@
-"""Whether the holders of quiet files live: each is asked for once, by one of its files."""
+"""Probing the holders of quiet files: each is probed once, through one of its files, to learn whether it is alive."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from airflow_kstream.policy.leases.judgement import worth_probing
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
-# The NameNode takes a lease for abandoned that was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
+# The NameNode considers a lease abandoned if it was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
 SOFT_LIMIT = timedelta(seconds=60)
 
 
 @dataclass
 class HolderProbe:
-    """What is learned about holders in one run.
+    """The probes of one run, and what they show about holders.
 
-    To ask for a dead holder's file begins its recovery and renews the rest of his lease, after which his other files
-    look held for 60 s. So of each holder one file is asked for, and what that says counts for all of them. A walk of
-    the tree does not name holders; there every file is asked for, and a living answer names its holder: if we
-    renewed somebody's lease ourselves, one file of each holder so named is asked for again when that has worn off.
+    Probing a dead holder's file begins its recovery and renews the rest of the holder's lease, so its other files
+    look held for 60 s. Therefore one file of each holder is probed, and the answer counts for all of them. A walk of
+    the tree does not name holders; there every file is probed, and the answer for a living holder names it. If a
+    probe has renewed a dead holder's lease, one file of each holder so named is probed again after the 60 s.
     `journal` records probes before they are sent, and the answers. Once `stop` is set no probe is sent.
     """
 
@@ -40,7 +40,7 @@ class HolderProbe:
     _silences: dict[str, str] = field(default_factory=dict)
 
     def ask(self, survey: Survey) -> tuple[Finding, ...]:
-        """The survey's findings with the life of their holder, where it could be learned; nothing is judged anew."""
+        """Return the findings with their holder's liveness, where a probe could tell; no finding is judged again."""
         doubtful = unprobed(survey, self.rules)
         self._ask_named(_by_holder(doubtful))
         nameless = [finding for finding in doubtful if not finding.history.file.holder]
@@ -48,7 +48,7 @@ class HolderProbe:
         return tuple(self._informed(finding) for finding in survey.findings)
 
     def _ask_named(self, files: dict[str, list[str]]) -> None:
-        """Each by one file, and by the next where the answer told nothing: what is closed may be a living writer's."""
+        """Probe each holder by one file, and by the next if that told nothing: a closed file's writer may be alive."""
         while files and not self.stop.is_set():
             asked = {paths.pop(): holder for holder, paths in files.items()}
             for holder, answer in zip(asked.values(), self._recorded_and_asked(asked), strict=True):
@@ -66,7 +66,7 @@ class HolderProbe:
         renewed_by_us = any(answer.liveness is HolderLiveness.DEAD for answer in answers.values())
         if renewed_by_us and held:
             seconds = self.soft_limit.total_seconds() + 2
-            self.tell(f"waiting {seconds:.0f} s: asking for a dead holder's file renewed his lease on the others")
+            self.tell(f"waiting {seconds:.0f} s: probing one of a dead holder's files renewed its lease on the others")
             self.stop.wait(seconds)
             again = self._recorded_and_asked({path: holder for holder, path in held.items()})
             answers |= {path: answer for path, answer in zip(held.values(), again, strict=True) if answer}
@@ -82,7 +82,7 @@ class HolderProbe:
 
     def _words(self, path: str, answer: HolderAnswer | None) -> str:
         if answer is None:
-            return self._silences.get(path, "not asked any more")
+            return self._silences.get(path, "no longer probed")
         if answer.liveness is not HolderLiveness.UNKNOWN:
             return f"its holder is {answer.liveness}"
         return answer.refusal or ("it is closed" if answer.closed else "its recovery runs" if answer.recovering else "")
@@ -115,12 +115,12 @@ class HolderProbe:
 
 
 def unprobed(survey: Survey, rules: LeaseRules) -> list[Finding]:
-    """Those of which only their holder's life is not known."""
+    """Return the findings of which only the holder's liveness is unknown."""
     return [finding for finding in survey.findings if worth_probing(finding.history, finding.context(survey), rules)]
 
 
 def expected_refusals(pool: LeaseHdfsPool, doubtful: Sequence[Finding]) -> dict[str, Finding]:
-    """The files of which this principal will not be told whether their holder lives."""
+    """Return the files for which the NameNode will refuse to tell this principal whether their holder is alive."""
     said = pool.right_to_write([finding.path for finding in doubtful])
     return {
         finding.path: replace(finding, refusal=error.message)
@@ -130,10 +130,10 @@ def expected_refusals(pool: LeaseHdfsPool, doubtful: Sequence[Finding]) -> dict[
 
 
 def withheld(survey: Survey, rules: LeaseRules, why: str) -> dict[str, Finding]:
-    """The files whose holders would be asked for, if the cluster were fit for it."""
+    """Return the files whose holders would be probed if the cluster were fit for it."""
     fit = replace(survey, health=replace(survey.health, safe_mode=False))
     return {
-        finding.path: replace(finding, refusal=f"nothing is asked for while {why}", retryable=True)
+        finding.path: replace(finding, refusal=f"no recovery is started while {why}", retryable=True)
         for finding in unprobed(fit, rules)
     }
 

@@ -1,4 +1,4 @@
-"""What was asked of the NameNode about leases, by whom and why, and what came of it: it keeps no record itself."""
+"""Journal of lease recoveries: who requested what, why, and the outcome. The NameNode keeps no such record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recover
 from airflow_kstream.model.plain import fields_of
 
 _FOLDER_MODE, _FILE_MODE = "750", "640"
-# Of each line. Lines of version 1 had no number; nothing but people acts on a line, so those of any version are read.
+# Of each line. Lines of version 1 had no number. Only people act on a line, so lines of any version are read.
 _VERSION = 2
 _IN_EVERY_LINE = {"run", "path", "at", "who", "principal"}
 _NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kind>intents|results)\.jsonl")
@@ -31,10 +31,10 @@ _PATIENCE = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class JournalRecord:
-    """One recovery that was meant. `at` is when it was; `recovery` what came of it, as `Recovery.to_json` tells it.
+    """One intended recovery. `at` is when it was intended; `recovery` is its result, as `Recovery.to_json` writes it.
 
-    Without a result the outcome is UNCONFIRMED: the run ended before it could tell. A question after a holder has
-    the action "ask", its outcome is None, and `why` is what was learned.
+    Without a result the outcome is UNCONFIRMED: the run ended before it could tell. A probe of a holder has the
+    action "ask", its outcome is None, and `why` is the answer.
     """
 
     run: str
@@ -50,14 +50,14 @@ class JournalRecord:
     recovery: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; times in ISO 8601 UTC."""
+        """Return plain data; times in ISO 8601 UTC."""
         return fields_of(self)
 
 
 class Journal:
     """The record of one run: few files of JSON lines in `folder`/audit, each complete or absent.
 
-    What can't be written for half a minute raises; without its record nothing may be asked of the NameNode.
+    A write that fails for half a minute raises; without its record no request may go to the NameNode.
     """
 
     def __init__(self, hdfs: Hdfs, folder: str, run_id: str, identity: Identity) -> None:
@@ -70,36 +70,36 @@ class Journal:
 
     @classmethod
     def begin(cls, hdfs: Hdfs, folder: str, identity: Identity) -> Journal:
-        """Nothing is written before there is something to record."""
+        """Start the journal of a new run. No file is written until there is something to record."""
         return cls(hdfs, folder, f"{hdfs.now():%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}", identity)
 
     def intend(self, targets: Sequence[Target]) -> None:
-        """Before any of them is asked for."""
+        """Record the targets before any request for them."""
         self._write("intents", [self._intent("recover", asdict(target)) for target in targets])
 
     def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
-        """Before questions after holders (by path), which of a dead holder's file begin the recovery."""
+        """Record holder probes (by path) before they are sent. Probing a dead holder's file starts its recovery."""
         questions = [{"path": path, "holder": holder, "reason": reason} for path, holder in holders.items()]
         self._write("intents", [self._intent("ask", question) for question in questions])
 
     def answered(self, answers: Mapping[str, str]) -> None:
-        """What was learned of holders, in words by path. Kept until the next `flush`."""
+        """Keep what the probes showed, in words by path, until the next `flush`."""
         told = {"action": "ask", "at": self._hdfs.now().isoformat()} | self._by
         self._results.extend(_line(told | {"path": path, "why": words}) for path, words in answers.items())
 
     def ended(self, recovery: Recovery) -> None:
-        """Kept until the next `flush`."""
+        """Keep this result until the next `flush`."""
         self._results.append(_line(self._by | {"at": self._hdfs.now().isoformat()} | recovery.to_json()))
 
     def flush(self, timeouts: timedelta = _PATIENCE) -> None:
-        """Write what has ended. What can't be written is kept for the next time, and raised."""
+        """Write the results so far. If that fails they are kept for the next time, and the error is raised."""
         results = len(self._results)
         if results:
             self._write("results", self._results[:results], timeouts)
             self._results = self._results[results:]
 
     def close(self) -> None:
-        """A last attempt. Results that can't be written are lost, and their intents read as unconfirmed."""
+        """Make a last attempt to write. Results that fail are lost, and their intents read as unconfirmed."""
         with contextlib.suppress(KstreamError):
             self.flush(timedelta(0))
 
@@ -109,7 +109,7 @@ class Journal:
     def _write(self, kind: str, lines: Sequence[str], timeouts: timedelta = _PATIENCE) -> None:
         path = f"{self._folder}/{self.run_id}-{self._number:06d}-{kind}.jsonl"
         retrying = Retrying(
-            # Its own first attempt may hold the lease of a file that is written anew.
+            # The first attempt may itself hold the lease of the file that is being rewritten.
             retry=retry_if_exception_type((Unavailable, Conflict)),
             wait=wait_exponential_jitter(multiplier=0.2, max=5),
             stop=stop_after_delay(timeouts.total_seconds()),
@@ -121,12 +121,12 @@ class Journal:
     def _put(self, path: str, text: str) -> None:
         if not self._number:
             self._hdfs.make_folder(self._folder, _FOLDER_MODE)
-        # Ours alone by its name: what is there already is this very attempt, of which no answer came.
+        # The name is unique to us: an existing file comes from this same attempt, whose answer was lost.
         self._hdfs.write(path, text, overwrite=True, permission=_FILE_MODE)
 
 
 def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterator[JournalRecord]:
-    """The records of every run that wrote since then, oldest run first; one run is held in memory at a time."""
+    """Yield the records of every run that wrote since then, oldest run first, with one run in memory at a time."""
     place = f"{folder.rstrip('/')}/audit"
     runs: dict[str, list[tuple[str, str]]] = {}
     recent: set[str] = set()
@@ -154,7 +154,7 @@ def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRe
         _record(intent, (answers if intent.get("action") == "ask" else results).get(intent["path"]))
         for intent in intents
     )
-    # What was never asked for has a result and no intent.
+    # A recovery that was never requested has a result and no intent.
     yield from (_record(result, result) for path, result in results.items() if path not in meant)
 
 
@@ -179,7 +179,7 @@ def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRec
 
 
 def _outcome(result: Mapping[str, Any] | None) -> Outcome:
-    """UNCONFIRMED also where another version tells of one that this one doesn't know."""
+    """Return the outcome; UNCONFIRMED also if another version wrote one that this version doesn't know."""
     said = result.get("outcome") if result else None
     return Outcome(said) if said in set(Outcome) else Outcome.UNCONFIRMED
 
@@ -189,7 +189,7 @@ def _line(data: Mapping[str, Any]) -> str:
 
 
 def _lines(text: str) -> Iterator[dict[str, Any]]:
-    """All but what nobody can understand, such as the last line of a writer that was killed in the middle of it."""
+    """Yield all lines but unreadable ones, such as the last line of a writer that was killed in the middle of it."""
     for line in text.split("\n"):
         try:
             found = json.loads(line)

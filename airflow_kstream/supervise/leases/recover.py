@@ -1,4 +1,4 @@
-"""Find the stuck files below a folder and recover their leases: look, judge, ask their holders, act, report."""
+"""Recovery of the stuck files below a folder: look, judge, probe their holders, act, report."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Finding, Survey, Surveyor
 from airflow_kstream.supervise.leases.visible_length import MeasuredStates
 
-# A look at a file is no older, when it is asked for, than it takes to measure so many.
+# At its request, the look at a file is no older than it takes to measure this many files.
 _MEASURED_AT_ONCE = 100
-# The NameNode tells its time in whole seconds.
+# In seconds. The NameNode reports its time in whole seconds.
 _CLOCK_GRAIN = 1.0
 
 
 class Backend(StrEnum):
-    """How the NameNode is asked: in batches over one connection, or by Hadoop's own tool, a JVM for each file."""
+    """The way to the NameNode: batches over one connection, or Hadoop's own tool, which starts a JVM for each file."""
 
     NATIVE = "native"
     DEBUG = "hdfs-debug"
@@ -45,7 +45,7 @@ class Backend(StrEnum):
 class AllowedPath:
     """A shell pattern of paths that may be recovered from a living holder once its application is finished.
 
-    `application` is the id or the stream whose end counts; None: the one that the file is attributed to.
+    `application` is the id or the stream whose end counts; None means the one that the file is attributed to.
     """
 
     pattern: str
@@ -54,7 +54,7 @@ class AllowedPath:
 
 @dataclass(frozen=True)
 class ApprovalRules:
-    """Who agreed to the recovery of files whose holder lives: by pattern beforehand, or a person for exact paths."""
+    """Approvals for files with a living holder: patterns agreed beforehand, and a person's decision for exact paths."""
 
     allowed: tuple[AllowedPath, ...] = ()
     approved: frozenset[str] = frozenset()
@@ -67,7 +67,7 @@ class ApprovalRules:
 
 @dataclass(frozen=True)
 class RecoverySettings:
-    """What to recover and how. With `dry_run` nobody is asked for anything that has an effect."""
+    """The files to recover and the way to do it. With `dry_run` no request that has an effect is sent."""
 
     search: Search
     rules: LeaseRules = field(default_factory=LeaseRules)
@@ -79,7 +79,7 @@ class RecoverySettings:
 
 @dataclass(frozen=True)
 class Intent:
-    """What is to be done about a finding, and why."""
+    """The planned action for a finding, and its reason."""
 
     finding: Finding
     decision: Decision
@@ -94,7 +94,7 @@ class Intent:
 
 @dataclass(frozen=True)
 class RecoveryReport:
-    """What was found, what was meant to be done, and what came of it. Without `recoveries` in a dry run."""
+    """The findings, the planned actions, and their results. A dry run has no `recoveries`."""
 
     survey: Survey
     intents: tuple[Intent, ...]
@@ -106,17 +106,17 @@ class RecoveryReport:
 
     @property
     def failed(self) -> tuple[Recovery, ...]:
-        """What still wants to be recovered."""
+        """Return the recoveries whose files still need to be recovered."""
         return tuple(recovery for recovery in self.recoveries if not recovery.outcome.settled)
 
     @property
     def unasked(self) -> tuple[Intent, ...]:
-        """What may want it too: old enough and quiet, and nobody learned whether its holder lives."""
+        """Return the files that may need it, too: old enough and quiet, but their holder's liveness is unknown."""
         return tuple(intent for intent in self.intents if intent.finding.unasked and not intent.decision.granted)
 
     @property
     def incomplete(self) -> bool:
-        """Whether something was meant to be done and was not; of a dry run nothing was."""
+        """Tell whether a planned action was not done; a dry run plans none."""
         return self.run is not None and bool(self.failed or self.unasked or self.interrupted)
 
     @property
@@ -128,7 +128,7 @@ class RecoveryReport:
         return self.run.interrupted if self.run else False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, whole."""
+        """Return plain data, complete."""
         planned = {intent.finding.path: intent.words for intent in self.intents}
         return {
             **self.survey.to_json(),
@@ -141,10 +141,12 @@ class RecoveryReport:
 
 
 def recover_stuck_files(session: LeaseSession, settings: RecoverySettings, watcher: Watcher) -> RecoveryReport:
-    """Do it, as far as the rules and the consents allow.
+    """Recover the stuck files, as far as the rules and the approvals allow.
 
-    A file that no earlier run saw is looked at twice, `rules.settle` apart. Raises what the look raises, and Denied
-    or Unavailable when the audit can't be written: then nothing was asked of the NameNode.
+    A file that no earlier run saw is checked twice, `rules.settle` apart.
+
+    Raises Denied or Unavailable: when the journal can't be written; then no request was sent to the NameNode. Raises
+    also what `Surveyor.look` raises.
     """
     surveyor = Surveyor(session, settings.search, settings.rules, watcher.tell)
     survey = _settled(surveyor, settings.rules, watcher)
@@ -152,13 +154,13 @@ def recover_stuck_files(session: LeaseSession, settings: RecoverySettings, watch
         foreseen = _informed(surveyor, survey, expected_refusals(session.pool, unprobed(survey, settings.rules)))
         return RecoveryReport(foreseen, _intents(session, settings, foreseen))
     folder = lease_folder(session.cluster.state_dir, session.identity)
-    # The kicker first: who can't ask for a recovery must not begin any by asking for holders.
+    # The recoverer first: a run that can't request recoveries must not begin any by probing holders.
     with (
         closing(_recoverer(session, settings.backend)) as recoverer,
         closing(Journal.begin(session.base.hdfs, folder, session.identity)) as journal,
     ):
         if why := _unfit(survey.health, settings.limits):
-            watcher.tell(f"nothing is asked for: {why}")
+            watcher.tell(f"no recovery is started: {why}")
             held_back = _informed(surveyor, survey, withheld(survey, settings.rules, why))
             return RecoveryReport(
                 held_back, _intents(session, settings, held_back), RecoveryRun(journal.run_id, (), stopped=why)
@@ -181,7 +183,7 @@ def recover_stuck_files(session: LeaseSession, settings: RecoverySettings, watch
 
 
 def _unfit(health: HdfsHealth, limits: RecoveryLimits) -> str:
-    """Why no recovery should be begun on this cluster now, be it by asking for a holder."""
+    """Return why no recovery should begin on this cluster now, including by a probe; empty if it may."""
     safety = limits.safety
     if health.safe_mode:
         return "the NameNode is in safe mode"
@@ -192,7 +194,7 @@ def _unfit(health: HdfsHealth, limits: RecoveryLimits) -> str:
 
 
 def _informed(surveyor: Surveyor, survey: Survey, learned: Mapping[str, Finding]) -> Survey:
-    """The survey with what was learned of some files, each of them judged anew."""
+    """Return the survey with what was learned of some files; each of these is judged again."""
     return replace(
         survey,
         findings=tuple(
@@ -203,7 +205,7 @@ def _informed(surveyor: Surveyor, survey: Survey, learned: Mapping[str, Finding]
 
 
 def _settled(surveyor: Surveyor, rules: LeaseRules, watcher: Watcher) -> Survey:
-    """The survey, after a second look where the first one can't tell a quiet file from a growing one."""
+    """Return the survey, after a second look if the first can't tell a quiet file from a growing one."""
     survey = surveyor.look()
     if not any(_needs_another_look(finding, survey, rules) for finding in survey.findings):
         return survey
@@ -230,11 +232,11 @@ def _intent(finding: Finding, doubtful: Collection[str], consenting: _Consenting
     return Intent(finding, granted, would_ask=finding.path in doubtful)
 
 
-_CLOSED_BY_ASKING = Decision(True, "it was closed when its holder was asked for")
+_CLOSED_BY_ASKING = Decision(True, "it was closed when its holder was probed")
 
 
 class _Consenting:
-    """Who consents to what; an application is asked after once."""
+    """The approvals for findings; each application is looked up once."""
 
     def __init__(self, session: LeaseSession, approvals: ApprovalRules) -> None:
         self._applications = Attributions(session.base)

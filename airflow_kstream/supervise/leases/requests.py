@@ -1,4 +1,4 @@
-"""What people write about open files (text, durations as `10m`, lists), as the values that the search works with."""
+"""Requests about open files as people write them (text, durations as `10m`, lists), turned into the search's values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?
 
 
 def allowed_path(text: str) -> AllowedPath:
-    """`PATTERN` or `PATTERN=APPLICATION`, where the application is an id or a stream's name.
+    """Parse `PATTERN` or `PATTERN=APPLICATION`, where the application is an id or a stream's name.
 
     Only an `=` behind the last slash divides: the partitions of /warehouse/day=2026-01-01/* are folders. For a
     pattern whose last part has an `=` of its own, write `[=]`.
@@ -39,7 +39,7 @@ def _allows(text: str) -> bool:
     return bool(_ALLOWED.fullmatch(text)) and not text.endswith("=") and "\0" not in text
 
 
-# One that stands alone is a list of one. A template or a form's field that comes out empty is not given.
+# A single text is a list of one. A template or a form's field that comes out empty counts as absent.
 _ONE_OR_MORE = BeforeValidator(lambda given: (given,) if given and isinstance(given, str) else given or ())
 _AT_MOST = MaxLen(1000)
 _OrNone = BeforeValidator(lambda given: None if given == "" else given)
@@ -53,7 +53,7 @@ MaybeLine = Annotated[Line | None, _OrNone]
 
 
 class LimitsName(StrEnum):
-    """How boldly: starting gently and adapting to the cluster, or all at once."""
+    """The concurrency of a recovery: starting low and adapting to the cluster, or unlimited."""
 
     DEFAULT = "default"
     UNLIMITED = "unlimited"
@@ -64,10 +64,10 @@ _LIMITS = {LimitsName.DEFAULT: RecoveryLimits, LimitsName.UNLIMITED: RecoveryLim
 
 @dataclass(frozen=True, kw_only=True)
 class OpenFileFilter:
-    """Which open files are meant. What a template leaves empty restricts nothing.
+    """A selection of open files. A field that a template leaves empty restricts nothing.
 
     :param path: an absolute folder or file.
-    :param patterns: shell patterns of which one must match the name, or the whole path where it has a slash.
+    :param patterns: shell patterns; one must match the name, or the whole path if the pattern has a slash.
     :param owner, holder, host: only files of this owner, client name, client host.
     """
 
@@ -83,13 +83,13 @@ class OpenFileFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryRequest(OpenFileFilter):
-    """What is to be recovered and how, as an operator, a declaration or a command says it.
+    """The files to recover and the way to do it, as an operator, a declaration or a command gives them.
 
     Beside the fields of `OpenFileFilter`:
 
     :param min_age: files that were opened later are left alone (`10m`).
-    :param settle: for how long a dead holder's file must be unchanged, between two looks at least (`10s`).
-    :param leak_after: for how long a living holder's (`1h`).
+    :param settle: how long a dead holder's file must be unchanged, between two looks at least (`10s`).
+    :param leak_after: how long a living holder's file must be unchanged (`1h`).
     :param allowed: `PATTERN` or `PATTERN=APPLICATION`, an id or a stream's name; see `allowed_path`.
     :param approve: exact paths that a person decided to recover although their holder lives.
     :param approved_by: that person.
@@ -112,7 +112,7 @@ class RecoveryRequest(OpenFileFilter):
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> RecoveryRequest:
-        """Raises InvalidInput: that names each wrong field."""
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(RecoveryRequest, given)
 
     def settings(self) -> RecoverySettings:
@@ -129,7 +129,7 @@ class RecoveryRequest(OpenFileFilter):
 
 
 class Until(StrEnum):
-    """What is waited for: that something is stuck, or that nothing is open."""
+    """The condition to wait for: a stuck file, or no open file at all."""
 
     STUCK = "stuck"
     NONE = "none"
@@ -137,14 +137,14 @@ class Until(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenFileCondition(OpenFileFilter):
-    """What is waited for below a path.
+    """The condition to wait for below a path.
 
     Beside the fields of `OpenFileFilter`:
 
     :param min_age: files that were opened later don't count (`0s`).
     :param quiet: for how long a file must be unchanged to be stuck (`10m`). With `0s` every open file is.
     :param until: `stuck`, or `none` for no open file at all.
-    :param at_least: how many stuck files are waited for (`1`).
+    :param at_least: how many stuck files to wait for (`1`).
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -156,25 +156,25 @@ class OpenFileCondition(OpenFileFilter):
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> OpenFileCondition:
-        """Raises InvalidInput: that names each wrong field."""
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(OpenFileCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain data, which `from_mapping` takes."""
+        """Return plain data, which `from_mapping` takes."""
         return dict(written(self))
 
     def stuck(self, survey: Survey) -> tuple[Finding, ...]:
-        """Measured unchanged for `quiet`, or past recovery. Whether their holders live was asked of nobody."""
+        """Return the files measured unchanged for `quiet`, or past recovery. No holder was probed."""
         return tuple(found for found in survey.findings if found.stuck or found.history.unchanged_for >= self.quiet)
 
     def met(self, survey: Survey) -> bool:
-        """An open file that the principal may not look into is open none the less."""
+        """Tell whether the condition is met. An open file that the principal may not inspect still counts as open."""
         if self.until is Until.NONE:
             return not survey.findings and not survey.unreadable
         return len(self.stuck(survey)) >= self.at_least
 
     def report(self, survey: Survey, paths: int = 20) -> dict[str, Any]:
-        """Plain data of bounded size: the counts, and the first `paths` of the stuck ones."""
+        """Return plain data of bounded size: the counts, and the first `paths` of the stuck files."""
         stuck = self.stuck(survey)
         return {
             "path": self.path,
@@ -188,7 +188,7 @@ class OpenFileCondition(OpenFileFilter):
 def fields_with(ours: Mapping[str, object], given: object, name: str) -> dict[str, object]:
     """Return what an operator was given in one value, together with its own fields.
 
-    Raises InvalidInput: for a value that is no mapping, or that says again what the operator says itself.
+    Raises InvalidInput: when the value is not a mapping, or repeats a field that the operator sets itself.
     """
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(f"{name} is {given!r}; allowed is a mapping of fields")

@@ -1,4 +1,4 @@
-"""What was seen of open files, kept in `state_dir` between runs: one file for each principal that looks."""
+"""The history of open files, kept in `state_dir` between runs: one file for each principal that looks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WATCHED_IN_1 = TypeAdapter(list[dict[str, Any]])
 
 @dataclass(frozen=True)
 class _Written:
-    """The file. Version 1 was the list alone, without a number."""
+    """The file's content. Version 1 was the list alone, without a number."""
 
     version: Literal[2]
     files: list[FileHistory]
@@ -31,13 +31,13 @@ _WRITTEN: TypeAdapter[_Written] = TypeAdapter(_Written)
 
 
 def lease_folder(state_dir: str, identity: Identity) -> str:
-    """Where this identity keeps what it saw and did. A folder of its own: who may write here may mislead it."""
+    """Return the folder of this identity's history and journal. It has its own: another writer could mislead it."""
     who = identity.do_as or "-".join(part for part in split_principal(identity.principal)[:2] if part)
     return f"{state_dir.rstrip('/')}/leases-{who}"
 
 
 class ScanHistory:
-    """The memory of one identity. The newest writer wins: what is lost by that is only looked at again."""
+    """The memory of one identity. The newest writer wins: a lost entry only costs another look."""
 
     def __init__(self, hdfs: Hdfs, folder: str) -> None:
         self._hdfs = hdfs
@@ -45,7 +45,7 @@ class ScanHistory:
         self._path = f"{folder}/sightings.json"
 
     def load(self) -> dict[str, FileHistory]:
-        """By path. Whatever can't be understood is forgotten: it costs two more looks and never a file."""
+        """Return the history by path. Unreadable content is dropped: that costs two more looks and never a file."""
         try:
             return {history.file.path: history for history in _read(self._hdfs.read(self._path))}
         except (NotFound, ValueError):
@@ -59,7 +59,7 @@ class ScanHistory:
 
 
 def _read(text: str) -> list[FileHistory]:
-    """Raises ValueError: it is of a newer version, or damaged."""
+    """Parse the file. Raises ValueError: when it is of a newer version, or damaged."""
     if not text.lstrip().startswith("["):
         return _WRITTEN.validate_json(text).files
     known = _WATCHED_IN_1.validate_json(text)

@@ -1,4 +1,4 @@
-"""The means by which open files are found and their leases recovered, on one cluster as one identity."""
+"""The clients that find open files and recover their leases, on one cluster as one identity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 
 @dataclass(frozen=True)
 class LeaseSession:
-    """Open sessions. `rpc` is None where the connection names no Hadoop conf folder: then everything goes by HTTP."""
+    """Open sessions. `rpc` is None if the connection names no Hadoop conf folder: then everything goes by HTTP."""
 
     base: ClusterSession
     web: LeaseHdfs
@@ -34,13 +34,13 @@ class LeaseSession:
 
     @property
     def states(self) -> NameNodeRpc | LeaseHdfsPool:
-        """Whom to ask for the states of many files: a thousand a second by RPC, some hundred by HTTP."""
+        """Return the client for many files' states: a thousand a second by RPC, some hundred by HTTP."""
         return self.rpc or self.pool
 
 
 @contextmanager
 def open_lease_session(cluster: Cluster, identity: Identity) -> Iterator[LeaseSession]:
-    """Nothing is asked of any server yet."""
+    """Open the sessions. No request goes to any server yet."""
     web = (cluster.namenodes, identity, cluster.tls)
     with ExitStack() as opened:
         yield LeaseSession(

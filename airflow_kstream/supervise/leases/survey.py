@@ -26,18 +26,17 @@ from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_fol
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.visible_length import VisibleLengths
 
-# Between asking for the states of this many rows and of the next, memory stays flat however many are open.
+# States are read for this many rows at a time, so memory stays flat however many files are open.
 _BATCH = 1000
 
 
 @dataclass(frozen=True)
 class Finding:
-    """An open file, what is thought of it, and who writes it. `liveness` is UNKNOWN until its holder was asked for.
+    """An open file, its judgement, and its writer. `liveness` is UNKNOWN until its holder was probed.
 
-    `refusal` is why it stayed so, and `retryable` whether a later question may be answered although nobody changed
-    anything.
-    `accepted` is whether that question began its recovery, `closed` whether the answer was that it is closed: then
-    either the question closed it, whose last block was complete, or its writer did.
+    `refusal` is why it stayed UNKNOWN, and `retryable` whether a later probe may succeed without any change.
+    `accepted` is whether the probe began its recovery, `closed` whether the probe found it closed: then either the
+    probe closed it, because its last block was complete, or its writer did.
     """
 
     history: FileHistory
@@ -59,7 +58,7 @@ class Finding:
 
     @property
     def unasked(self) -> bool:
-        """Whether it wants to be recovered as far as one can see, and nobody learned whether its holder lives."""
+        """Tell whether it seems to need recovery, while its holder's liveness is unknown."""
         return bool(self.refusal) and self.liveness is HolderLiveness.UNKNOWN and not self.stuck
 
     def context(self, survey: Survey) -> JudgementContext:
@@ -67,7 +66,7 @@ class Finding:
         return replace(known, holder=self.liveness, refusal=self.refusal, recovering=self.accepted)
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """Plain data: times in ISO 8601 UTC, durations in seconds, lengths in bytes."""
+        """Return plain data: times in ISO 8601 UTC, durations in seconds, lengths in bytes."""
         history, block = self.history, self.history.state.block
         return {
             "path": self.path,
@@ -96,7 +95,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one look found. `unreadable` are open files of which the principal may not know more, with the reason."""
+    """The result of one look. `unreadable` are open files that the principal may not inspect, with the reason."""
 
     at: datetime
     route: str
@@ -117,7 +116,7 @@ class Survey:
 
 
 class Surveyor:
-    """Looks with one identity's rights, as often as is asked of it. `tell` gets a line for what went another way."""
+    """A repeatable look with one identity's rights. `tell` gets a line for each fallback."""
 
     def __init__(self, session: LeaseSession, search: Search, rules: LeaseRules, tell: Callable[[str], None]) -> None:
         self._access = session
@@ -131,8 +130,9 @@ class Surveyor:
     def look(self) -> Survey:
         """List, measure, compare with earlier looks, remember, judge.
 
-        Raises Unavailable when no NameNode is active, NotFound for a folder that does not exist, and InvalidInput
-        where a principal without superuser's rights names none: the walk left to him would cross the whole namespace.
+        Raises Unavailable: when no NameNode is active. Raises NotFound: when the folder does not exist. Raises
+        InvalidInput: when a principal that is no superuser names no folder, because the fallback walk would cross the
+        whole namespace.
         """
         began = self._access.base.hdfs.now()
         health = self._access.jmx.health()
@@ -146,7 +146,7 @@ class Surveyor:
         return Survey(now, route, health, tuple(findings), unreadable)
 
     def judged(self, finding: Finding, survey: Survey) -> Finding:
-        """The same finding with its judgement anew, after its holder was asked for."""
+        """Return the finding judged again, after its holder was probed."""
         return replace(finding, judgement=judge_file(finding.history, finding.context(survey), self._rules))
 
     def _finding(self, history: FileHistory, health: HdfsHealth, now: datetime) -> Finding:
@@ -154,7 +154,7 @@ class Surveyor:
         return Finding(history, said, self._attributions.of(history))
 
     def _rows(self) -> tuple[str, Iterable[OpenFile]]:
-        """By the cheapest means that this principal is allowed."""
+        """List the open files by the cheapest means that this principal is allowed."""
         if self._access.rpc is not None:
             try:
                 listed = [row for row in self._access.rpc.open_files(self._search.path) if matches(row, self._search)]
@@ -164,11 +164,11 @@ class Surveyor:
                     f"{self._search.path} is walked instead, and holders are not known"
                 )
             except NotFound:
-                # A router and NameNodes before 2.8.3.
+                # True of a router, and of NameNodes before 2.8.3.
                 self._tell_once(f"this NameNode has no list of open files: {self._search.path} is walked instead")
             else:
                 if not listed:
-                    # The list does not tell a folder without open files from a folder that is not there.
+                    # The list can't tell a folder without open files from a missing folder.
                     self._access.base.hdfs.status(self._search.path)
                 return "listOpenFiles", listed
         return "fsck", self._walk()
@@ -204,7 +204,7 @@ class Surveyor:
         return known, unreadable
 
     def _measured(self, rows: list[OpenFile], visible: VisibleLengths) -> list[FileState | KstreamError]:
-        """With the length that a reader gets, where a writer could be filling a block behind the NameNode's back."""
+        """Read the states, with a reader's length if a writer may be filling a block unknown to the NameNode."""
         states = self._access.states.states([row.path for row in rows])
         lengths = visible.of(states)
         return [
@@ -217,7 +217,7 @@ class Surveyor:
         return owner in (None, history.state.owner) and now - history.open_since >= min_age
 
     def _remember(self, history: Mapping[str, FileHistory]) -> None:
-        """Beside what others have learned meanwhile, of files that this search does not mean."""
+        """Save the history, keeping what others have learned meanwhile of files outside this search."""
         others = [seen for seen in self._sightings.load().values() if not matches(seen.file, self._search)]
         try:
             self._sightings.save([*others, *history.values()])
@@ -226,7 +226,7 @@ class Surveyor:
 
 
 def unasked_circumstances(now: datetime, health: HdfsHealth) -> JudgementContext:
-    """What is known before anybody was asked for a holder."""
+    """Return the context of a judgement before any holder was probed."""
     return JudgementContext(now, active_since=health.active_since, safe_mode=health.safe_mode)
 
 

@@ -1,4 +1,4 @@
-"""What readers get of open files: their DataNodes are asked, for the NameNode does not know what was flushed."""
+"""The length of open files for readers: only their DataNodes know it, because the NameNode misses what was flushed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Hosts = tuple[str, ...]
 
 
 class VisibleLengths:
-    """Lengths in bytes, by path, of the open files whose DataNodes tell.
+    """Lengths in bytes, by path, of the open files whose DataNodes answer.
 
-    First one file of each set of DataNodes is asked for. A set that is silent, and lets every question wait for its
-    timeout, is asked once in the life of this object and not for each of its files.
+    First one file of each set of DataNodes is measured. A silent set, which lets every request run into its timeout,
+    is tried once in the life of this object and not for each of its files.
     """
 
     def __init__(self, pool: LeaseHdfsPool) -> None:
@@ -45,9 +45,10 @@ class VisibleLengths:
 
 class MeasuredStates:
     """States for the recovery, with the length that a reader gets: since the verdict a file may have grown without
-    the NameNode's knowing, be it that a holder who was frozen for longer than his lease goes on.
+    the NameNode's knowledge, for example if a holder that was frozen for longer than its lease goes on.
 
-    Where no DataNode tells, a living holder's file can't be recovered; a dead one's can, whose DataNodes may be why.
+    If no DataNode answers, a living holder's file can't be recovered; a dead holder's can: its silent DataNodes may be
+    why it is stuck.
     """
 
     def __init__(self, session: LeaseSession, living: frozenset[str]) -> None:
@@ -70,6 +71,6 @@ class MeasuredStates:
         if length is not None:
             return replace(state, visible_length=length)
         if state.is_open and not state.measured and state.path in self._living:
-            # Without it nobody can say that the file did not grow.
+            # Without a length, growth of the file can't be ruled out.
             return Unavailable("its DataNodes don't tell how long it is for a reader", tried=f"measure {state.path}")
         return state

@@ -1,4 +1,4 @@
-"""As whom a person's command on a stream acts: as the stream itself or, where that can't log in, as the connection."""
+"""The identity that a person's command on a stream uses: the stream's own or, if it can't log in, the connection's."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], None]) -> Iterator[ClusterSession]:
     """Open the servers as the stream's own identity, which can do all that its commands need.
 
-    Where that identity can't log in, the connection's own principal tries: with the right to write in state_dir it
-    can hold a stream, and with that to administer its queue stop it.
+    If that identity can't log in, fall back to the connection's own principal: with write permission in state_dir it
+    can hold a stream, and with the right to administer the stream's queue it can stop it.
 
-    Raises CredentialError: when that principal lacks a right, too; it names the keytab that is to be repaired.
+    Raises CredentialError: when that principal lacks a right, too; the error names the keytab to repair.
     """
     identity = identity_of(spec, cluster)
     refusal = None if identity == cluster.watcher else _login_error(identity)
@@ -43,7 +43,7 @@ def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], Non
 
 
 def _login_error(identity: Identity) -> CredentialError | None:
-    """Why it gets no ticket; a KDC that is away is no reason to act as somebody else."""
+    """Return why it gets no ticket; an unreachable KDC is no reason to act as somebody else."""
     try:
         with private_folder() as private:
             tickets.log_in(identity, private / "tickets")

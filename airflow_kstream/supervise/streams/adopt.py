@@ -1,4 +1,4 @@
-"""Take an application over that somebody else submitted, without restarting it."""
+"""Take over an application that somebody else submitted, without restarting it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from airflow_kstream.supervise.streams.state_folder import new_nonce
 def adopt(run: StreamRun, application_id: str) -> Claim:
     """Claim the next generation of the stream for a running application.
 
-    Raise Conflict when the application has ended or is a stream's own, when the stream already runs one or may soon,
-    or isn't wanted to run. Its age is taken from the
-    ResourceManager's start time less a margin: its tokens are older than its start.
+    The application's age is the ResourceManager's start time less a margin: its tokens are older than its start.
+
+    Raises Conflict: when the application has ended or already belongs to a stream, when the stream already runs an
+    application or may soon, or when its desired state is not to run.
     """
     session, spec = run.session, run.spec
     tried = f"adopt {application_id} as {spec.name}"

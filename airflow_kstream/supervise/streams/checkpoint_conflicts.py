@@ -13,12 +13,12 @@ from airflow_kstream.supervise.streams.run import StreamRun
 
 
 def require_exclusive_checkpoint(run: StreamRun, tell: Callable[[str], None]) -> None:
-    """Refuse a checkpoint that another stream of this state_dir, not wanted stopped, has among its own.
+    """Refuse a checkpoint that another stream of this state_dir declares, unless that stream is meant to be stopped.
 
-    Its silence proves nothing: it may be between two generations. One whose claim can't be read is told of and keeps
-    nobody from submitting: who moves a checkpoint is seen by its movement, too.
+    A stream without a running application still counts: it may be between two generations. A stream whose claim
+    can't be read is reported and blocks no submission: a checkpoint in use also shows by its movement.
 
-    Raises Conflict: another stream has it. Raises Unavailable: HDFS is away.
+    Raises Conflict: when another stream has it. Raises Unavailable: when HDFS is away.
     """
     session, spec = run.session, run.spec
     ours = {plain_path(path) for path in spec.checkpoints}
@@ -44,7 +44,7 @@ def _checkpoints(other: RegisteredStream, tell: Callable[[str], None]) -> set[st
 
 
 def _stopped(other: RegisteredStream, tell: Callable[[str], None]) -> bool:
-    """Tell whether a person wants it stopped; a desired state that can't be read doesn't say so."""
+    """Tell whether its desired state is stopped; one that can't be read is not."""
     try:
         return other.folder.desired(other.names).state is DesiredState.STOPPED
     except KstreamError as error:

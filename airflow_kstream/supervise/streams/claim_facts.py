@@ -1,4 +1,4 @@
-"""What a claim doesn't tell of its tokens, asked of the cluster."""
+"""Facts about a claim's tokens that its file lacks, learned from the cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 
 
 def completed(session: ClusterSession, claim: Claim, app: Application | None) -> Claim:
-    """The claim with the lifetimes that the cluster grants now and its application's start, where it lacks them.
+    """Fill in the lifetimes that the cluster grants now and the application's start, where the claim lacks them.
 
-    What can't be learned now stays unknown. A newer claim is left as it is.
+    Facts that can't be learned now stay unknown. A claim of a newer version is returned unchanged.
     """
     if claim.newer or (claim.submitted_by_us and Missing.LIFETIMES not in claim.missing):
         return claim

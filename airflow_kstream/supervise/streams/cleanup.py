@@ -1,4 +1,4 @@
-"""What ended generations leave behind: their engine's folders, with a copy of the keytab in them, and old claims."""
+"""Cleanup after ended generations: their engine's folders, which hold a copy of the keytab, and old claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CLAIMS_KEPT = 10
 
 
 def clean_up(run: StreamRun, seen: Observation) -> tuple[str, ...]:
-    """Delete what dead generations left, and return the folders that were deleted. A newer claim's stay."""
+    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer."""
     if seen.claim and seen.claim.newer:
         return ()
     dead = [app for _, app in seen.applications if not app.alive]

@@ -1,4 +1,4 @@
-"""What a person wants of a stream, written where every supervisor reads it."""
+"""A stream's desired state, written where every supervisor reads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def want(session: ClusterSession, stream: StreamId, state: DesiredState, reason:
 
 
 def request_restart(session: ClusterSession, stream: StreamId, reason: str) -> int:
-    """Ask that the generation of this moment be replaced, and return its number. Asking twice restarts once."""
+    """Request that the current generation be replaced, and return its number. Two requests restart it once."""
     folder = StreamFolder(session.hdfs, stream)
     claim = folder.claim(folder.names())
     if claim is None:
@@ -28,10 +28,11 @@ def request_restart(session: ClusterSession, stream: StreamId, reason: str) -> i
 
 
 def declared_at_last(session: ClusterSession, stream: StreamId) -> StreamSpec:
-    """The spec of the newest claim: enough to watch, stop and restart a stream whose declaration isn't at hand.
+    """Return the newest claim's spec: enough to watch, stop and restart a stream whose declaration isn't at hand.
 
-    It refers to its secrets, so whoever submits from it has to reach them. Raises NotFound: it was never submitted.
-    Raises InvalidInput: the claim or its spec can't be read.
+    It only refers to its secrets, so the program that submits from it must be able to reach them.
+
+    Raises NotFound: when it was never submitted. Raises InvalidInput: when the claim or its spec can't be read.
     """
     folder = StreamFolder(session.hdfs, stream)
     claim = folder.claim(folder.names())

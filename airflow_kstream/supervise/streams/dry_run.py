@@ -1,4 +1,4 @@
-"""A dry run: every word of the submission with its reason and its source, without touching the cluster."""
+"""Dry run: every word of the submission with its reason and source, without touching the cluster."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NEXT, _NONCE = 0, "NONCE"
 
 
 def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
-    """Return the command line as it would be run, each line with a comment.
+    """Return the command line that a submission would run, each line with a comment.
 
-    Generation and nonce are placeholders. Where this host could not run it, the text says why.
+    Generation and nonce are placeholders. If this host can't run it, the text says why.
     """
     require_watchable(spec, cluster)
     plan = engine.submission(SubmissionOrder(cluster, spec, _NEXT, _NONCE))

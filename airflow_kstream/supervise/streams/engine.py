@@ -1,7 +1,7 @@
-"""The seam for engines: what supervising a stream needs to know of the program that runs it on YARN.
+"""The interface for engines: what the supervisor needs from the program that runs a stream on YARN.
 
 Everything else is the same for every engine: claims and fences in the stream's folder, tags, the next step, the
-horizon, kills. Whoever adds an engine writes one class with these methods and names it in `engine_of`.
+horizon, kills. To add an engine, write one class with these methods and name it in `engine_of`.
 """
 
 from __future__ import annotations
@@ -23,42 +23,41 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 
 @dataclass(frozen=True)
 class Stopped:
-    """An application that has ended, and the means that ended it, for people."""
+    """An application that has ended, and the means that ended it, in words for people."""
 
     application: Application
     means: str
 
 
 class Engine(Protocol):
-    """Seven methods. Only `submit` needs the engine's client on this host, and a submission with an obstacle never gets
-    that far.
+    """The seven methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
 
-    They can be called for the same stream by several supervisors at once, and by one that continues where another
-    died: each must be harmless when it is repeated.
+    Several supervisors can call them for the same stream at once, and one can continue where another died, so
+    repeating any of them must be harmless.
     """
 
     def submission(self, order: SubmissionOrder) -> Submission:
         """Build the client's command line, each word with its reason. Touches neither servers nor files.
 
         The application must carry the tags of `order.stream` and must not start without its fence, so the command
-        line hands both over. Where this host has no client, the submission says so as its `obstacle`.
+        line passes both on. If this host has no client, the submission's `obstacle` says so.
 
-        Raises InvalidInput: when the spec says what the protocol owns.
+        Raises InvalidInput: when the spec sets what the protocol owns.
         """
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         """Check this host: the client's configuration, and the local files that the spec names.
 
-        Raises InvalidInput: when the next generation could not be submitted from here.
+        Raises InvalidInput: when this host can't submit the next generation.
         """
 
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
-        """Run the client once, and never again by itself. It may write to `folder`, which is private.
+        """Run the client once, without retrying. It may write to `folder`, which is private.
 
         `ticket_cache` holds a ticket unless the job has a keytab, with which the client logs in itself. The outcome
-        proves nothing: whether there is an application is asked of YARN.
+        proves nothing: only YARN knows whether there is an application.
 
         Raises Unavailable: when the client takes longer than `timeout`.
         """
@@ -67,14 +66,14 @@ class Engine(Protocol):
         """Read how far each of the spec's checkpoints has come, in the order of the spec."""
 
     def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
-        """End the application where no work is lost, and wait for that as long as the spec allows.
+        """End the application at a point where no work is lost, and wait for that as long as the spec allows.
 
-        The stop marker of the generation stands already. Returns None when the application outlives it all: the
+        The generation's stop marker already exists. Returns None when the application survives all attempts: the
         caller then kills it.
         """
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
-        """Name the HDFS folders that an ended application may leave behind, which are to be deleted."""
+        """Name the HDFS folders that an ended application may leave behind and that must be deleted."""
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
-        """Tell at which share of a token's renew interval a job with a keytab gets its next one."""
+        """Return the share of a token's renew interval after which a job with a keytab gets its next token."""

@@ -1,4 +1,4 @@
-"""Which engine runs a stream."""
+"""The choice of the engine that runs a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a generation died, by its own driver's word."""
+"""The error of a failed generation, as its own driver reported it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_kstream.model.observation import Observation
 
 
 def failure_of(hdfs: Hdfs, stream: StreamId, seen: Observation) -> str:
-    """Return the error of the current generation's failed query; empty if its driver left none that can be read."""
+    """Return the error of the current generation's failed query; empty if its driver left no readable one."""
     marker = failed_marker(seen.generation)
     if marker not in seen.files:
         return ""
-    # YARN's diagnostics remain: a marker that can't be read must not hide how the stream stands.
+    # YARN's diagnostics remain: an unreadable marker must not hide the stream's state.
     with suppress(KstreamError, ValueError, KeyError, TypeError):
         return str(json.loads(hdfs.read(f"{stream.folder}/{marker}"))["error"])
     return ""

@@ -1,8 +1,8 @@
 """The JSON in a stream's folder: what this version writes, and how it reads what any version wrote.
 
 Version 1 had no number in its files. Every file is read in one place and once: fields that this version doesn't know
-are dropped, missing ones are unknown rather than none. A claim of a newer version is a claim of which only its
-generation is known. What is no JSON at all raises InvalidInput, and so affects its own stream alone.
+are dropped, missing ones are unknown rather than none. Of a newer version's claim only the generation is known. A file
+that is not JSON raises InvalidInput, and so affects its own stream alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class ClaimDraft:
-    """A claim before it is made; `nonce` tells our own file from a rival's."""
+    """A claim before it is made; `nonce` distinguishes our own file from a rival's."""
 
     generation: int
     nonce: str
@@ -63,7 +63,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
 
 
 def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
-    """The claim in a file whose name is of this generation. Raises InvalidInput when it holds none."""
+    """Read the claim from the text of this generation's file. Raises InvalidInput: when it holds none."""
     said = _object(text)
     version = _version(said)
     if version > VERSION:
@@ -90,7 +90,7 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
 
 
 def _of_newer(said: Mapping[str, Any], generation: int, claimed_at: datetime, version: int) -> Claim:
-    """Its fields may mean something else by then."""
+    """Return a claim without its fields: they may mean something else in that version."""
     return Claim(
         generation=generation,
         nonce=_text(said, "nonce"),
@@ -110,7 +110,7 @@ def written_desired(state: DesiredState, restart_up_to: int, by: str, reason: st
 
 
 def read_desired(text: str, at: datetime) -> Desired:
-    """Raises InvalidInput for what says no state: a wish that can't be read is not a wish to run."""
+    """Read the desired state. Raises InvalidInput: when it holds none; an unreadable state does not mean running."""
     said = _object(text)
     version = _version(said)
     if version > VERSION:
@@ -125,12 +125,12 @@ def read_desired(text: str, at: datetime) -> Desired:
 
 
 def written_stop(why: str, by: str) -> str:
-    """Nobody reads it but people: that the file is there is the whole message."""
+    """Return the text of a stop marker. Only people read it: supervisors look only at the file's existence."""
     return json.dumps({"version": VERSION, "why": why, "by": by})
 
 
 def _fact(fact: Missing, said: Mapping[str, Any]) -> Any:
-    """None where it is missing or damaged; what is known to be none is empty."""
+    """Read one fact: None if it is missing or damaged, empty if it is known to be absent."""
     try:
         return _FACTS[fact](said)
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -205,5 +205,5 @@ def _moment(said: object) -> datetime | None:
         found = datetime.fromisoformat(said) if isinstance(said, str) else None
     except ValueError:
         return None
-    # Without its zone it can't be compared with any clock.
+    # A time without a zone can't be compared with any clock.
     return found if found and found.tzinfo else None

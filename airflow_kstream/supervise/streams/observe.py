@@ -23,17 +23,19 @@ from airflow_kstream.supervise.streams.run import StreamRun
 
 @dataclass(frozen=True)
 class Prefetched:
-    """What the caller knows already: the newest claim it read (claims never change), and one listing of all streams."""
+    """Facts that the caller has: the newest claim it read (claims never change) and a listing of all streams."""
 
     claim: Claim | None = None
     listed: tuple[Application, ...] | None = None
 
 
 def observe(run: StreamRun, known: Prefetched | None = None) -> Observation:
-    """Ask the ResourceManager and HDFS; any of them being away raises Unavailable and proves nothing.
+    """Look at the stream through the ResourceManager and HDFS.
 
-    The folder is read before the applications: an application that we see has its claim among what we saw, or is of
-    a claim that came after, and then its generation is the newest anyway.
+    The folder is read before the applications: a visible application's claim is either among the names already read,
+    or is later, and then its generation is the newest anyway.
+
+    Raises Unavailable: when either server is away, which proves nothing about the stream.
     """
     known = known or Prefetched()
     session, spec, folder = run.session, run.spec, run.folder
@@ -55,13 +57,13 @@ def observe(run: StreamRun, known: Prefetched | None = None) -> Observation:
         checkpoints=run.engine.progress(session, spec),
         time_left=session.yarn.time_left(running[-1].id) if running else None,
         key_at_hand=key_at_hand(spec, claim),
-        # What was submitted counts, not what is declared by now.
+        # The submitted spec counts, not the one declared now.
         renewal_ratio=run.engine.renewal_ratio(run.cluster, _submitted(claim) or spec),
     )
 
 
 def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
-    """Of the principal that the running generation logs in as: another principal is another spec, not a rotation."""
+    """Read the key of the running generation's principal: another principal is another spec, not a rotation."""
     declared = spec.credentials
     if claim is None or claim.key is None or isinstance(claim.spec, UnknownSpec):
         return None
@@ -83,7 +85,10 @@ def _of_generation(applications: tuple[tuple[int, Application], ...], generation
 
 
 def _refuse_to_conclude_from_a_fresh_start(session: ClusterSession, spec: StreamSpec, claim: Claim) -> None:
-    """A ResourceManager that restarted answers before it has recovered its applications: then none proves nothing."""
+    """Refuse an empty answer from a restarted ResourceManager: it answers before it has recovered its applications.
+
+    Raises Unavailable: when it started after the claim, and only a short time ago.
+    """
     info = session.yarn.info(session.yarn.active())
     known_for = session.hdfs.now() - info.started
     if info.started > claim.claimed_at and known_for < spec.watch.recovery_wait:
@@ -101,7 +106,7 @@ def _applications(
     found = _numbered(stream, listed or ())
     newest = claim.generation if claim else 0
     if all(number != newest for number, _ in found):
-        # What one listing lacks is asked for by itself before anything is concluded from its absence.
+        # Before its absence proves anything, an application missing from the common listing is looked up by its tag.
         found = _numbered(stream, yarn.applications(stream.tag))
     if claim and claim.adopted:
         # A job that somebody else submitted carries no tags of ours.

@@ -1,7 +1,7 @@
-"""Bring a stream to what its spec and its desired state ask for: look, take one step, look again.
+"""Reconciling a stream with its spec and its desired state: look, take one step, look again.
 
-Idempotent: called twice, or by two processes at once, it does the work once. A supervisor that dies between two
-steps leaves nothing that the next look would not continue.
+Idempotent: called twice, or by two processes at once, it does the work once. If a supervisor dies between two steps,
+the next one continues where it stopped.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Reconciler:
-    """One reconcile of one stream. `tell` gets a line for each thing that is done or waited for.
+    """One reconcile of one stream. `tell` gets a line for each action and each wait.
 
-    `may_submit` is off for whoever only came to stop it.
+    `may_submit` is False for a caller that only wants to stop the stream.
     """
 
     subject: StreamRun
@@ -63,33 +63,33 @@ class Reconciler:
         return self.subject.id
 
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
-        """What would be done first, without doing it."""
+        """Return the first step that `run` would take, without taking it."""
         require_watchable(self.spec, self.session.cluster)
         seen = observe(self.subject)
         return seen, next_step(self.spec, seen, seen.now, mode)
 
     def run(self, mode: Mode = Mode.ENSURE) -> Report:
-        """Do what is to be done until the stream is settled.
+        """Take steps until the stream is settled.
 
-        Raises Conflict when somebody else moves the checkpoint, RestartAborted when the successor couldn't start,
-        SubmissionFailed, and what the servers refuse. Unavailable is waited out while a step is under way.
+        Raises Conflict: when somebody else moves the checkpoint. Raises RestartAborted: when the successor couldn't
+        start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is under way.
         """
         if self.may_submit:
-            # A stream of an earlier declaration must be stopped whatever that says.
+            # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
             require_watchable(self.spec, self.session.cluster)
         self.done = []
         self._first_look, self._known = None, Prefetched()
         while True:
-            # Servers may be away for so long after each step; what was under way is continued when they are back.
+            # The servers may be away for this long after each step; the work continues when they are back.
             found = until(lambda: self._advance(mode), self.spec.watch.look_every, self.spec.heartbeat.start_timeout)
             if isinstance(found, Report):
                 return found
 
     def _advance(self, mode: Mode) -> Report | Step:
-        """Take one look and the step that it asks for; return a report where there is nothing left to do."""
+        """Take one look and the step that it requires; return a report if there is nothing left to do."""
         try:
             seen = observe(self.subject, self._known)
-            # What the claim's file doesn't tell is asked of the cluster once.
+            # Facts missing from the claim's file are queried from the cluster once.
             self._known = Prefetched(seen.claim)
             self._first_look = self._first_look or seen.now
             step = next_step(self.spec, seen, self._first_look, mode)
@@ -130,7 +130,7 @@ class Reconciler:
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
 
     def _check_successor(self, seen: Observation, step: Stop) -> None:
-        """A forced restart takes its chances with files and tickets, but not on a host that can't submit at all."""
+        """Check that a successor can start. A forced restart ignores files and tickets, but needs a client."""
         if step.preflight:
             preflight(self.subject)
         elif seen.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in seen.files:
@@ -139,7 +139,7 @@ class Reconciler:
     def _submit(self, seen: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
-        # Before the claim: one that brings no application keeps everybody waiting.
+        # Before the claim: a claim without an application keeps every supervisor waiting.
         require_client(self.subject)
         if not seen.current:
             require_exclusive_checkpoint(self.subject, self.tell)
@@ -162,7 +162,7 @@ class Reconciler:
         try:
             return clean_up(self.subject, seen)
         except KstreamError as error:
-            # The stream is as it should be; what is left lying is looked at again by the next reconcile.
+            # The stream is as it should be; the next reconcile looks at the remains again.
             self.tell(f"not cleaned up: {error}")
             return ()
 
@@ -171,14 +171,14 @@ class Reconciler:
         self.tell(f"{what} ({why})")
 
     def _tell_once(self, line: str) -> None:
-        """A wait of ten minutes is one line, not three hundred."""
+        """Tell a line unless it repeats the last one: a wait of ten minutes is one line, not three hundred."""
         if line != self._told:
             self._told = line
             self.tell(line)
 
 
 def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, done: tuple[Done, ...] = ()) -> Report:
-    """An observation and its verdict, as plain values for people, XCom and the UI."""
+    """Return an observation and its verdict as plain values for people, XCom and the UI."""
     app: Application | None = seen.current
     ended = step.phase in {Phase.STOPPED, Phase.ENDED}
     change = spec_change(spec, seen.claim)
@@ -201,5 +201,5 @@ def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, d
 
 
 def _attempt_page(active_rm: str, app: Application) -> str:
-    """Where the logs of the one attempt are linked from: it has an address before it has a container."""
+    """Return the page that links the logs of the only attempt: it has an address before the attempt has a container."""
     return f"{active_rm}/cluster/appattempt/{app.id.replace('application', 'appattempt')}_000001"

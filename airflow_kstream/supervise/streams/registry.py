@@ -1,4 +1,4 @@
-"""The streams of a state_dir. Nothing else goes through its folders."""
+"""The streams of a state_dir. Only this module lists its folders."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 @dataclass(frozen=True)
 class RegisteredStream:
-    """A stream with its newest claim: None when nothing was ever claimed, an error when it can't be read.
+    """A stream with its newest claim: None if nothing was ever claimed, an error if it can't be read.
 
-    The error is of this stream alone; what it means for the question at hand, the caller decides.
+    The error concerns this stream alone; the caller decides what it means for the question at hand.
     """
 
     stream: StreamId
@@ -25,13 +25,13 @@ class RegisteredStream:
 
 
 def stream_names(session: ClusterSession) -> tuple[str, ...]:
-    """The streams that have a folder in this state_dir. Raises NotFound: there is no such state_dir."""
+    """Return the streams that have a folder in this state_dir. Raises NotFound: when there is no such state_dir."""
     session.hdfs.status(session.cluster.state_dir)
     return tuple(stream.name for stream in _streams(session))
 
 
 def newest_claims(session: ClusterSession) -> Iterator[RegisteredStream]:
-    """Every stream with its newest claim; none where there is no such state_dir."""
+    """Yield every stream with its newest claim; nothing if there is no such state_dir."""
     for stream in _streams(session):
         yield _registered(StreamFolder(session.hdfs, stream), stream)
 

@@ -1,4 +1,4 @@
-"""A stream under supervision: what almost every step takes."""
+"""A stream under supervision: the argument of almost every step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 @dataclass(frozen=True)
 class StreamRun:
-    """One stream as declared, the servers as its identity, its engine, and who knows its secrets."""
+    """One stream as declared, the session as its identity, its engine, and the source of its secrets."""
 
     session: ClusterSession
     spec: StreamSpec

@@ -10,22 +10,22 @@ from typing import Protocol
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.secrets import SecretRef, Value
 
-# A secret of more bytes is a file that was meant otherwise, or no file at all.
+# In bytes. A larger file was named by mistake, or isn't a regular file.
 _LONGEST = 65_536
 
 
 class Secrets(Protocol):
-    """The places of secrets, as far as the submitting process reaches."""
+    """A store of secrets that the submitting process can reach."""
 
     def find(self, ref: SecretRef) -> str:
-        """Return the secret. Its value is part of no error and of no log.
+        """Return the secret. Its value appears in no error and no log.
 
-        Raises NotFound: it is not there. Raises InvalidInput: no such place is known here.
+        Raises NotFound: when it is not there. Raises InvalidInput: when this store doesn't know such a place.
         """
 
 
 class LocalSecrets:
-    """Those of this host: variables of this process's environment, and files."""
+    """The secrets of this host: environment variables of this process, and files."""
 
     def find(self, ref: SecretRef) -> str:
         if ref.kind == "env":
@@ -41,7 +41,7 @@ class LocalSecrets:
         try:
             if not path.is_file() or path.stat().st_size > _LONGEST:
                 return None
-            # The editor's line end is no part of it.
+            # The line end that an editor adds is not part of the secret.
             return path.read_text().removesuffix("\n").removesuffix("\r")
         except (OSError, ValueError) as error:
             raise NotFound(f"{ref} can't be read: {type(error).__name__}", tried="look up a secret") from None
@@ -53,6 +53,6 @@ class LocalSecrets:
 
 
 def looked_up(conf: Mapping[str, Value], secrets: Secrets) -> dict[str, str]:
-    """The conf with each reference replaced by its secret; one that occurs twice is looked up once."""
+    """Return the conf with each reference replaced by its secret; one that occurs twice is looked up once."""
     values = {value: secrets.find(value) for value in set(conf.values()) if isinstance(value, SecretRef)}
     return {key: values[value] if isinstance(value, SecretRef) else value for key, value in conf.items()}

@@ -25,12 +25,12 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Stopped
 from airflow_kstream.supervise.streams.run import StreamRun
 
-# Shipped beside each PySpark job; by its path, since nothing of the package imports it.
+# Shipped with each PySpark job; referred to by path, because no module of the package imports it.
 DRIVER_HELPER = str(files("airflow_kstream") / "jobs" / "kstream_driver.py")
 
 
 class SparkEngine:
-    """The engine for Structured Streaming. `given` is what is said of the client; it is looked up when needed."""
+    """The engine for Structured Streaming. `given` returns the client's settings; it is called when needed."""
 
     def __init__(self, given: Callable[[], SparkDefaults] = SparkDefaults) -> None:
         self._given = given
@@ -54,8 +54,8 @@ class SparkEngine:
         return tuple(session.hdfs.checkpoint(path) for path in spec.checkpoints)
 
     def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
-        """A driver with the helper stops itself at the marker. One without gets SIGTERM right after a commit, so that
-        no batch is redone."""
+        """Let a driver with the helper stop itself at the marker. A driver without it gets SIGTERM right after a
+        commit, so that no batch is redone."""
         policy, every = spec.stop, spec.watch.look_every
         if started_marker(step.generation) in StreamRun(session, spec, self).folder.names():
             ended = _ended(session, step.application, every, policy.marker_grace)
@@ -69,8 +69,8 @@ class SparkEngine:
         return None
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
-        """The staging folder, with a copy of the keytab in it: YARN's 250 ms between SIGTERM and SIGKILL are too
-        short for Spark to delete it when it is killed (SPARK-17340)."""
+        """Name the staging folder, which holds a copy of the keytab: the 250 ms that YARN leaves between SIGTERM and
+        SIGKILL are too short for Spark to delete it (SPARK-17340)."""
         conf = {**cluster.spark_conf, **spec.plain_conf}
         root = conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
         yield f"{root.rstrip('/')}/.sparkStaging/{app.id}"
@@ -83,7 +83,7 @@ class SparkEngine:
 
     @cached_property
     def _client(self) -> tuple[SparkDefaults, str]:
-        """What is known of the client, and why there is none on this host, if so."""
+        """Return the client's settings and, if this host has no client, why."""
         given = self._given()
         try:
             binary = spark.find_spark_submit(given.binary)
@@ -101,7 +101,7 @@ def _ended(session: ClusterSession, application: str, every: timedelta, within: 
 
 
 def _signalled(session: ClusterSession, application: str) -> bool:
-    """A cluster that lets nobody signal containers is no obstacle: the kill follows."""
+    """Signal the driver, and tell whether that worked. A refusal is no obstacle: the kill follows."""
     try:
         return session.yarn.signal_driver(application)
     except (Denied, NotFound):

@@ -34,12 +34,12 @@ from airflow_kstream.supervise.streams.formats import (
 T = TypeVar("T")
 
 _DESIRED = "desired.json"
-# The watching principal reads what the stream's own writes; nothing in here is secret.
+# The watching principal reads what the stream's own principal writes; nothing here is secret.
 _FOLDER_MODE, _FILE_MODE = "755", "644"
 
 
 class StreamFolder:
-    """The files of one stream. Every write is complete or absent for whoever reads."""
+    """The files of one stream. Readers see each write complete or not at all."""
 
     def __init__(self, hdfs: Hdfs, stream: StreamId) -> None:
         self._hdfs = hdfs
@@ -49,16 +49,18 @@ class StreamFolder:
         return frozenset(file.name for file in self._hdfs.list(self._stream.folder))
 
     def claim(self, names: frozenset[str]) -> Claim | None:
-        """The highest claim among these names."""
+        """Read the highest claim among these names; None if there is none."""
         number = newest_claim(names)
         return self._read_claim(number) if number else None
 
     def make_claim(self, candidate: ClaimDraft) -> Claim:
-        """Get the exclusive right to submit this generation, or raise Conflict.
+        """Get the exclusive right to submit this generation.
 
-        The fence comes first, so that whoever sees the claim sees its fence too; then the content under a name of
-        its own; then one rename that the NameNode grants to a single caller. On any error the claim is read back,
-        because our own success can look like a loss.
+        The fence comes first, so that every reader that sees the claim also sees its fence; then the content under a
+        name of its own; then one rename that the NameNode grants to a single caller. On any error the claim is read
+        back, because our own success can look like a loss.
+
+        Raises Conflict: when another supervisor has it.
         """
         target = self._path(claim_file(candidate.generation))
         fence = self._path(fence_name(candidate.generation, candidate.nonce))
@@ -76,7 +78,7 @@ class StreamFolder:
         return self._read_claim(candidate.generation)
 
     def driver_started(self, generation: int, names: frozenset[str]) -> datetime | None:
-        """When the generation's driver said that it runs; None where it did not, or does not take part in that."""
+        """Return when the generation's driver reported its start, by the NameNode's clock; None if it did not."""
         marker = started_marker(generation)
         return self._hdfs.status(self._path(marker)).modified if marker in names else None
 
@@ -93,13 +95,13 @@ class StreamFolder:
         return self._understood(path, read_desired)
 
     def want(self, state: DesiredState, reason: str, restart_up_to: int | None = None) -> None:
-        """Write down what a person wants; the newest word counts. A restart that was asked for stays asked for."""
+        """Write the desired state; the newest write wins. A requested restart stays requested."""
         if restart_up_to is None:
             restart_up_to = self.desired(self.names()).restart_up_to
         self._put(_DESIRED, written_desired(state, restart_up_to, user_at_host(), reason))
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
-        """Delete what generations before this one left; the newest claim always stays."""
+        """Delete the files of generations before this one; the newest claim always stays."""
         for name in names:
             number = generation_of_file(name)
             if number is not None and number < generation:
@@ -112,7 +114,7 @@ class StreamFolder:
         try:
             self._hdfs.rename_over(draft, self._path(name))
         except (NotFound, Unavailable):
-            # A lost reply is resent to the other NameNode, which finds the draft gone: what stands there counts.
+            # After a lost reply the other NameNode is asked, which finds the draft gone: the target's text decides.
             if not self._stands(name, text):
                 raise
 

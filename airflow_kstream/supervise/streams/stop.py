@@ -1,4 +1,4 @@
-"""End a generation: as its engine ends a job gracefully, else by kill; and see that it is dead."""
+"""Ending a generation: gracefully by its engine, else by a kill, until it is dead."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from airflow_kstream.supervise.streams.run import StreamRun
 def stop(run: StreamRun, step: Stop) -> Stopped:
     """Return the ended application and the means that ended it. Every means is idempotent.
 
-    The marker comes first: from here on every supervisor that looks finishes this stop.
+    The marker comes first: from then on every supervisor that looks at the stream finishes this stop.
 
-    Raises Unavailable: when even the kill isn't confirmed.
+    Raises Unavailable: when even the kill is not confirmed.
     """
     run.folder.ask_to_stop(step.generation, step.why)
     ended = run.engine.stop_gracefully(run.session, run.spec, step)

@@ -1,4 +1,4 @@
-"""Claim the next generation, submit it once, find it by its tag."""
+"""Submitting a stream: claim the next generation, submit it once, find it by its tag."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refu
 
 
 def preflight(run: StreamRun) -> None:
-    """Raise what would keep the next generation from starting. Changes nothing.
+    """Check that the next generation can start, without changing anything; raise the first obstacle.
 
-    This host can submit it, its secrets and the ticket can be had, and both servers answer as the stream's identity.
+    This host can submit it, its secrets and a ticket can be obtained, and both servers accept the stream's identity.
     """
     _with_secrets(run, require_client(run))
     run.engine.preflight(run.cluster, run.spec)
@@ -37,7 +37,7 @@ def preflight(run: StreamRun) -> None:
 
 
 def require_client(run: StreamRun) -> Submission:
-    """Raises InvalidInput: when this host has no client to submit with, or the spec says what the protocol owns."""
+    """Plan a submission. Raises InvalidInput: when this host has no client, or the spec sets what the protocol owns."""
     return _planned(run, generation=0, nonce="preflight")
 
 
@@ -49,12 +49,12 @@ def _planned(run: StreamRun, generation: int, nonce: str) -> Submission:
 
 
 def _with_secrets(run: StreamRun, plan: Submission) -> Submission:
-    """Looked up anew for each submission, and kept nowhere."""
+    """Look the secrets up for this submission; they are stored nowhere."""
     return replace(plan, secret_conf=looked_up(plan.secret_conf, run.secrets))
 
 
 def _log_in(identity: Identity) -> None:
-    """The libraries' own words for a rotated key are a decryption that failed: the check of the keytab knows better."""
+    """Log in. On failure the keytab check knows the reason: libraries report a rotated key as a failed decryption."""
     with private_folder() as private:
         try:
             tickets.acquire(identity, private / "tickets")
@@ -64,7 +64,7 @@ def _log_in(identity: Identity) -> None:
 
 
 def claim_next(run: StreamRun, seen: Observation, generation: int, why: str) -> Claim:
-    """Raise Conflict when another supervisor was quicker."""
+    """Claim this generation. Raises Conflict: when another supervisor was quicker."""
     draft = ClaimDraft(
         generation=generation,
         nonce=new_nonce(),
@@ -80,8 +80,8 @@ def claim_next(run: StreamRun, seen: Observation, generation: int, why: str) -> 
 def submit(run: StreamRun, claim: Claim) -> Application:
     """Submit a claim that we hold, and return the application that carries its tag.
 
-    When the client fails and there is none, the claim's fence is taken and SubmissionFailed raised: whatever may
-    still arrive under this claim can't start.
+    Raises SubmissionFailed: when no application appears. The claim's fence is removed first, so an application that
+    still arrives under this claim can't start.
     """
     plan = _with_secrets(run, _planned(run, claim.generation, claim.nonce))
     outcome = _run_client(run, plan)
@@ -106,7 +106,7 @@ def _run_client(run: StreamRun, plan: Submission) -> SubmitOutcome:
 
 
 def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
-    """The application by tag. After a client that said yes it may take the ResourceManager a moment."""
+    """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it."""
     tag = run.id.generation_tag(claim.generation)
 
     def look() -> Application | None:
@@ -116,7 +116,7 @@ def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
 
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:
-    """Read before the client copies the file: of a rotation in between, the claim tells the older key."""
+    """Read the key before the client copies the file: if it is rotated in between, the claim holds the older key."""
     if not isinstance(spec.credentials, KeytabCredentials):
         return None
     return keytabs.key_at_hand(spec.credentials.keytab, spec.credentials.principal)

@@ -1,4 +1,4 @@
-"""One round over many streams of a cluster: one ResourceManager request for all of them, decisions included."""
+"""One round over many streams of a cluster: one ResourceManager request for all of them, and a verdict on each."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a round says of one stream. `step` is None when no conclusion was possible; `why` then says so.
+    """The verdict of a round on one stream. `step` is None when no conclusion was possible; `why` then tells why.
 
-    `remaining` is the time to the horizon, None when there is none or it is not known: `horizon` tells which.
-    `verified` is whether the generation has committed a batch of its own. `blind` is when the watcher has been
-    refused for so long that somebody with the stream's own rights has to look. `failure` is what the generation's
-    driver said that it died of.
+    `remaining` is the time to the horizon, None if there is none or it is not known: `horizon` tells which.
+    `verified` is whether the generation has committed a batch of its own. `blind` is True once the servers have
+    refused the watcher for so long that somebody with the stream's own rights has to look. `failure` is the error
+    that the generation's driver reported.
     """
 
     step: Step | None
@@ -49,7 +49,7 @@ class Verdict:
     failure: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, durations in seconds."""
+        """Return plain data, durations in seconds."""
         return {
             "step": type(self.step).__name__.lower() if self.step else "unknown",
             "why": self.why,
@@ -78,13 +78,13 @@ def _seconds(duration: timedelta | None) -> float | None:
     return None if duration is None else duration.total_seconds()
 
 
-# Seconds. Whoever is woken acts as the stream itself, and may see what the watcher may not.
+# Seconds. The task that is then woken acts as the stream itself, and may see what the watcher may not.
 _REFUSED_TOO_LONG = 300.0
 _WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
 
 
 class Watch:
-    """Watches with the rights of `session`'s identity, which needs no more than to view. Not for several threads."""
+    """A watcher with the rights of `session`'s identity, which only needs to view. Not thread-safe."""
 
     def __init__(self, session: ClusterSession) -> None:
         self._access = session
@@ -93,7 +93,7 @@ class Watch:
         self._refused: dict[str, float] = {}
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
-        """A verdict for each stream. A server that is away means no conclusion, never a dead stream."""
+        """Return a verdict for each stream. If a server is away there is no conclusion, never a dead stream."""
         try:
             listed = self._access.yarn.applications(ALL_STREAMS_TAG)
         except KstreamError as error:
@@ -113,18 +113,18 @@ class Watch:
         return verdict
 
     def _no_conclusion(self, name: str, error: KstreamError) -> Verdict:
-        """A server that is away may come back; a refusal doesn't pass by itself, and the horizon doesn't wait."""
+        """Return no conclusion. A server that is away may come back; a refusal lasts, so it becomes `blind` in time."""
         if error.retryable:
             return Verdict(None, str(error))
         since = self._refused.setdefault(name, time.monotonic())
         return Verdict(None, str(error), blind=time.monotonic() - since > _REFUSED_TOO_LONG)
 
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
-        # Whether the declaration changed, who has it at hand decides.
+        # Only the reconciler, which has the declaration, can tell whether it changed.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
         seen = observe(StreamRun(self._access, spec, engine_of(spec)), Prefetched(claim, listed))
         if seen.claim:
-            # With what its file didn't tell: asked for once.
+            # Includes the facts that its file lacked, so they are looked up once.
             self._claims[stream.name] = seen.claim
         step = next_step(spec, seen, self._since.setdefault(stream.name, seen.now), Mode.WATCH)
         ends = horizon_of(spec, seen)
@@ -152,7 +152,7 @@ class Watch:
 
 
 def _watchable(stream: StreamId, claim: Claim) -> StreamSpec:
-    """Return a spec to watch by; where it can't be read, one that has the name alone."""
+    """Return the claim's spec; if unreadable, only its name, so that its application and desired state are watched."""
     if isinstance(claim.spec, UnknownSpec):
         return StreamSpec(stream.name, TicketCredentials(), application="")
     return claim.spec

@@ -1,4 +1,4 @@
-"""Which tickets of a cluster are to be kept fresh, as people write it down."""
+"""The declaration of the tickets of a cluster that are kept fresh, as people write it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 class PrincipalDeclaration:
     """A principal with the keytab or the ticket cache that it logs in with; `cache` is where its ticket is kept.
 
-    The connection's own principal may be named without either, for its `cache` alone. Raises InvalidInput.
+    The connection's own principal may be named without either, for its `cache` alone.
+
+    Raises InvalidInput: when a field is wrong.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -57,10 +59,12 @@ class PrincipalDeclaration:
 
 @dataclass(frozen=True, kw_only=True)
 class TicketDeclaration:
-    """What the file of a cluster's tickets says. Raises InvalidInput.
+    """The content of the file that declares a cluster's tickets.
 
-    The connection's own principal is always kept, named or not. `folder` is where caches lie that have no `cache` of
-    their own. `every` and `check_every` are the schedules of the DAG: of the renewals, and of the keytab checks.
+    The connection's own principal is always kept, named or not. `folder` holds the caches of principals without a
+    `cache` of their own. `every` and `check_every` are the DAG's schedules: of the renewals, and of the keytab checks.
+
+    Raises InvalidInput: when a field is wrong.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -78,16 +82,16 @@ class TicketDeclaration:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> TicketDeclaration:
-        """Raises InvalidInput: that names each wrong field."""
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(TicketDeclaration, given)
 
     @classmethod
     def from_yaml(cls, text: str) -> TicketDeclaration:
-        """Raises InvalidInput: also for what is no YAML. An empty text declares nothing of its own."""
+        """Read YAML; an empty text declares nothing. Raises InvalidInput: also when the text is not YAML."""
         return cls.from_mapping(read_mapping(text))
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain data, which `from_mapping` takes."""
+        """Return plain data, which `from_mapping` takes."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         return {**written(given), "principals": [dict(_given(each)) for each in self.principals]}
 
@@ -97,22 +101,22 @@ class TicketDeclaration:
 
 
 def declaration_of(cluster: str, folder: Path | None) -> TicketDeclaration:
-    """Read the declaration of a connection or a cluster's file; where there is none, that of nobody else.
+    """Read the declaration for a connection or a cluster's file; an empty declaration if there is no file.
 
-    Raises InvalidInput: it can't be read, or a field is wrong.
+    Raises InvalidInput: when it can't be read, or a field is wrong.
     """
     path = declaration_path(cluster, folder) if folder else None
     return read_declaration(path) if path else TicketDeclaration()
 
 
 def declaration_path(cluster: str, folder: Path) -> Path | None:
-    """Return the file in this folder that has the cluster's name, None where there is none."""
+    """Return the file in this folder that has the cluster's name; None if there is none."""
     path = folder / f"{_short(cluster)}.yaml"
     return path if path.exists() else None
 
 
 def read_declaration(path: Path) -> TicketDeclaration:
-    """Read a file. Raises InvalidInput: it names the file and each wrong field."""
+    """Read a file. Raises InvalidInput: when a field is wrong; the error names the file and each field."""
     text = read_text(path)
     try:
         return TicketDeclaration.from_yaml(text)
@@ -121,7 +125,10 @@ def read_declaration(path: Path) -> TicketDeclaration:
 
 
 def kept_tickets(cluster: Cluster, declaration: TicketDeclaration) -> tuple[ManagedTicket, ...]:
-    """Whose tickets are kept and where, the connection's own principal first. Raise InvalidInput."""
+    """Return the tickets to keep and their files, the connection's own principal first.
+
+    Raises InvalidInput: when a principal has no keytab or cache to log in with, or two share a cache.
+    """
     named = {each.principal: each for each in declaration.principals}
     own = named.pop(cluster.watcher.principal, PrincipalDeclaration(principal=cluster.watcher.principal))
     folder = (Path(declaration.folder) if declaration.folder else _state_home()) / _folder_name(cluster.name)
@@ -152,7 +159,7 @@ def _state_home() -> Path:
 
 
 def _folder_name(cluster: str) -> str:
-    """As `_short`; files of one name in several folders are several clusters, whose tickets are not each other's."""
+    """Return `_short`, distinct by folder: files of one name in several folders are several clusters."""
     if not _is_file(cluster):
         return _short(cluster)
     place = hashlib.sha256(os.fsencode(Path(cluster).resolve())).hexdigest()
@@ -160,7 +167,7 @@ def _folder_name(cluster: str) -> str:
 
 
 def _short(cluster: str) -> str:
-    """The name of a cluster, or that of its file, as one part of a path: never "." or ".."."""
+    """Return the name of a cluster or of its file as one part of a path: never "." or ".."."""
     name = Path(cluster).stem if _is_file(cluster) else cluster
     return quote(name, safe="") if name.strip(".") else quote(name, safe="").replace(".", "%2E")
 

@@ -1,4 +1,4 @@
-"""Which ticket caches of this host hold a ticket that is about to expire, has expired, or hold none."""
+"""The ticket caches of this host whose ticket is missing, has expired, or is about to expire."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class WatchedCache:
-    """A cache, and whose ticket it should hold. Raises InvalidInput for one that other processes can't read."""
+    """A cache, and the principal whose ticket it should hold.
+
+    Raises InvalidInput: when the cache is of a kind that other processes can't read.
+    """
 
     __pydantic_config__ = _STRICT
 
@@ -37,7 +40,7 @@ class WatchedCache:
 
 @dataclass(frozen=True)
 class TicketExpiryCondition:
-    """The caches to be watched, and how long before its expiry somebody wants to know of a ticket."""
+    """The caches to watch, and how long before its expiry a ticket is reported."""
 
     __pydantic_config__ = _STRICT
 
@@ -46,17 +49,17 @@ class TicketExpiryCondition:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> TicketExpiryCondition:
-        """Raises InvalidInput: that names each wrong field."""
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(TicketExpiryCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain data, which `from_mapping` takes."""
+        """Return plain data, which `from_mapping` takes."""
         return dict(written(self))
 
 
 @dataclass(frozen=True)
 class TicketSeen:
-    """What one cache holds; `error` is why it could not be read, and then it counts as missing."""
+    """The content of one cache; `error` is why it could not be read, and then the ticket counts as missing."""
 
     watched: WatchedCache
     ticket: Ticket | None
@@ -85,12 +88,12 @@ class TicketLook:
 
     @property
     def expiring(self) -> tuple[TicketSeen, ...]:
-        """Those that serve no longer than `within`, the most urgent first."""
+        """Return the tickets that expire within `within`, the most urgent first."""
         found = [seen for seen in self.seen if self._left(seen) <= self.awaited.within]
         return tuple(sorted(found, key=self._left))
 
     def report(self, rows: int = 20) -> dict[str, Any]:
-        """Plain data of bounded size."""
+        """Return plain data of bounded size."""
         return {
             "at": self.now.isoformat(),
             "tickets": len(self.seen),
@@ -102,7 +105,7 @@ class TicketLook:
 
 
 def look(awaited: TicketExpiryCondition) -> TicketLook:
-    """Read each cache as it is now. Nothing is asked of any server, and nothing is renewed."""
+    """Read each cache as it is now. No request goes to any server, and no ticket is renewed."""
     return TicketLook(awaited, datetime.now(UTC), tuple(_seen(watched) for watched in awaited.caches))
 
 

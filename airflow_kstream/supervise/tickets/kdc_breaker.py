@@ -1,4 +1,4 @@
-"""Which realms have KDCs that do not answer: whoever waits for one of them needs not wait for it again and again."""
+"""A circuit breaker for realms whose KDCs do not answer, so that a round need not wait for them repeatedly."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from threading import Condition
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import split_principal
 
-# libkrb5 asks a KDC that drops what it gets for 25 s. One such time may be chance.
+# libkrb5 waits 25 s for a KDC that drops its requests. One silence may be chance.
 _GIVE_UP_AFTER = 3
 
 
 class RealmCircuitBreaker:
-    """Of one round: after no KDC of a realm answered for three principals, the others of it fail at once.
+    """The breaker of one round: once a realm's KDCs did not answer for three principals, its others fail at once.
 
-    The next answer from the realm to anyone who still waits makes it speak again. Safe to share between threads:
-    after a silence, nobody else asks before those who ask already know more.
+    The next answer to a request that still waits closes the breaker of that realm. It is thread-safe: after a silence
+    no new request starts until the pending ones have ended or one of them was answered.
 
-    `give_up_after`: how many silences are enough.
+    `give_up_after` is how many silences are enough.
     """
 
     def __init__(self, give_up_after: int = _GIVE_UP_AFTER) -> None:
@@ -31,7 +31,7 @@ class RealmCircuitBreaker:
 
     @contextmanager
     def asking(self, principal: str, tried: str) -> Iterator[None]:
-        """Around a question to the principal's realm. Raise Unavailable instead of asking when it was given up."""
+        """Guard a request to the principal's realm. Raises Unavailable: when the realm was given up before."""
         realm = split_principal(principal)[2]
         with self._changed:
             self._changed.wait_for(lambda: not self._silences[realm] or not self._asking[realm])
@@ -50,12 +50,12 @@ class RealmCircuitBreaker:
                 self._changed.notify_all()
 
     def note_silence(self, principal: str) -> None:
-        """Somebody has asked the principal's realm otherwise, and no KDC answered."""
+        """Count a request outside of `asking` to which no KDC of the principal's realm answered."""
         with self._changed:
             self._silences[split_principal(principal)[2]] += 1
 
     def require_speaking(self, principal: str, tried: str) -> None:
-        """Raise Unavailable where the principal's realm was given up; what comes of asking it is not counted."""
+        """Check the principal's realm without counting what follows. Raises Unavailable: when it was given up."""
         with self._changed:
             self._require_speaking(split_principal(principal)[2], principal, tried)
 

@@ -1,4 +1,4 @@
-"""One keytab, asked about: whose it is, and what the KDC says to its key."""
+"""The probe of one keytab: its principal, and the KDC's answer to its key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KeytabPlace:
 
 @dataclass(frozen=True)
 class KdcProbe:
-    """Who is asked about keys. `helpers` are caches with tickets to ask with."""
+    """The KDCs to probe with keys. `helpers` are caches whose tickets authenticate the requests."""
 
     silent: RealmCircuitBreaker = field(default_factory=RealmCircuitBreaker)
     helpers: Sequence[Path] = ()
@@ -38,7 +38,7 @@ class KdcProbe:
 
 
 def why_refused(place: KeytabPlace) -> str:
-    """The errors of one keytab and what helps, as one sentence; empty where none is found."""
+    """Return the errors of one keytab and their remedies as one sentence; empty if there are none."""
     errors = (found for found in _findings(place) if found.severity is Severity.ERROR)
     return "; ".join(f"{found.words}: {found.remedy}" for found in errors)
 
@@ -53,7 +53,11 @@ def _findings(place: KeytabPlace) -> tuple[KeytabFinding, ...]:
 
 
 def only_principal(path: str) -> str:
-    """Whose keytab it is. Raise InvalidInput where it holds keys of several principals or none, CredentialError."""
+    """Return the keytab's only principal.
+
+    Raises InvalidInput: when it holds keys of several principals or none. Raises CredentialError: when it can't be
+    read.
+    """
     principals = keytabs.read(path).principals
     if len(principals) != 1:
         raise InvalidInput(f"{path} has keys of {', '.join(principals) or 'nobody'}; say whose with --principal")

@@ -1,4 +1,4 @@
-"""Many tickets kept fresh, each by itself: what fails is counted, told, and an alert before it hurts."""
+"""Renewal of many tickets, each independently: failures are counted, reported, and raise an alert in time."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_c
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 
-# Of a realm. They wait for its KDC, not for each other, and nobody waits for another realm's.
+# Per realm. Renewals wait for their own realm's KDC only.
 _AT_ONCE = 4
-# Of a cache of libkrb5's format 3 or 4, and of one to which nothing was written.
+# The first bytes of a cache in libkrb5's format 3 or 4, and of an empty one.
 _BEGINNINGS = {b"\x05\x03", b"\x05\x04", b""}
 
 
 @dataclass(frozen=True)
 class ManagedTicket:
-    """A principal's ticket that is to be kept fresh, and the file of its own where it lies.
+    """A principal's ticket that is kept fresh, and the file that holds it alone.
 
-    `in_our_folder`: nobody has named the file, it lies where nothing but kept tickets belongs.
+    `in_our_folder` is True if nobody named the file: it lies in the folder that is only for kept tickets.
     """
 
     cluster: str
@@ -46,7 +46,7 @@ class ManagedTicket:
 
 
 class RenewalOutcome(StrEnum):
-    """KEPT is fresh enough as it was, RENEWED by its own renewability, ACQUIRED by keytab or from another cache."""
+    """The outcome of a renewal: KEPT as fresh enough, RENEWED, or ACQUIRED by keytab or from another cache."""
 
     KEPT = "kept"
     RENEWED = "renewed"
@@ -56,7 +56,7 @@ class RenewalOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class TicketStatus:
-    """What lies in the cache now. `error` says why it can't be told; `failures` are of the renewals before."""
+    """The cache's content now. `error` is why it is unknown; `failures` are the failed renewals so far."""
 
     kept: ManagedTicket
     state: TicketState
@@ -85,11 +85,11 @@ class TicketStatus:
 
 @dataclass(frozen=True)
 class RenewalReport:
-    """How one renewal went. `state` is the cache's afterwards.
+    """The result of one renewal. `state` is the cache's state afterwards.
 
-    `failures` are consecutive ones and `failing_since` is the first one's time, this one included; where the folder
-    takes no file they can't be kept, `counted` is False, and each one is the first. `retryable` is False where
-    somebody has to change something first. `copied_from` is the cache out of which the ticket was taken.
+    `failures` counts consecutive failures, including this one, and `failing_since` is the time of the first. If the
+    folder is not writable the count can't be kept: `counted` is False, and each failure is the first. `retryable` is
+    False if somebody has to change something first. `copied_from` is the cache from which the ticket was copied.
     """
 
     cluster: str
@@ -108,7 +108,7 @@ class RenewalReport:
 
     @property
     def alert(self) -> bool:
-        """Whether nobody may wait for the next round: the old ticket serves not much longer, or not at all."""
+        """Tell whether this can't wait for the next round: the old ticket expires soon, or is of no use."""
         return self.outcome is RenewalOutcome.FAILED and self.state.alarming
 
     def to_json(self) -> dict[str, Any]:
@@ -117,12 +117,12 @@ class RenewalReport:
 
 
 def renew_all(kept: Sequence[ManagedTicket], policy: RenewalPolicy, *, force: bool = False) -> Iterator[RenewalReport]:
-    """Renew what is due, or everything by `force`, several at a time; a report for each, in their order.
+    """Renew the tickets that are due, or all with `force`, several at a time; yield a report for each, in their order.
 
-    Nothing is raised for a ticket that could not be renewed: its report says so, and the others go on. A cache that
-    is another principal's, or a file that is no cache but was named by somebody, is left as it is. A realm whose KDCs
-    keep silent is given up for this round, so that hundreds of principals do not wait for it one after the other, and
-    those of other realms are renewed meanwhile.
+    A failed renewal raises no error: its report says so, and the others continue. Another principal's cache, or a
+    file that somebody named but that is no cache, is left as it is. A realm whose KDCs do not respond is given up for
+    this round, so that hundreds of principals do not wait for it one after the other; other realms' tickets are
+    renewed meanwhile.
     """
     renew = partial(_renew_one, policy=policy, silent=RealmCircuitBreaker(), force=force)
     with _pools(kept) as pools:
@@ -131,14 +131,14 @@ def renew_all(kept: Sequence[ManagedTicket], policy: RenewalPolicy, *, force: bo
             for report in coming:
                 yield report.result()
         finally:
-            # Whoever stops reading in between wants no more of them.
+            # A caller that stops reading early needs no further renewals.
             for report in coming:
                 report.cancel()
 
 
 @contextmanager
 def _pools(kept: Sequence[ManagedTicket]) -> Iterator[Mapping[str, Executor]]:
-    """One for each realm."""
+    """Open an executor for each realm."""
     with ExitStack() as stack:
         yield {
             realm: stack.enter_context(ThreadPoolExecutor(_AT_ONCE, f"renewal-{realm}"))
@@ -151,9 +151,9 @@ def _realm(kept: ManagedTicket) -> str:
 
 
 def look(kept: ManagedTicket) -> TicketCache | None:
-    """What lies in the kept cache; None when there is none yet.
+    """Read the kept cache; None if there is none yet.
 
-    Raise CredentialError when it is damaged, no cache, or another principal's.
+    Raises CredentialError: when it is damaged, not a cache, or another principal's.
     """
     tried = f"look into {kept.cache}"
     try:
@@ -174,7 +174,7 @@ def look(kept: ManagedTicket) -> TicketCache | None:
 
 
 def ticket_status(kept: ManagedTicket, policy: RenewalPolicy) -> TicketStatus:
-    """How the kept ticket stands; nobody is asked, and a cache that can't be read is MISSING with its error."""
+    """Return the state of the kept ticket, without any request; an unreadable cache is MISSING, with its error."""
     failures = recall(kept.cache)
     try:
         _require_java(kept.identity)
@@ -205,9 +205,9 @@ def _renew_one(
 
 
 def _is_replaced(kept: ManagedTicket) -> bool:
-    """Whether its file is damaged and may be replaced: a torn cache, or whatever else lies in our own folder.
+    """Tell whether its file is damaged and may be replaced: a torn cache, or any other file in our own folder.
 
-    Never another principal's cache, nor a file of another kind that somebody has named, by mistake it seems.
+    Never replaceable: another principal's cache, and a file of another kind that somebody named, probably by mistake.
     """
     try:
         tickets.inspect(str(kept.cache))
@@ -223,7 +223,7 @@ def _begins_like_a_cache(file: Path) -> bool:
 
 
 def _with_remedy(error: CredentialError, kept: ManagedTicket) -> CredentialError:
-    """Where it is a file that can be read: what it is."""
+    """Add what the file is, if it can be read."""
     if not os.access(kept.cache, os.R_OK) or not kept.cache.is_file():
         return error
     what = "the next renewal replaces it"
@@ -239,13 +239,13 @@ def _replenish(kept: ManagedTicket, held: Ticket | None) -> tuple[RenewalOutcome
 
 
 def _source_serves_longer(kept: ManagedTicket, held: Ticket | None) -> bool:
-    """Whether somebody has logged in again where ours was copied from."""
+    """Tell whether the source of our copy now holds a ticket that lasts longer, from a new login."""
     if held is None:
         return True
     try:
         source = _granting(tickets.inspect(kept.identity.ticket_cache or ""))
     except CredentialError:
-        # Ours renews itself as long as it can, without its origin.
+        # Our copy is renewed for as long as possible without its source.
         return False
     return source is not None and source.expiry > held.expiry
 
@@ -255,7 +255,7 @@ def _granting(cache: TicketCache | None) -> Ticket | None:
 
 
 def _require_java(identity: Identity) -> None:
-    """A source of a kind that nobody but libkrb5 reads is refused in the words of `inspect`."""
+    """Refuse a source of a kind that only libkrb5 reads, with the words of `inspect`."""
     if identity.keytab or not identity.ticket_cache:
         return
     kind, _ = split_cache_name(identity.ticket_cache)

@@ -1,4 +1,4 @@
-"""Which of a cluster's tickets somebody means: all of its order, or one principal's."""
+"""The selection of a cluster's tickets: all in its declaration, or one principal's."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from airflow_kstream.supervise.tickets.renewal import ManagedTicket
 
 @dataclass(frozen=True)
 class TicketSelection:
-    """One principal with, where the order doesn't know them or says otherwise, its keytab and cache.
+    """One principal, with the keytab and cache that the declaration lacks or that override it.
 
-    Without a principal, a keytab or cache are those of the connection's own; with nothing at all everybody is meant.
-    Raises InvalidInput for what is no principal and for paths that depend on where a process was started.
+    Without a principal, a keytab or cache belongs to the connection's own; with no field at all, all are selected.
+
+    Raises InvalidInput: when it is no principal, or a path depends on where the process was started.
     """
 
     principal: str | None = None
@@ -34,14 +35,17 @@ class TicketSelection:
 
 
 def selected(cluster: Cluster, declaration: TicketDeclaration, wish: TicketSelection) -> tuple[ManagedTicket, ...]:
-    """All of the order, or the one that is meant. Raise InvalidInput for a stranger without a keytab or cache."""
+    """Return all declared tickets, or the selected one.
+
+    Raises InvalidInput: when the principal is not declared and has neither keytab nor cache.
+    """
     if wish == TicketSelection():
         return kept_tickets(cluster, declaration)
     return (select_one(cluster, declaration, wish),)
 
 
 def select_one(cluster: Cluster, declaration: TicketDeclaration, wish: TicketSelection) -> ManagedTicket:
-    """As `selected`, where nobody in particular means the connection's own principal."""
+    """Return one ticket as `selected` does; without a principal, that of the connection's own."""
     principal = wish.principal or cluster.watcher.principal
     found = _known(cluster, declaration).get(principal) or _stranger(cluster, declaration, principal, wish)
     if wish.keytab:

@@ -1,4 +1,4 @@
-"""When delegation tokens reach their max date: those of a file, of a stream's generation, of an application."""
+"""The max dates of delegation tokens: those of a file, of a stream's generation, of an application."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ _SOURCES = ("file", "stream", "application")
 
 @dataclass(frozen=True, kw_only=True)
 class TokenExpiryCondition:
-    """Whose tokens, and how long before their max date somebody wants to know.
+    """The tokens to watch, and how long before their max date they are reported.
 
     Exactly one of `file` (an absolute path of this host, or an hdfs:// URI), `stream` (a name) and `application`
-    (an id of YARN). Raises InvalidInput.
+    (an id of YARN) is set.
+
+    Raises InvalidInput: when a field is wrong.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -53,23 +55,23 @@ class TokenExpiryCondition:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, object]) -> TokenExpiryCondition:
-        """Raises InvalidInput: that names each wrong field."""
+        """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
         return read(TokenExpiryCondition, given)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain data, which `from_mapping` takes."""
+        """Return plain data, which `from_mapping` takes."""
         return dict(written(self))
 
     @property
     def source(self) -> str:
-        """Which one is meant, in words."""
+        """Name the tokens' source in words."""
         name = next(name for name in _SOURCES if getattr(self, name))
         return f"{name} {getattr(self, name)}"
 
 
 @dataclass(frozen=True)
 class TokenEnd:
-    """A token, or the tokens of an application's launch, and the moment beyond which nobody can renew it."""
+    """A token, or an application's launch tokens, and the time after which no renewal is possible."""
 
     name: str
     max_date: datetime
@@ -81,7 +83,7 @@ class TokenEnd:
 
 @dataclass(frozen=True)
 class TokenLook:
-    """One look at `now`, the clock of who issued the tokens where it was asked; the next end comes first."""
+    """One look. `now` is the NameNode's clock, or this host's for a local file; the next end comes first."""
 
     awaited: TokenExpiryCondition
     now: datetime
@@ -92,7 +94,7 @@ class TokenLook:
         return tuple(end for end in self.ends if end.max_date - self.now <= self.awaited.within)
 
     def report(self, rows: int = 20) -> dict[str, Any]:
-        """Plain data of bounded size."""
+        """Return plain data of bounded size."""
         return {
             "source": self.awaited.source,
             "at": self.now.isoformat(),
@@ -102,10 +104,10 @@ class TokenLook:
 
 
 class TokenWatch:
-    """Looks again and again; what can't change in between is asked for once. Not for several threads.
+    """A repeatable look that reads unchanging facts once. Not thread-safe.
 
-    A look changes nothing, but for an application of no stream the first one gets a token and cancels it again, to
-    learn how long the cluster lets tokens live.
+    A look changes nothing, except that for an application of no stream the first look gets a token and cancels it
+    again, to learn how long the cluster lets tokens live.
     """
 
     def __init__(self, awaited: TokenExpiryCondition) -> None:
@@ -114,9 +116,10 @@ class TokenWatch:
         self._launch: TokenEnd | None = None
 
     def look(self, session: ClusterSession) -> TokenLook:
-        """Raise NotFound while there is nothing to look at, and what no waiting can change as InvalidInput.
+        """Look at the tokens once.
 
-        StreamEnded when the application came to its end.
+        Raises NotFound: while there is nothing to look at. Raises InvalidInput: when waiting can't help. Raises
+        StreamEnded: when the application has ended.
         """
         for name, look in _LOOKS.items():
             if meant := getattr(self._awaited, name):
@@ -161,7 +164,7 @@ class TokenWatch:
         app = session.yarn.application(application_id)
         if not app.alive:
             tried = f"look at the tokens of {application_id}"
-            raise StreamEnded(f"it is {app.state.value}: its tokens serve nobody any more", tried=tried)
+            raise StreamEnded(f"it is {app.state.value}: its tokens are no longer in use", tried=tried)
         return session.hdfs.now(), (self._launch,)
 
 
@@ -187,7 +190,7 @@ def _name(token: Token) -> str:
 
 
 def _refuse_its_own(claim: Claim, what: str) -> None:
-    """The tokens of a launch tell nothing about a job that makes others in time."""
+    """Refuse a job that makes its own tokens in time: those of its launch tell nothing about its end."""
     if _spec_of(claim, what).credentials.renews_itself:
         raise InvalidInput(f"{what} makes its own tokens from its keytab: those of its launch are not its end")
 
@@ -206,7 +209,7 @@ def _require_running(session: ClusterSession, stream: StreamId, claim: Claim) ->
     )
     if alive := [app for app in found if app.alive]:
         return alive[-1]
-    # Another one may follow; a ResourceManager that has just come back may not know it yet.
+    # Another application may follow; a ResourceManager that has just restarted may not know it yet.
     raise NotFound(
         f"no application of generation {claim.generation} is alive", tried=f"look at the tokens of {stream.name}"
     )

@@ -1,4 +1,4 @@
-"""Tokens in files, and what the cluster that issued them does with them."""
+"""Tokens in files, and their use on the cluster that issued them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 
 @dataclass(frozen=True)
 class TokenValidity:
-    """Whether the NameNode honours a token: yes, no, or None where it could not be asked; `said` tells why."""
+    """The NameNode's answer about a token: valid, invalid, or None if it could not be asked; `said` is the reason."""
 
     honoured: bool | None
     said: str
@@ -31,7 +31,7 @@ class TokenValidity:
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A credentials file at one moment; `validities` are those of its tokens, in its order, if a cluster was asked."""
+    """A credentials file at one moment; `validities` are those of its tokens, in file order, if a cluster was asked."""
 
     file: CredentialFile
     now: datetime
@@ -42,7 +42,7 @@ class CheckedFile:
         return zip_longest(self.file.credentials.tokens, self.validities)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data without any secret; `namenode` of a token only if its cluster was asked."""
+        """Return plain data without any secret; A token has `namenode` only if its cluster was asked."""
         tokens = [
             {**token.to_json(self.now), **({"namenode": fields_of(validity)} if validity else {})}
             for token, validity in self.rows
@@ -51,7 +51,7 @@ class CheckedFile:
 
 
 def validities(cluster: Cluster, file: CredentialFile) -> Iterator[TokenValidity]:
-    """Yield one for each token of the file, in its order. Change nothing, need no ticket, and raise nothing."""
+    """Yield one for each token, in file order. Changes nothing, needs no ticket, and raises nothing."""
     return (_validity(cluster, file, token) for token in file.credentials.tokens)
 
 
@@ -81,14 +81,14 @@ class ChosenToken:
 
     @property
     def name(self) -> str:
-        """As the NameNode's audit log has it."""
+        """Name the token as the NameNode's audit log does."""
         return f"{self.token.kind} {self.identifier.sequence_number} of {self.identifier.owner}"
 
 
 def choose(cluster: Cluster, path: Path, alias: str | None) -> ChosenToken:
-    """The token of this alias, or without one the only token in the file that a NameNode issued.
+    """Return the token of this alias, or without one the only token in the file that a NameNode issued.
 
-    Raise InvalidInput where that is none or several, and for another cluster's, whose password stays with us.
+    Raises InvalidInput: when there is none or several, or when it is another cluster's: its password is not sent.
     """
     candidates = [token for token in read_credentials(path).credentials.tokens if token.is_of_namenode]
     meant = [token for token in candidates if alias in (None, token.alias)]
@@ -104,9 +104,9 @@ def choose(cluster: Cluster, path: Path, alias: str | None) -> ChosenToken:
 
 
 def renew(session: ClusterSession, chosen: ChosenToken) -> datetime:
-    """Renew as `session`'s identity, which must be the token's renewer, and return until when it is good now.
+    """Renew as `session`'s identity, which must be the token's renewer, and return the new expiry.
 
-    Raise CredentialError when it is past its max date, Denied for the wrong renewer or an unknown token.
+    Raises CredentialError: when it is past its max date, or unknown. Raises Denied: when we are not its renewer.
     """
     try:
         return tokens.renew(session.hdfs, url_string(chosen.path, chosen.token))
@@ -115,10 +115,10 @@ def renew(session: ClusterSession, chosen: ChosenToken) -> datetime:
 
 
 def cancel(session: ClusterSession, chosen: ChosenToken) -> bool:
-    """Cancel as `session`'s identity, the token's owner or renewer; False when the NameNode knew it no more.
+    """Cancel as `session`'s identity, the token's owner or renewer; False if the NameNode no longer knew it.
 
-    Who holds the token is refused from then on. It goes over WebHDFS, or over RPC where the owner is a principal and
-    the connection has a Hadoop conf folder: only there a principal is known by its whole name.
+    From then on the NameNode refuses the token. The request goes over WebHDFS, or over RPC if the owner is a principal
+    and the connection has a Hadoop conf folder: only RPC knows a principal by its full name.
     """
     token, conf = url_string(chosen.path, chosen.token), _rpc_conf(session.cluster)
     try:
@@ -134,13 +134,13 @@ def cancel(session: ClusterSession, chosen: ChosenToken) -> bool:
 
 
 def _rpc_conf(cluster: Cluster) -> HadoopConf | None:
-    """The folder that names the RPC addresses, if there is one and it is of the filesystem that is meant."""
+    """Return the folder with the RPC addresses, if there is one for the cluster's filesystem."""
     conf = HadoopConf(cluster.hadoop_conf_dir) if cluster.hadoop_conf_dir else None
     return conf if conf and conf.default_fs == cluster.default_fs.rstrip("/") else None
 
 
 _UNKNOWN_AT_CANCEL = "InvalidToken: Token not found"
-# By what AbstractDelegationTokenSecretManager says; the words are put before its own.
+# By the words of Hadoop's AbstractDelegationTokenSecretManager; ours are put before them.
 _REFUSALS: tuple[tuple[str, type[KstreamError], str], ...] = (
     (
         "tried to renew an expired token",
@@ -152,7 +152,7 @@ _REFUSALS: tuple[tuple[str, type[KstreamError], str], ...] = (
     (
         "unknown token",
         CredentialError,
-        "the NameNode knows it no more, cancelled or not renewed in time: get another",
+        "the NameNode no longer knows it (cancelled, or not renewed in time): get a new one",
     ),
     (
         "is not authorized to cancel",
@@ -172,7 +172,7 @@ def _explained(error: Denied, chosen: ChosenToken) -> KstreamError:
 
 
 def _obstacle(cluster: Cluster, token: Token) -> str:
-    """Why this cluster's NameNodes are not to see this token; empty when they issued it."""
+    """Return why this token must not be sent to this cluster's NameNodes; empty if they issued it."""
     if not token.is_of_namenode:
         return "NameNodes don't issue this kind"
     if isinstance(token.identifier, Opaque):
@@ -183,7 +183,7 @@ def _obstacle(cluster: Cluster, token: Token) -> str:
 
 
 def _issued_by(cluster: Cluster, service: str) -> bool:
-    """By the nameservice of `ha-hdfs:name`, else by the host alone: it may be the RPC's port or the web server's."""
+    """Compare the nameservice of `ha-hdfs:name`, else the host alone: the port may be the RPC's or the web server's."""
     scheme, _, nameservice = service.partition(":")
     if scheme.startswith("ha-"):
         return nameservice == urlsplit(cluster.default_fs).netloc
@@ -192,8 +192,8 @@ def _issued_by(cluster: Cluster, service: str) -> bool:
 
 
 def _hosts(cluster: Cluster) -> set[str]:
-    """The names and addresses of the NameNodes: Hadoop writes either, by hadoop.security.token.service.use_ip."""
-    # The authority of a default filesystem without a port is a nameservice, and no host.
+    """Return the NameNodes' names and addresses: hadoop.security.token.service.use_ip decides which Hadoop writes."""
+    # The authority of a default filesystem without a port is a nameservice, not a host.
     servers = [url for url in map(urlsplit, (*cluster.namenodes, cluster.default_fs)) if url.port]
     names = {url.hostname or "" for url in servers}
     return names | {address for name in names for address in _addresses(name)}

@@ -1,4 +1,4 @@
-"""What can be known from outside of the tokens that an application was launched with."""
+"""Facts about an application's launch tokens that can be known from outside."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_
 
 @dataclass(frozen=True)
 class LaunchTokens:
-    """When they were issued at the earliest, and how long the cluster lets them live: nobody outside sees them.
+    """The earliest time of their issue, and how long the cluster lets them live: they are not visible from outside.
 
-    `claim` and `horizon` are those of the stream's generation, None for an application of no stream: whether such a
-    one makes its own tokens is not known. `now` is the NameNode's clock.
+    `claim` and `horizon` are those of the stream's generation, None for an application of no stream: whether that
+    makes its own tokens is not known. `now` is the NameNode's clock.
     """
 
     application: Application
@@ -43,12 +43,12 @@ class LaunchTokens:
 
     @property
     def end(self) -> datetime:
-        """From here on the tokens of the launch may be dead, however often they were renewed."""
+        """Return the time from which the launch tokens may be dead, regardless of renewals."""
         return self.issued + self.lifetimes.max_lifetime
 
     @property
     def mode(self) -> str | None:
-        """How its stream authenticates; None where no claim tells."""
+        """Return how its stream authenticates; None if no claim tells."""
         if self.claim is None or isinstance(self.claim.spec, UnknownSpec):
             return None
         return self.claim.spec.credentials.mode
@@ -73,10 +73,11 @@ class LaunchTokens:
 
 
 def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
-    """By the stream's claim where the application is one of a stream, else by its start and the cluster's lifetimes.
+    """Conclude from the stream's claim or, for an application of no stream, from its start and the cluster's lifetimes.
 
-    The latter are learned with a token that is got and cancelled. Raise NotFound for an application that the
-    ResourceManager does not list, and Denied where it does not tell us its start.
+    To learn these lifetimes, get a token and cancel it.
+
+    Raises NotFound: when the ResourceManager doesn't list the application. Raises Denied: when it hides its start.
     """
     app = session.yarn.application(application_id)
     for registered in newest_claims(session):
@@ -94,7 +95,7 @@ def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
 
 
 def _of_stream(session: ClusterSession, app: Application, name: str, claim: Claim) -> LaunchTokens | None:
-    """None where neither the claim nor the cluster tells enough."""
+    """Conclude from the claim; None if neither the claim nor the cluster tells enough."""
     claim = completed(session, claim, app)
     spec = claim.spec if isinstance(claim.spec, StreamSpec) else None
     policy = spec.restart if spec else RestartPolicy()
@@ -116,12 +117,12 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
 
 
 def _claim_of(registered: RegisteredStream, app: Application) -> Claim | None:
-    """The claim of the application's generation: by its tags, or, when it was adopted, by the newest claim's word."""
+    """Return the claim of the application's generation: by its tags or, if it was adopted, by the newest claim."""
     newest = registered.newest
     if isinstance(newest, KstreamError) and newest.retryable:
         raise newest
     number = registered.stream.generation_of(app.tags)
     if number is not None:
         return registered.folder.claim(registered.names & {claim_file(number)})
-    # Another stream's broken claim says nothing of this application.
+    # Another stream's broken claim says nothing about this application.
     return newest if isinstance(newest, Claim) and newest.adopted == app.id else None
