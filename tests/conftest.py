@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +21,10 @@ for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig  # noqa: E402  after the environment is clean
 from tests.secrets.watch import Watch  # noqa: E402
+
+TESTS = Path(__file__).parent
+# Folders whose name is the marker of every test in them.
+FOLDERS = ("unit", "cluster", "airflow", "faults")
 
 # How long an example takes says something about the machine alone.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -62,5 +67,9 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is asked of the whole run comes last."""
+    """Mark each test by its folder, and put the tests that search the whole run last."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in FOLDERS:
+            item.add_marker(folder)
     items.sort(key=lambda item: item.path.name == "test_secrets_stay_secret.py")

@@ -137,7 +137,7 @@ def stuck(minicluster: Minicluster) -> Iterator[list[str]]:
         hdfs.close()
 
 
-def test_files_of_a_killed_writer_go_from_stuck_to_readable_through_the_scheduled_dag(
+def test_the_scheduled_dag_makes_stuck_files_of_a_killed_writer_readable(
     minicluster: Minicluster, airflow: LeaseAirflow, stuck: list[str]
 ) -> None:
     """The alarm rings, those who read wait, the DAG closes the files by itself, and the readers get every byte.
@@ -179,7 +179,7 @@ def test_a_person_who_runs_the_dag_by_hand_gets_a_dry_run_with_a_plan(
     assert report["plan"] == {LEAKED: "ask whether its holder lives, and recover it if not"}
 
 
-def test_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
+def test_a_person_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
     minicluster: Minicluster, airflow: LeaseAirflow, living: Writer
 ) -> None:
     report = airflow.recover_by_hand({"paths": [LIVING], "min_age": "0s", "leak_after": "1s", "approve": [LEAKED]})
@@ -201,7 +201,7 @@ def test_what_no_waiting_can_change_fails_the_sensor_with_its_reason(airflow: Le
     assert "absolute HDFS path" in airflow.api.task_log(task, 1)
 
 
-def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_holder(
+def test_a_task_fails_with_the_reason_when_its_principal_may_not_probe_the_holder(
     minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without an Airflow around it. The file is old enough and quiet: it is not left open for a good reason."""

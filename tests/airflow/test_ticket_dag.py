@@ -170,7 +170,7 @@ def waiting(minicluster: Minicluster, airflow: TicketAirflow) -> Waiting:
     return Waiting(ref, ticket)
 
 
-def test_a_broken_keytab_is_warned_of_counted_and_stops_nobody_else(
+def test_a_broken_keytab_is_warned_of_counted_and_stops_no_other(
     minicluster: Minicluster, airflow: TicketAirflow
 ) -> None:
     """With time left it is a warning; with none left its task alone fails; put right, it counts from nothing."""

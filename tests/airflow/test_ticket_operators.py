@@ -146,7 +146,7 @@ class TestTheHook:
 
 
 class TestTheOperator:
-    def test_a_connection_s_own_ticket_is_acquired_then_kept_then_forced(self) -> None:
+    def test_a_connections_own_ticket_is_acquired_then_kept_then_forced(self) -> None:
         outcomes = [renewal()[0]["outcome"], renewal()[0]["outcome"], renewal(force="True")[0]["outcome"]]
 
         assert outcomes == ["acquired", "kept", "acquired"]

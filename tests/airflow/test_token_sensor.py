@@ -192,7 +192,7 @@ class TestOfAStream:
         assert by_application is not None
         assert by_application["expiring"][0]["max_date"] == end["max_date"]
 
-    def test_of_anybodys_application_the_cluster_s_lifetimes_tell(
+    def test_the_clusters_lifetimes_tell_about_anybodys_application(
         self, minicluster: Minicluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Asked of the cluster once, by a token that it has to give: a second look costs none."""

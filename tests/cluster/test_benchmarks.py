@@ -16,7 +16,7 @@ SMALL = ("--files", "100", "--namespace", "2000", "--slow-sample", "1", "--no-ju
 @pytest.mark.usefixtures(
     "minicluster"
 )  # Not to run before it: two miniclusters that start at once take longer than both.
-def test_the_lease_benchmark_measures_both_sides_and_prints_one_table_with_their_ratios(tmp_path: Path) -> None:
+def test_the_lease_benchmark_measures_both_sides_and_prints_their_ratios(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.leases", *SMALL, "--json", str(figures)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

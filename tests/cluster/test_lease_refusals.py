@@ -40,7 +40,7 @@ def readable(minicluster: Minicluster) -> Iterator[str]:
         hdfs.close()
 
 
-def test_who_may_not_write_a_file_is_told_so_and_that_it_was_not_recovered(
+def test_a_user_without_write_access_learns_that_the_file_was_not_recovered(
     minicluster: Minicluster, stranger: Commands, readable: str
 ) -> None:
     """The NameNode says whether a holder lives only to who may write the file."""

@@ -121,7 +121,7 @@ def test_kafka_talks_to_no_client_without_a_login(minicluster: Minicluster) -> N
         assert connection.recv(1) == b""
 
 
-def test_kafka_lets_in_who_has_a_keytab(minicluster: Minicluster) -> None:
+def test_kafka_lets_in_a_client_with_a_keytab(minicluster: Minicluster) -> None:
     program = (
         "import sys; from kafka import KafkaAdminClient as Admin; "
         "print(Admin(bootstrap_servers=sys.argv[1], security_protocol='SASL_PLAINTEXT', sasl_mechanism='GSSAPI', "
@@ -312,7 +312,7 @@ def test_a_daemon_that_cannot_start_is_named_with_the_line_of_its_log(minicluste
     minicluster.start("nodemanager")
 
 
-def test_a_daemon_that_lives_is_not_started_again_and_an_unknown_one_is_refused_by_name(
+def test_a_living_daemon_is_not_started_again_and_an_unknown_name_is_refused(
     minicluster: Minicluster,
 ) -> None:
     with pytest.raises(MiniclusterError, match="kdc is not dead"):
@@ -448,7 +448,7 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
     assert not (tmp_path / "minicluster").exists()
 
 
-def test_where_no_minicluster_was_there_is_none(tmp_path: Path) -> None:
+def test_a_folder_without_a_minicluster_has_none(tmp_path: Path) -> None:
     with pytest.raises(MiniclusterError, match="There is no minicluster in"):
         Minicluster.at(tmp_path)
 

@@ -122,7 +122,7 @@ def test_names_of_every_kind_are_looked_at_as_they_are(minicluster: Minicluster)
         assert namenode.closed(ODD) == [False] * len(ODD)
 
 
-def test_an_open_file_is_told_with_its_last_block(minicluster: Minicluster) -> None:
+def test_an_open_file_is_reported_with_its_last_block(minicluster: Minicluster) -> None:
     with rpc(minicluster, "streamer") as namenode:
         (state,) = namenode.states(ODD[:1])
     assert isinstance(state, FileState)
@@ -225,7 +225,7 @@ def test_a_dead_active_namenode_is_left_as_soon_as_the_other_one_is_active(minic
         assert namenode.closed(MANY[:1]) == [False]
 
 
-def test_nobody_there_is_unavailable_at_once(minicluster: Minicluster) -> None:
+def test_a_cluster_without_any_namenode_is_unavailable_at_once(minicluster: Minicluster) -> None:
     with (
         impatient(minicluster, "localhost:1", "localhost:2") as namenode,
         pytest.raises(Unavailable, match="localhost:2"),
@@ -266,7 +266,7 @@ def test_fsck_finds_open_files_among_its_reports_of_others(minicluster: Miniclus
         assert sorted(fsck(minicluster, folder, "streamer")) == sorted(paths)
 
 
-def test_an_erasure_coded_file_is_told_as_such(minicluster: Minicluster, hdfs: Hdfs) -> None:
+def test_an_erasure_coded_file_is_reported_as_such(minicluster: Minicluster, hdfs: Hdfs) -> None:
     folder, policy = f"{FOLDER}-beside/striped", "XOR-2-1-1024k"
     hdfs.make_folder(folder)
     for words in (("-enablePolicy",), ("-setPolicy", "-path", folder)):

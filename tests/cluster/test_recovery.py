@@ -68,7 +68,7 @@ def test_the_last_flushed_byte_of_a_killed_writer_is_there_afterwards(
     assert content(minicluster, path) == pattern(70_000)
 
 
-def test_everything_that_is_done_leaves_a_record_with_who_why_and_what_came_of_it(
+def test_every_recovery_leaves_a_record_with_its_user_reason_and_outcome(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
     run = streamer.recover(streamer.targets(stuck(minicluster, folder, 3)))
@@ -86,7 +86,7 @@ def test_everything_that_is_done_leaves_a_record_with_who_why_and_what_came_of_i
         assert kept.to_json()["outcome"] == "closed"
 
 
-def test_an_intent_whose_run_died_is_told_as_unconfirmed(
+def test_an_intent_whose_run_died_is_reported_as_unconfirmed(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
     targets = streamer.targets(stuck(minicluster, folder, 2))
@@ -129,7 +129,7 @@ def test_a_file_that_was_replaced_vanished_or_closed_since_is_left_alone(
     assert streamer.state(grown).is_open
 
 
-def test_no_folder_for_the_record_means_that_nothing_is_asked_for(
+def test_recovery_requests_nothing_without_a_folder_for_its_journal(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)

@@ -127,7 +127,7 @@ def long_dead(minicluster: Minicluster) -> Bucket:
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(
+def test_a_dead_holders_files_are_closed_and_a_living_ones_are_not(
     minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     """As superuser: one file of the dead holder is asked for, which speaks for the others."""
@@ -150,7 +150,7 @@ def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(
     assert {record.path for record in asked if record.outcome is Outcome.CLOSED} == set(stuck)
 
 
-def test_a_dry_run_says_what_would_be_done_and_asks_nobody(
+def test_a_dry_run_says_what_would_be_done_and_sends_no_probe(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     leave_open(minicluster, [f"{folder}/stuck"], 1000)
@@ -160,7 +160,7 @@ def test_a_dry_run_says_what_would_be_done_and_asks_nobody(
     assert is_open(minicluster, f"{folder}/stuck")
 
 
-def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
+def test_a_leaking_writers_file_is_recovered_only_with_consent(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     """The seed's leak: abandoned unclosed, while another stream of the same client keeps the lease renewed."""
@@ -250,7 +250,7 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_without_superuser_s_rights_a_folder_is_walked_and_every_dead_holder_found(
+def test_without_superuser_rights_a_folder_is_walked_and_every_dead_holder_found(
     minicluster: Minicluster, owner: LeaseSession
 ) -> None:
     """The walk names no holder: each file is asked for, and those that name one are settled a minute later."""
@@ -318,7 +318,7 @@ def test_what_was_seen_is_remembered_by_the_next_run(
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_an_interrupted_rescue_asks_nobody_any_more_and_says_so(
+def test_an_interrupted_rescue_sends_no_further_requests_and_says_so(
     minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     folder = f"{PLACE}/interrupted"

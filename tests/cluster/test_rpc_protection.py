@@ -113,7 +113,7 @@ def test_every_call_works_through_protected_messages(protected: Minicluster, pro
         assert all(isinstance(state, FileState) for state in rpc.states(PATHS))
 
 
-def test_who_listens_reads_the_paths_unless_they_are_private(protected: Minicluster) -> None:
+def test_an_eavesdropper_reads_the_paths_unless_they_are_private(protected: Minicluster) -> None:
     for protection, readable in (("integrity", True), ("privacy", False)):
         with namenode(protected, protection) as (rpc, wire):
             assert len(list(rpc.open_files("/"))) == len(PATHS)

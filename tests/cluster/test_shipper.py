@@ -121,7 +121,7 @@ def test_brokers_that_are_away_are_waited_for(
     assert committed(settings) == lines_of("nn1", path)
 
 
-def test_a_keytab_without_the_principal_is_told_at_once(minicluster: Minicluster, settings: ShipperSettings) -> None:
+def test_a_keytab_without_the_principal_is_refused_at_once(minicluster: Minicluster, settings: ShipperSettings) -> None:
     wrong = replace(settings, keytab=minicluster.keytab("watcher"))
     with LogShipper(wrong) as shipper, pytest.raises(CredentialError) as refusal:
         shipper.ship_available()

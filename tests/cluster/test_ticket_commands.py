@@ -115,7 +115,7 @@ def test_one_cache_is_shown_ticket_by_ticket_without_any_cluster(minicluster: Mi
     assert "Traceback" not in explained.err
 
 
-def test_whom_the_order_does_not_know_is_refused(kstream: Commands) -> None:
+def test_a_principal_that_the_declaration_does_not_have_is_refused(kstream: Commands) -> None:
     refused = kstream.on_cluster("renew", "--principal", "nobody@KSTREAM.TEST")
     assert refused.code == 2
     assert "it has streamer@KSTREAM.TEST, watcher@KSTREAM.TEST" in refused.err

@@ -191,7 +191,7 @@ def test_a_copied_ticket_says_from_where(kdc: Kdc, kstream: Commands) -> None:
     )
 
 
-def test_a_cache_without_a_ticket_is_told_and_no_success(kdc: Kdc, kstream: Commands) -> None:
+def test_a_cache_without_a_ticket_is_reported_and_is_no_success(kdc: Kdc, kstream: Commands) -> None:
     cache = kstream.folder / "empty.cc"
     tickets.acquire(login(kdc, "streamer"), cache)
     # The header and whose it is are whole; what follows is gone.
@@ -243,7 +243,7 @@ def test_a_keytab_that_is_not_there_is_a_finding(kstream: Commands) -> None:
     assert json.loads(checked.out)[0]["findings"][0]["kind"] == FindingKind.UNREADABLE.value
 
 
-def test_what_an_order_lacks_is_told_with_its_file(kdc: Kdc, kstream: Commands) -> None:
+def test_a_missing_field_of_a_declaration_is_reported_with_its_file(kdc: Kdc, kstream: Commands) -> None:
     kstream.declaration({"principal": kdc.principal("gateway")})
     refused = kstream.on_cluster("renew")
     assert refused.code == 2
@@ -265,7 +265,7 @@ def test_a_declaration_that_is_not_there_is_missed(kstream: Commands) -> None:
     assert "/nope can't be read" in refused.err
 
 
-def test_where_no_stream_is_concerned_its_columns_are_not_there(kstream: Commands) -> None:
+def test_the_columns_about_streams_are_absent_when_no_stream_is_concerned(kstream: Commands) -> None:
     printed = kstream.on_cluster("check").out
     assert "remedy" in printed
     assert "when" not in printed.splitlines()[1]

@@ -78,7 +78,7 @@ def not_renewable(identity: Identity, cache: Path) -> None:
     ccache.store(context, f"FILE:{cache}", owner, iter([krb5.get_init_creds_keytab(context, owner, options, keys)]))
 
 
-def test_a_ticket_has_the_life_and_flags_that_were_asked_for(edge: Identity, cache: Path) -> None:
+def test_a_ticket_has_the_requested_lifetime_and_flags(edge: Identity, cache: Path) -> None:
     before = datetime.now(UTC)
     kinit(edge, cache, "-l", "5m", "-r", "20m", "-F")
     left = tickets.acquire(Identity(edge.principal, ticket_cache=str(cache)), cache.with_name("copy"))
@@ -109,7 +109,7 @@ for _ in range(20):
 """
 
 
-def test_whoever_writes_a_cache_at_once_succeeds_and_no_reader_sees_a_torn_one(edge: Identity, cache: Path) -> None:
+def test_concurrent_writers_of_a_cache_succeed_and_no_reader_sees_a_torn_one(edge: Identity, cache: Path) -> None:
     command = [sys.executable, "-c", _WRITER, edge.principal, str(edge.keytab), str(cache)]
     writers = [subprocess.Popen(command) for _ in range(2)]
     looks = 0
@@ -244,7 +244,7 @@ def test_a_cache_that_java_can_not_read_is_explained(name: str) -> None:
         tickets.inspect(name)
 
 
-def test_what_is_no_cache_is_told_and_never_waited_for(tmp_path: Path) -> None:
+def test_a_path_that_is_no_cache_is_reported_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     for name in (tmp_path / "pipe", tmp_path / "empty", tmp_path, tmp_path / "gone", f"DIR:{tmp_path}/gone", __file__):
@@ -359,7 +359,7 @@ def test_a_silent_realm_is_given_up_for_one_round_alone(
     assert {report.outcome for report in renewed(*those)} == {RenewalOutcome.ACQUIRED}
 
 
-def test_a_ticket_without_a_keytab_is_renewed_until_its_end_and_copied_again_after_a_login(
+def test_a_ticket_without_a_keytab_is_renewed_and_copied_again_after_a_login(
     minicluster: Minicluster, tmp_path: Path
 ) -> None:
     person, source = brief(minicluster, "person", 16 * SECOND, 28 * SECOND), tmp_path / "source"

@@ -78,7 +78,7 @@ def standby_and_active(minicluster: Minicluster) -> tuple[str, str]:
     return states["standby"], states["active"]
 
 
-def test_who_may_not_is_told_who_may(minicluster: Minicluster, tmp_path: Path) -> None:
+def test_a_principal_that_may_not_renew_or_cancel_learns_who_may(minicluster: Minicluster, tmp_path: Path) -> None:
     token = chosen(minicluster, fetch(minicluster, tmp_path / "token"))
     with access_as(minicluster, "watcher") as watcher, access_as(minicluster, "streamer") as streamer:
         with pytest.raises(Denied, match=r"only its renewer 'yarn' may renew it \(AccessControlException: "):
@@ -115,7 +115,7 @@ def test_another_clusters_token_is_not_shown_to_this_one(minicluster: Minicluste
                 files.choose(other, file, None)
 
 
-def test_of_several_tokens_one_is_named_by_its_alias(minicluster: Minicluster, tmp_path: Path) -> None:
+def test_a_token_among_several_is_named_by_its_alias(minicluster: Minicluster, tmp_path: Path) -> None:
     file = fetch(minicluster, tmp_path / "token")
     with cluster(minicluster) as found:
         assert files.choose(found, file, "ha-hdfs:kstream").identifier.renewer == "yarn"

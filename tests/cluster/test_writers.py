@@ -153,7 +153,7 @@ def test_a_file_that_is_renamed_while_open_is_open_under_its_other_name(
     assert visible_length(minicluster, f"{folder}/after") == 200
 
 
-def test_a_task_that_is_interrupted_in_close_leaves_its_file_open_while_its_client_lives(
+def test_a_task_interrupted_in_close_leaves_its_file_open_while_its_client_lives(
     minicluster: Minicluster, folder: str, living: Writer
 ) -> None:
     """The seed: close() is interrupted, the restored task renames the file, the client's other streams go on."""
@@ -196,9 +196,7 @@ def test_masses_are_left_open_by_several_writers(minicluster: Minicluster, folde
     assert len(set(found.values())) == 2
 
 
-def test_a_spark_stream_killed_in_the_middle_leaves_its_whole_offsets_in_an_open_file(
-    minicluster: Minicluster, folder: str
-) -> None:
+def test_a_killed_spark_stream_leaves_its_whole_offsets_in_an_open_file(minicluster: Minicluster, folder: str) -> None:
     checkpoint = f"{folder}/checkpoint"
     killed = spark_stream_killed_in_the_middle(minicluster, checkpoint)
     assert list(open_files(minicluster, checkpoint)) == [killed.offsets]

@@ -68,7 +68,7 @@ def test_kstream_ends_clearly_before_any_terminal(case: Case, cluster_file: Path
     assert case.told in printed
 
 
-def test_an_interrupt_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_interrupt_is_reported_in_one_line(tmp_path: Path) -> None:
     # Whoever reads a named pipe waits until somebody writes to it.
     pipe = tmp_path / "spec.yaml"
     os.mkfifo(pipe)

@@ -56,7 +56,7 @@ def test_the_client_of_pyspark_comes_last(tmp_path: Path, monkeypatch: pytest.Mo
     assert find_spark_submit() == on_path
 
 
-def test_without_a_client_it_is_said_where_one_comes_from() -> None:
+def test_a_missing_client_is_reported_with_where_to_get_one() -> None:
     with pytest.raises(
         InvalidInput, match=r"no spark3-submit in SPARK_HOME/bin or on PATH; .*airflow-kstream\[spark\]"
     ):

@@ -190,7 +190,7 @@ class TestFieldsThatAreUnknownOrMissing:
         assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
         assert found.reason is HorizonReason.UNKNOWN
 
-    def test_lifetimes_that_were_learned_anew_count_from_the_applications_start(self) -> None:
+    def test_lifetimes_that_are_looked_up_again_count_from_the_applications_start(self) -> None:
         claim = replace(written(max_lifetime_seconds=None), lifetimes=WEEK, started=START - timedelta(days=1))
         assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
         margin = TICKET_SPEC.restart.adopt_margin

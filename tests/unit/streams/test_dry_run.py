@@ -65,7 +65,7 @@ def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing
     assert f"--name {TICKET_SPEC.name}" in shown
 
 
-def test_a_submission_is_refused_where_there_is_no_client_and_a_look_at_the_stream_is_not() -> None:
+def test_a_host_without_a_client_refuses_a_submission_and_still_observes_the_stream() -> None:
     run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), TICKET_SPEC, ENGINE)
     with pytest.raises(InvalidInput, match="this host has no Spark client"):
         preflight(run)
@@ -87,7 +87,7 @@ def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -
     assert len(asked) == 1
 
 
-def test_a_checkpoint_that_cannot_be_watched_is_refused_before_anything_is_said() -> None:
+def test_a_checkpoint_that_cannot_be_watched_is_refused_before_any_output() -> None:
     spec = replace(TICKET_SPEC, checkpoints=("hdfs://elsewhere/a/c",))
     with pytest.raises(InvalidInput, match="hdfs://elsewhere/a/c lies on hdfs://elsewhere; allowed is hdfs://prod"):
         explain(CLUSTER, spec, ENGINE)

@@ -85,7 +85,7 @@ def test_its_heartbeat_is_read_from_its_own_progress(life: Life) -> None:
     assert report.heartbeat.pulse is Pulse.HEALTHY
 
 
-def test_it_is_restarted_before_its_horizon_with_a_savepoint_and_leaves_nothing_behind(life: Life) -> None:
+def test_a_restart_before_the_horizon_takes_a_savepoint_and_leaves_nothing_behind(life: Life) -> None:
     first = life.begin()
     assert first.horizon is not None
     assert first.horizon.hard is not None
@@ -99,7 +99,7 @@ def test_it_is_restarted_before_its_horizon_with_a_savepoint_and_leaves_nothing_
     assert not any(name.startswith(f"/tmp/fake/{first.application}") for name in life.hdfs.files)
 
 
-def test_a_restart_that_a_person_asked_for_happens_once(life: Life) -> None:
+def test_a_requested_restart_happens_once(life: Life) -> None:
     life.begin()
     life.ask_for_a_restart()
     assert life.reconcile().generation == 2

@@ -37,11 +37,11 @@ def failure(text: str | None, *names: str) -> str:
     return failure_of(cast(Hdfs, Files(text)), STREAM, seen)
 
 
-def test_the_newest_generations_error_is_told() -> None:
+def test_the_newest_generations_error_is_reported() -> None:
     assert failure('{"query": {}, "error": "quota exceeded"}', failed_marker(2)) == "quota exceeded"
 
 
-def test_an_older_generations_error_is_not_told() -> None:
+def test_an_older_generations_error_is_not_reported() -> None:
     assert failure('{"error": "quota exceeded"}', failed_marker(1), claim_file(2)) == ""
 
 

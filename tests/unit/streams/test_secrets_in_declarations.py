@@ -162,7 +162,7 @@ def test_a_reference_to_no_place_is_refused_without_being_shown(place: str) -> N
     assert VALUE not in str(refused.value)
 
 
-def test_a_secret_that_a_claim_of_the_first_version_masked_is_no_value_to_start_with() -> None:
+def test_a_secret_that_a_first_version_claim_masked_is_no_value_to_start_with() -> None:
     with pytest.raises(InvalidInput, match="a secret in clear"):
         declared(conf={"spark.ssl.keyPassword": "***"})
 

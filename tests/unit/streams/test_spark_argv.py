@@ -70,7 +70,7 @@ def test_a_secret_reaches_neither_argv_nor_the_jobs_repr() -> None:
         ({"spark.x": "plain"}, None),
     ],
 )
-def test_spark_is_told_to_redact_what_no_name_tells(conf: Mapping[str, str | SecretRef], names: str | None) -> None:
+def test_spark_redacts_secrets_that_no_name_reveals(conf: Mapping[str, str | SecretRef], names: str | None) -> None:
     """It logs the environment of its executors."""
     told = [word for word in spark_argv(job(conf)).argv() if word.startswith("spark.redaction.regex=")]
     assert told == ([f"spark.redaction.regex={names}"] if names else [])

@@ -107,7 +107,7 @@ CORRUPT = {
 
 
 @pytest.mark.parametrize("damage", CORRUPT)
-def test_a_corrupt_file_is_told_with_what_is_wrong_at_which_byte(damage: str) -> None:
+def test_a_corrupt_file_is_reported_with_the_fault_and_its_byte(damage: str) -> None:
     content, why = CORRUPT[damage]
     with pytest.raises(InvalidInput) as refused:
         read(content)
