@@ -1,4 +1,4 @@
-"""What every test stands on: one real cluster for all, no ambient credentials, and a header that says what is real."""
+"""The base of all tests: one real cluster, no ambient credentials, and a header that names the real parts."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them.
 FOLDERS = ("unit", "cluster", "airflow", "faults")
 
-# How long an example takes says something about the machine alone.
+# The duration of an example depends on the machine alone.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# Its connections close when the interpreter ends, and would log that into a stream that pytest has closed by then.
+# Its connections close when the interpreter exits, and would log that to a stream that pytest has closed by then.
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 def pytest_report_header() -> list[str]:
-    """The real parts that the tests run on; that one is missing is a failure of its tests, never a skip."""
+    """Return the real parts that the tests run on; a missing part fails its tests and never skips them."""
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
     packages = ("apache-airflow", "pyspark", "hdfs", "requests-kerberos", "gssapi")
     return [
@@ -49,7 +49,7 @@ def minicluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluste
     """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for the whole run."""
     up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("minicluster")))
     try:
-        # libkrb5 in this process knows the realm by its environment only.
+        # libkrb5 in this process knows the realm only from the environment.
         os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
         yield up
     finally:
@@ -58,7 +58,7 @@ def minicluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluste
 
 @pytest.fixture(scope="session", autouse=True)
 def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """Looks on from the first test to the last: what was secret, and who showed it."""
+    """Watch for secrets, and for command lines that show them, from the first test to the last."""
     looking = Watch(tmp_path_factory.getbasetemp())
     try:
         yield looking

@@ -1,4 +1,4 @@
-"""A declaration that can't be read costs no other its DAG, whichever shipped file reads it."""
+"""A declaration that can't be read leaves the DAGs of all others alone, in each shipped DAG file."""
 
 from __future__ import annotations
 

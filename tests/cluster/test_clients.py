@@ -1,4 +1,4 @@
-"""The clients against the real servers: who may what, and how each refusal reads."""
+"""The clients against the real servers: permissions, and the words of each refusal."""
 
 from __future__ import annotations
 

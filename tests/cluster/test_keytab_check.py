@@ -27,7 +27,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 
 
 def check(kdc: Kdc, place: KeytabPlace | None = None, *also: KeytabPlace) -> list[KeytabCheck]:
-    """Of a cluster that has a KDC and nothing else."""
+    """Check the keytabs of a cluster that has a KDC and nothing else."""
     watcher = Identity(kdc.principal("watcher"), str(kdc.keytab("watcher")))
     return list(check_keytabs(Cluster("away", NOWHERE, NOWHERE, "hdfs://away", watcher, "/kstream"), place, also))
 
@@ -75,7 +75,7 @@ def test_a_keytab_that_this_user_may_not_read_is_unreadable(kdc: Kdc, tmp_path: 
     if child == 0:
         try:
             if os.getuid() == 0:
-                # Root reads everything.
+                # Root may read every file.
                 os.setuid(65534)
             (only,) = check(kdc, closed)
             os._exit(0 if "Permission denied" in only.findings[0].words else 1)

@@ -1,4 +1,4 @@
-"""Keytabs against a real KDC: each thing that can be wrong is named, with what helps."""
+"""Keytabs against a real KDC: each fault has a name and a remedy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_rotated_keytab_is_behind_with_both_numbers_and_the_time_of_rotation(k
 
 @pytest.mark.parametrize("preauthentication", ["-requires_preauth", "+requires_preauth"])
 def test_an_old_key_is_refused_for_logins_even_where_the_kdc_keeps_it(kdc: Kdc, preauthentication: str) -> None:
-    """MIT's KDC keeps it for tickets that are sealed with it."""
+    """MIT's KDC keeps the old key for tickets that are sealed with it."""
     name = f"kept{preauthentication}".replace("+", "-with-")
     kdc.add(name)
     kdc.modify(name, preauthentication)
@@ -93,7 +93,7 @@ def test_without_any_ticket_of_the_realm_the_key_is_refused_and_the_kvno_not_kno
 
 
 def test_a_principal_that_may_be_no_service_has_a_kvno_that_is_not_learned(kdc: Kdc) -> None:
-    """As users without a service name in Active Directory."""
+    """Active Directory treats users without a service name this way."""
     kdc.add("noservice")
     kdc.modify("noservice", "-allow_svr")
     found = findings(kdc, "noservice")

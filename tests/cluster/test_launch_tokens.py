@@ -1,4 +1,4 @@
-"""What can be known from outside of the tokens that an application was launched with."""
+"""Facts about an application's launch tokens that are known from outside of it."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ OUTCOMES = ("closed", "already closed", "unconfirmed", "not tried")
 
 @pytest.fixture(scope="module")
 def kstream(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """As the owner of the files."""
+    """`kstream leases` as the owner of the files."""
     return commands_as(minicluster, "streamer", tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture(scope="module")
 def superuser(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """As who may ask the NameNode for all its leases."""
+    """`kstream leases` as a user that may list all leases of the NameNode."""
     return commands_as(minicluster, "hdfs", tmp_path_factory.mktemp("cluster"))
 
 
@@ -61,9 +61,9 @@ def living(minicluster: Minicluster, folder: str) -> Iterator[Writer]:
 
 @pytest.fixture(scope="module")
 def dead(minicluster: Minicluster, folder: str) -> tuple[str, ...]:
-    """Files of a killed writer whose lease the NameNode takes for abandoned: the soft limit has passed.
+    """Files of a killed writer whose lease is past the NameNode's soft limit, so that it counts as abandoned.
 
-    That can't be asked for any of them without beginning its recovery, so another writer is killed after this one.
+    A probe of one of them would begin its recovery, so the fixture probes a file of a writer that was killed later.
     """
     leave_open(minicluster, DEAD, size=1000)
     leave_open(minicluster, MANY, size=10)
@@ -209,7 +209,7 @@ def test_a_person_approves_a_leaked_file_and_the_growing_one_beside_it_survives(
 def test_ctrl_c_in_the_middle_of_many_reports_the_outcome_of_each_file(
     minicluster: Minicluster, superuser: Commands, dead: tuple[str, ...]
 ) -> None:
-    """At a terminal: the person sees the bar, presses once, and what was asked for gets one last look."""
+    """At a terminal, the user sees the bar and presses once; recoveries in progress get a final check."""
     argv = superuser.argv("recover", f"{FOLDER}/many", *NO_AGE)
     seen, code = _interrupted_at_a_terminal(argv)
     records = [record for record in superuser.json("history") if record["path"] in MANY]
@@ -227,7 +227,7 @@ def test_ctrl_c_in_the_middle_of_many_reports_the_outcome_of_each_file(
 def _interrupted_at_a_terminal(argv: list[str]) -> tuple[str, int]:
     """Run it on a terminal of its own, press Ctrl-C when the bar shows files, and read to the end."""
     terminal, child = pty.openpty()
-    # Whatever terminal the tests themselves have: a dumb one shows no bar.
+    # Regardless of the tests' own terminal: a dumb one shows no bar.
     env = os.environ | {"TERM": "xterm"}
     process = subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=env, start_new_session=True)
     os.close(child)

@@ -1,4 +1,4 @@
-"""The two means of asking for a recovery, and that they understand the same answers."""
+"""The two kickers, which request recoveries and understand the same answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_paused_namenode_is_not_waited_for_for_ever(minicluster: Minicluster, 
 
 @pytest.fixture
 def hdfs_command(minicluster: Minicluster, tmp_path: Path) -> str:
-    """The command `hdfs` of a Hadoop client, as far as `debug` goes."""
+    """Write the command `hdfs` of a Hadoop client, as far as `debug` needs it."""
     script = tmp_path / "hdfs"
     java = join([*hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "client")])
     script.write_text(f'#!/bin/sh\n[ "$1" = debug ] || exit 64\nshift\nexec {java} {_DEBUG_ADMIN} "$@"\n')
@@ -106,7 +106,7 @@ def test_both_kickers_understand_the_same_answers(
 
 @contextmanager
 def open_to_all(minicluster: Minicluster, *folders: str) -> Iterator[None]:
-    """Everybody may pass through them."""
+    """Let every user pass through the folders."""
     minicluster.hdfs("dfs", "-chmod", "o+x", *folders)
     try:
         yield
@@ -183,7 +183,7 @@ def test_a_client_that_is_not_installed_is_named(streamer: Scene) -> None:
 
 
 def test_a_process_with_a_silent_namenode_can_still_end(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
-    """Threads that wait for it for ever must not keep the interpreter."""
+    """Threads that wait for the NameNode for ever must not keep the interpreter alive."""
     program = (
         "import hdfs_native, sys\n"
         "from airflow_kstream.clients.hdfs.lease_recovery_native import _Crew\n"

@@ -1,4 +1,4 @@
-"""What the NameNode and the DataNodes answer about open files over HTTP."""
+"""Answers of the NameNode and the DataNodes about open files over HTTP."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_measuring_many_files_makes_the_namenode_one_token_and_not_one_for_each(
     before = _audited(minicluster, "getDelegationToken")
     with cluster(minicluster) as found, closing(LeaseHdfsPool(found.namenodes, found.watcher, found.tls)) as pool:
         assert pool.visible_lengths(names) == [100] * len(names)
-    # Others work on this cluster too, but nobody so much at this moment.
+    # Other tests use this cluster, too, but none so much at this moment.
     assert 1 <= _audited(minicluster, "getDelegationToken") - before < len(names)
 
 
@@ -149,7 +149,7 @@ def _audited(minicluster: Minicluster, command: str) -> int:
 def test_a_paused_datanode_leaves_the_length_unknown_and_not_zero(
     minicluster: Minicluster, living: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It is silent for ever: how long is waited for it doesn't matter here.
+    # It never answers: the length of the wait doesn't matter here.
     monkeypatch.setattr("airflow_kstream.clients.hdfs.webhdfs.CONNECT_AND_READ_SECONDS", (5, 8))
     path = f"{FOLDER}/behind-a-paused-datanode"
     living.leave(path, 100)
