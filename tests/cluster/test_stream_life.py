@@ -170,8 +170,8 @@ def test_a_job_that_ends_by_itself_is_reported_and_the_next_ensure_starts_it(
 def test_somebody_elses_application_is_adopted_and_its_checkpoint_defended(
     minicluster: Minicluster,
 ) -> None:
-    """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
-    # Longer than a batch of a busy machine takes.
+    """A stream is not submitted while another job moves its checkpoint; adopting that job needs no restart."""
+    # Longer than a batch takes on a busy machine.
     spec = rate_stream("taken", TicketCredentials(), stop=replace(BRISK_STOP, silence=timedelta(seconds=20)))
     submit_by_hand(minicluster, spec, tag="by-hand")
     with reconciler(minicluster, spec) as supervisor:
@@ -205,7 +205,7 @@ def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(min
 def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
     minicluster: Minicluster, tmp_path: Path
 ) -> None:
-    """Each is shown with what is the matter; a stream beside them is submitted, watched and stopped as ever."""
+    """Each is shown with its fault; a stream beside them is submitted, watched and stopped as usual."""
     spec = rate_stream("beside", TicketCredentials())
     with reconciler(minicluster, spec) as supervisor:
         hdfs, state_dir = supervisor.session.hdfs, supervisor.session.cluster.state_dir
@@ -229,7 +229,7 @@ def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
 
 
 def rewrite_without_lifetimes(hdfs: Hdfs, path: str) -> None:
-    """As a version would that has a field more and one less."""
+    """Rewrite the claim as a version would that has one field more and lacks the lifetimes."""
     said = json.loads(hdfs.read(path))
     del said["max_lifetime_seconds"]
     said["spec"]["engine"] = "flink"
@@ -265,7 +265,7 @@ def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(minicluster: 
 
 @pytest.mark.faults
 def test_an_application_whose_fence_was_taken_cannot_start_late(minicluster: Minicluster) -> None:
-    """A submission that YARN keeps waiting is given up; when its turn comes at last, its driver must not run."""
+    """A submission that YARN keeps waiting is given up; when YARN starts it at last, its driver must not run."""
     spec = rate_stream("late", TicketCredentials())
     with reconciler(minicluster, spec) as supervisor:
         minicluster.pause("nodemanager")

@@ -1,4 +1,4 @@
-"""`kstream tickets` on the minicluster: what it prints, with what it exits, and that it explains."""
+"""`kstream tickets` on the minicluster: its output, exit codes and explanations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Commands:
         (self.folder / "order.yaml").write_text(yaml.safe_dump(given))
 
     def cache(self, principal: str) -> Path:
-        """In the folder of the cluster's file."""
+        """Return the path of a cache in the folder of the cluster's file."""
         (found,) = (self.folder / "kept").glob(f"minicluster-*/{principal}.ccache")
         return found
 

@@ -1,4 +1,4 @@
-"""`kstream tokens` on the minicluster: what it prints, where it refuses, and that no secret is in it."""
+"""`kstream tokens` on the minicluster: its output without any secret, and its refusals."""
 
 from __future__ import annotations
 

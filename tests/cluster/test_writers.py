@@ -1,4 +1,4 @@
-"""Each scene of a stuck file is what it claims to be, in the words of Hadoop's own tools."""
+"""Each scene of a stuck file is what it claims to be, as Hadoop's own tools confirm."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_writer_that_exits_closes_its_files_even_those_that_it_forgot(miniclus
 def test_a_lease_that_leaks_outlives_the_soft_limit_that_a_killed_writers_does_not(
     minicluster: Minicluster, folder: str, living: Writer
 ) -> None:
-    """The probe of the killed writer's file tells when the limit of 60 seconds has passed for both."""
+    """A probe of the killed writer's file shows when the limit of 60 seconds has passed for both."""
     dead, leaked = f"{folder}/dead", f"{folder}/leaked"
     living.leave(leaked, 100)
     living.leave(f"{folder}/other", 100)

@@ -1,4 +1,4 @@
-"""What people type wrong: each is refused with a clear sentence, and nothing of it drives the terminal."""
+"""Wrong input on the command line: it is refused with a clear sentence, and cannot control the terminal."""
 
 from __future__ import annotations
 

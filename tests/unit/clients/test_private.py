@@ -20,7 +20,7 @@ for _ in range(300):
     with private_folder():
         pass
 """
-# Tells its folder, and goes on until it is killed.
+# Prints its folder, and runs until it is killed.
 HOLDER = """
 import sys
 from airflow_kstream.clients.local.private import private_folder
@@ -62,7 +62,7 @@ def test_a_private_folder_is_ours_alone_and_gone_afterwards() -> None:
 
 
 def test_processes_that_sweep_at_once_do_not_trip_over_each_other() -> None:
-    """Each finds folders of the others that vanish while it looks at them."""
+    """Each sweeper finds folders of the others that vanish while it looks at them."""
     sweepers = [subprocess.Popen([sys.executable, "-c", MANY_TIMES], stderr=subprocess.PIPE) for _ in range(4)]
     assert [process.communicate()[1] for process in sweepers] == [b""] * len(sweepers)
 
@@ -98,7 +98,7 @@ def test_a_sweep_spares_the_folder_of_a_killed_process_while_its_child_works_the
         with private_folder():
             assert folder.exists()
         process.stdin.close()
-        # The child has the output, too: its end is the child's.
+        # The child has the output, too: the output ends with the child.
         assert process.stdout.read() == ""
         with private_folder():
             assert not folder.exists()

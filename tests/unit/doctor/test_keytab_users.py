@@ -1,4 +1,4 @@
-"""Which running streams a keytab's state ends: by the key that each was submitted with."""
+"""The running streams that a keytab's state ends, by the key that each was submitted with."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_login_that_works_or_proves_nothing_ends_none(login: LoginResult) -> N
 
 
 def test_a_replaced_keytab_ends_the_streams_with_its_old_key_at_a_known_hour() -> None:
-    """Rounds at 0 h and 18 h; a keytab of 19 h: the tokens of 18 h are the last ones, and end at 42 h."""
+    """With rounds at 0 h and 18 h and a keytab of 19 h, the tokens of 18 h are the last ones, and end at 42 h."""
     found = doomed(OLD, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4))
     assert found is not None
     assert found.loss is not None

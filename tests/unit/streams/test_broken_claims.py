@@ -1,4 +1,4 @@
-"""A claim that is broken, damaged or newer is its own stream's trouble: each other stream is read as before."""
+"""A claim that is broken, damaged or newer affects its own stream alone: all others are read as before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KEYTAB = KeytabCredentials("streamer@EXAMPLE.COM", "/streamer.keytab")
 
 @dataclass
 class Hdfs(SimHdfs):
-    """No checkpoint ever moves. `tokenless` is a NameNode that gives no token now."""
+    """An HDFS on which no checkpoint ever moves. `tokenless` is a NameNode that issues no token now."""
 
     tokenless: bool = False
 
@@ -80,7 +80,7 @@ class House:
         self.hdfs.write(self.path(name, file), text, overwrite=True)
 
     def change(self, name: str, **changed: Any) -> None:
-        """Other fields in a claim; None takes one out."""
+        """Change fields of a claim; None removes one."""
         said = json.loads(self.hdfs.read(self.path(name)))
         said = {key: value for key, value in said.items() if changed.get(key, "") is not None}
         self.write(name, json.dumps(said | {key: value for key, value in changed.items() if value is not None}))

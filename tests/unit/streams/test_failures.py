@@ -1,4 +1,4 @@
-"""What a dead generation's driver left: its error, or nothing that stops the watcher."""
+"""The error that a dead generation's driver left; an unreadable one does not stop the watcher."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STREAM = StreamId("orders", "/kstream")
 
 
 class Files:
-    """HDFS, of which only `read` is asked; None stands for a NameNode that is away."""
+    """An HDFS with `read` alone; None stands for a NameNode that is away."""
 
     def __init__(self, text: str | None) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""When credentials end, and when we act before that."""
+"""The end of credentials, and the times of our actions before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a stream that started with an old key fails to renew, and when it dies of it."""
+"""A stream that started with an old key: the time of its first failed renewal, and of its death."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_rotation_with_known_bounds_has_bounds_for_the_end_of_the_stream() -> 
 
 
 def test_a_driver_that_had_no_round_of_its_own_may_live_until_its_launch_tokens_end() -> None:
-    """Those the ResourceManager renews, whatever became of the keytab."""
+    """The ResourceManager renews the launch tokens, regardless of the keytab."""
     starting = replace(ROUNDS, slack=timedelta(minutes=2), launch_tokens_end=START + 7 * DAY)
     assert key_loss(starting, START, START + timedelta(minutes=1)).dies_by == START + 7 * DAY
     assert key_loss(starting, START, START + HOUR).dies_by < START + 2 * DAY
