@@ -1,4 +1,4 @@
-"""What every test stands on: one real cluster for all, no ambient credentials, and a header that says what is real."""
+"""The base of all tests: one real cluster, no ambient credentials, and a header that names the real parts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,16 +22,20 @@ for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig  # noqa: E402  after the environment is clean
 from tests.secrets.watch import Watch  # noqa: E402
 
-# How long an example takes says something about the machine alone.
+TESTS = Path(__file__).parent
+# Folders whose name is the marker of every test in them.
+FOLDERS = ("unit", "cluster", "airflow", "faults")
+
+# The duration of an example depends on the machine alone.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# Its connections close when the interpreter ends, and would log that into a stream that pytest has closed by then.
+# Its connections close when the interpreter exits, and would log that to a stream that pytest has closed by then.
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 def pytest_report_header() -> list[str]:
-    """The real parts that the tests run on; that one is missing is a failure of its tests, never a skip."""
+    """Return the real parts that the tests run on; a missing part fails its tests and never skips them."""
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
     packages = ("apache-airflow", "pyspark", "hdfs", "requests-kerberos", "gssapi")
     return [
@@ -44,7 +49,7 @@ def minicluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluste
     """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for the whole run."""
     up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("minicluster")))
     try:
-        # libkrb5 in this process knows the realm by its environment only.
+        # libkrb5 in this process knows the realm only from the environment.
         os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
         yield up
     finally:
@@ -53,7 +58,7 @@ def minicluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluste
 
 @pytest.fixture(scope="session", autouse=True)
 def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """Looks on from the first test to the last: what was secret, and who showed it."""
+    """Watch for secrets, and for command lines that show them, from the first test to the last."""
     looking = Watch(tmp_path_factory.getbasetemp())
     try:
         yield looking
@@ -62,5 +67,9 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is asked of the whole run comes last."""
+    """Mark each test by its folder, and put the tests that search the whole run last."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in FOLDERS:
+            item.add_marker(folder)
     items.sort(key=lambda item: item.path.name == "test_secrets_stay_secret.py")

@@ -1,4 +1,4 @@
-"""After all other tests: no key and no token's password is anywhere that it does not belong."""
+"""After all other tests, no key and no token's password is outside of its own place."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.secrets.watch import Watch
 # Where keys and tokens live: the KDC's database, the keytabs, HDFS's blocks and journal, YARN's running containers.
 _AT_HOME = ("keytabs", "kdc", "data")
 # Hadoop's servers log the addresses of WebHDFS requests, with the tokens in them, at INFO: datanode.webhdfs those that
-# the NameNode made for a redirect, http.requests.namenode those that were renewed or cancelled. Who reads them can
+# the NameNode made for a redirect, http.requests.namenode those that were renewed or cancelled. Their readers can
 # read HDFS anyway; ours are cancelled right after their use.
 _HADOOPS_OWN = ("/logs/datanode.log", "/logs/nn1.log", "/logs/nn2.log")
-# What the tests about such files wrote themselves.
+# Files that the tests about such files wrote themselves.
 _OF_TESTS = ("/test_",)
 
 
 @pytest.fixture(scope="module")
 def secrets(minicluster: Minicluster, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> frozenset[bytes]:
-    """Of all principals and all tokens of the whole run."""
+    """The secrets of all principals and all tokens of the whole run."""
     watch.look()
     return frozenset(watch.secrets | token_passwords(minicluster, tmp_path_factory.mktemp("journal")))
 

@@ -22,13 +22,13 @@ from tests.cluster.streams import await_that
 
 
 class Metrics:
-    """A StatsD server's ear: the lines that Airflow sends, newest last."""
+    """A StatsD server that keeps the lines that Airflow sends, newest last."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._lines: list[str] = []
-        # Read at once: what a full socket buffer drops is gone.
+        # Read at once: a full socket buffer drops lines for good.
         self._listener = threading.Thread(target=self._listen)
         self._listener.start()
 
@@ -38,7 +38,7 @@ class Metrics:
         return {"metrics": {"statsd_on": "True", "statsd_host": "127.0.0.1", "statsd_port": port}}
 
     def value(self, name: str) -> float | None:
-        """The newest value of a metric."""
+        """Return the newest value of a metric, None if Airflow has sent none."""
         found = [line.split(":")[1].split("|")[0] for line in self._lines if line.startswith(f"{name}:")]
         return float(found[-1]) if found else None
 
@@ -55,7 +55,7 @@ class Metrics:
 
 @dataclass(frozen=True)
 class LiveAirflow:
-    """`declare` puts a stream where the shipped DAG file finds it and starts its DAG."""
+    """A running Airflow. `declare` puts a stream where the shipped DAG file finds it and starts its DAG."""
 
     home: AirflowHome
     api: AirflowApi
@@ -80,7 +80,7 @@ def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) 
     streams = root / "streams" / CONNECTION
     streams.mkdir(parents=True)
     kept = {"streams_folder": str(streams.parent), "retry_delay": "2s"}
-    # One run only: a second one would take the stream over from a run whose task a test marks failed.
+    # One run only: a second run would take the stream over from the run whose task a test marks failed.
     kept["ensure_every"] = "1d"
     listener = Metrics()
     with live_airflow(

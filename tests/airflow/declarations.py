@@ -1,4 +1,4 @@
-"""What the shipped DAG files make of declarations, without an Airflow around them."""
+"""The DAGs that the shipped DAG files make of declarations, without a running Airflow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Declarations:
         return {value.dag_id: value for value in made.values() if isinstance(value, DAG)}
 
     def dags_of(self, text: str) -> dict[str, DAG]:
-        """Of one declaration, `prod`."""
+        """Return the DAGs of one declaration, `prod`."""
         (self.folder / "prod.yaml").write_text(text)
         return self.dags()
 

@@ -23,7 +23,7 @@ Settings = Mapping[str, Mapping[str, str]]
 def live_airflow(
     minicluster: Minicluster, root: Path, dags: Path, env: Mapping[str, str], overrides: Settings | None = None
 ) -> Iterator[AirflowHome]:
-    """It learns the minicluster's realm from the connection alone. What its API says is kept for the secrets search."""
+    """Run an Airflow that learns the realm from the connection alone; keep its API's answers for the secrets search."""
     home = AirflowHome(root / "home", dags, dict(env), crash=CrashSettings.brisk(), overrides=overrides or {})
     home.prepare()
     with ProcessSupervisor() as supervisor:

@@ -1,4 +1,4 @@
-"""Secrets that a stream refers to, by where they are kept. Of this run alone, so that whatever holds one got it now."""
+"""Secrets that a stream refers to, by the place where they are kept. Each run makes new ones: a find is this run's."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def start_deferred(api: AirflowApi, path: Path) -> TaskRef:
     return ref
 
 
-# --- what is written before anything runs
+# --- files that are written before anything runs
 
 
 def test_secrets_lie_in_private_files_only(home: AirflowHome) -> None:
@@ -207,12 +207,12 @@ def test_a_component_that_cannot_start_is_named_with_the_end_of_its_log(home: Ai
             home.wait_until_healthy(supervisor, timeout=400)
 
 
-# --- what runs
+# --- components that run
 
 
 def test_every_component_is_healthy(api: AirflowApi) -> None:
     healthy = dict.fromkeys(["metadatabase", "scheduler", "triggerer", "dag_processor"], "healthy")
-    # By the age of its heartbeat: one that was kept from it for a moment is healthy a moment later.
+    # Health is the age of a heartbeat: a component that was delayed for a moment is healthy a moment later.
     eventually(lambda: api.health() == healthy)
 
 
@@ -249,7 +249,7 @@ def test_no_secret_is_in_any_command_line(
 
 
 def _listening_on(process: psutil.Process) -> list[Any]:
-    """Its addresses; none, if it has ended."""
+    """Return the addresses that the process listens on; none if it has ended."""
     try:
         return [one.laddr for one in process.net_connections("inet") if one.status == psutil.CONN_LISTEN]
     except psutil.NoSuchProcess:
@@ -257,10 +257,10 @@ def _listening_on(process: psutil.Process) -> list[Any]:
 
 
 def _command_line(process: psutil.Process) -> list[str]:
-    """None of one that ended in this moment: a dag processor's children live for seconds."""
+    """Return the process's command line; none if it has just ended: a DAG processor's children live for seconds."""
     try:
         return [" ".join(process.cmdline())]
-    except psutil.NoSuchProcess:  # A zombie is one too.
+    except psutil.NoSuchProcess:  # A zombie counts as well.
         return []
 
 
@@ -331,7 +331,7 @@ def test_the_log_of_a_failed_task_says_why(api: AirflowApi) -> None:
     eventually(lambda: why <= set(api.task_log(ref, 1).splitlines()))
 
 
-# --- what crashes
+# --- crashes
 
 
 def test_a_deferred_task_outlives_the_crash_of_triggerer_and_scheduler(

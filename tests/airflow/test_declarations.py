@@ -1,4 +1,4 @@
-"""A declaration that can't be read costs no other its DAG, whichever shipped file reads it."""
+"""A declaration that can't be read leaves the DAGs of all others alone, in each shipped DAG file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_is_no_text_is_refused_alone(
     assert len([name for name in names if name.startswith("refused-")]) == 2
 
 
-def test_names_that_airflow_takes_for_no_dag_are_refused_alone_and_editors_files_are_none(
+def test_names_that_are_no_dag_id_are_refused_alone_and_editors_files_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".#prod.yaml").symlink_to("ada@nowhere:1")
@@ -93,7 +93,7 @@ def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) 
     assert not [value for value in made.values() if isinstance(value, DAG)]
 
 
-def test_two_clusters_can_t_declare_the_same_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_clusters_cannot_declare_the_same_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for cluster in ("east", "west"):
         (tmp_path / cluster).mkdir()
         (tmp_path / cluster / "orders.yaml").write_text(STREAM)

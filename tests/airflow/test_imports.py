@@ -22,7 +22,7 @@ def modules(name: str) -> list[str]:
 
 
 def heavy_imports_of(*names: str) -> str:
-    """Imports the modules in this order in a process of its own, and says which heavy ones came with them."""
+    """Import the modules in this order in a process of their own, and return the heavy ones that came with them."""
     program = (
         "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1].split()];"
         f"print(sorted(set({HEAVY}) & sys.modules.keys()))"

@@ -1,4 +1,4 @@
-"""The maintenance DAG: what its form offers, and what a declaration may say."""
+"""The maintenance DAG: its form, and the declarations that it accepts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_field_of_the_form_is_explained_typed_and_has_a_valid_default(decl
     for name, field in form(dag).items():
         assert {"title", "type", "section"} <= field.schema.keys(), name
         assert field.description.endswith("."), name
-        # With examples the form lets a person choose one of them, and write nothing else.
+        # If a field has examples, the form lets a person choose one of them and enter nothing else.
         assert "examples" not in field.schema, name
         field.resolve()
         json.dumps(field.value)

@@ -34,7 +34,7 @@ STUCK = [f"{LANDING}/part-{number}.in-progress" for number in range(20)] + [f"{O
 LIVING = f"{FOLDER}-living"
 LEAKED = f"{LIVING}/leaked"
 READABLE = "/tmp/lease-dags/readable"
-# The readers' and the watchers' side; the recovery itself is the shipped DAG.
+# DAGs that read and watch; the shipped DAG does the recovery.
 READERS = f'''
 from airflow.sdk import DAG, Asset, AssetWatcher, task
 
@@ -95,7 +95,7 @@ class LeaseAirflow:
         return report
 
     def reports(self, dag_id: str) -> list[dict[str, Any]]:
-        """What every mapped task that succeeded has returned so far."""
+        """Return the results so far of every mapped task that succeeded."""
         tasks = [task for run in self.api.dag_run_states(dag_id) for task in self.api.task_instances(dag_id, run)]
         done = [task.ref for task in tasks if task.ref.task_id == "recover" and task.state == "success"]
         return [self.api.xcom_entry(ref, "return_value") for ref in done]
@@ -126,7 +126,7 @@ def living(minicluster: Minicluster) -> Iterator[Writer]:
 
 @pytest.fixture(scope="module")
 def stuck(minicluster: Minicluster) -> Iterator[list[str]]:
-    # A holder each: what is asked and done about one file of a dead holder renews his lease on the others.
+    # One holder for each file: a probe or recovery of one file of a dead holder renews its lease on the others.
     leave_open(minicluster, STUCK[:-1], size=1000)
     flink_like_bucket(minicluster, OTHER, valid_length=700, flushed=1000)
     yield STUCK
@@ -137,7 +137,7 @@ def stuck(minicluster: Minicluster) -> Iterator[list[str]]:
         hdfs.close()
 
 
-def test_files_of_a_killed_writer_go_from_stuck_to_readable_through_the_scheduled_dag(
+def test_the_scheduled_dag_makes_stuck_files_of_a_killed_writer_readable(
     minicluster: Minicluster, airflow: LeaseAirflow, stuck: list[str]
 ) -> None:
     """The alarm rings, those who read wait, the DAG closes the files by itself, and the readers get every byte.
@@ -179,7 +179,7 @@ def test_a_person_who_runs_the_dag_by_hand_gets_a_dry_run_with_a_plan(
     assert report["plan"] == {LEAKED: "ask whether its holder lives, and recover it if not"}
 
 
-def test_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
+def test_a_person_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
     minicluster: Minicluster, airflow: LeaseAirflow, living: Writer
 ) -> None:
     report = airflow.recover_by_hand({"paths": [LIVING], "min_age": "0s", "leak_after": "1s", "approve": [LEAKED]})
@@ -201,10 +201,10 @@ def test_what_no_waiting_can_change_fails_the_sensor_with_its_reason(airflow: Le
     assert "absolute HDFS path" in airflow.api.task_log(task, 1)
 
 
-def test_a_task_fails_with_the_reason_where_its_principal_may_not_ask_for_the_holder(
+def test_a_task_fails_with_the_reason_when_its_principal_may_not_probe_the_holder(
     minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an Airflow around it. The file is old enough and quiet: it is not left open for a good reason."""
+    """No Airflow is running. The file is old enough and idle, so there is no good reason to leave it open."""
     leave_open(minicluster, [READABLE], size=10)
     await_leases_worn_off(minicluster)
     extra = {name: value for name, value in asdict(fields(minicluster, "watcher")).items() if value}
@@ -228,7 +228,7 @@ def _recovery(**more: Any) -> HdfsLeaseRecoverOperator:
 
 
 class _Context(dict[str, Any]):
-    """Of a run whose XComs are kept here."""
+    """A task's context of a run whose XComs are kept here."""
 
     def __init__(self) -> None:
         super().__init__()

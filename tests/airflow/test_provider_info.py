@@ -1,4 +1,4 @@
-"""What Airflow learns about the provider: entry point data, connection form, links."""
+"""The provider as Airflow sees it: entry point data, connection form, links."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_it_is_valid_at_run_time(info: dict[str, Any]) -> None:
 
 
 def test_it_is_valid_as_a_provider_yaml(info: dict[str, Any]) -> None:
-    # Only this schema knows the connection form; what it asks for besides belongs to Airflow's own releases.
+    # Only this schema knows the connection form; its other requirements concern Airflow's own releases.
     release = {"state": "ready", "source-date-epoch": 1, "versions": ["0.1.0"]}
 
     jsonschema.validate(info | release, schema("provider.yaml.schema.json"))

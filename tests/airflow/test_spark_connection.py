@@ -1,4 +1,4 @@
-"""What the official `spark` connection may say here; what would be ignored is refused by its name."""
+"""Fields that the official `spark` connection may have here; those that would be ignored are refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand as `stream` in a DAG: templates crash nothing, and no secret comes into Airflow's database with it."""
+"""Values of `stream` in a DAG: templates crash nothing, and no secret reaches Airflow's database."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_reference_that_was_built_in_python_becomes_plain_data() -> None:
 
 
 def test_masks_of_a_connection_leave_ordinary_words_in_the_logs() -> None:
-    """Such masks are by value and of the whole process: `kafka` would vanish from every line."""
+    """A mask hides its value in the whole process: a masked `kafka` would vanish from every line."""
     _mask_secrets(
         {
             "spark.hadoop.dfs.client.token.always-use": "false",

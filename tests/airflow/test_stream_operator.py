@@ -1,4 +1,4 @@
-"""The operator in a real Airflow, on the real cluster: what a person sees and clicks."""
+"""The operator in a real Airflow, on the real cluster, as a person sees and clicks it."""
 
 from __future__ import annotations
 

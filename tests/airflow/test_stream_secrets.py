@@ -23,9 +23,9 @@ from tests.cluster.streams import await_that, look, rate_stream, reconciler
 from tests.secrets.search import where_any_is
 from tests.secrets.watch import Watch
 
-# Of names that tell nobody, Spark's own redaction included.
+# Their names give nothing away, not even to Spark's own redaction.
 CONF, FROM_VAR, FROM_ENV = "spark.planted.conn", "PLANTED_VAR", "PLANTED_ENV"
-# The containers' private folders: who may read those may read the process.
+# The containers' private folders: a user that may read those may read the process, too.
 _AT_HOME = ("data", "keytabs", "kdc")
 
 
@@ -72,7 +72,7 @@ def assert_that_they_arrived(minicluster: Minicluster) -> None:
 
 
 def environment_of(process: psutil.Process) -> dict[str, str]:
-    """Of a container; Airflow's own processes know KSTREAM_PLANTED by another name."""
+    """Return a container's environment; Airflow's own processes have KSTREAM_PLANTED under another name."""
     try:
         return process.environ()
     except psutil.Error:
@@ -89,7 +89,7 @@ def texts_below(hdfs: Hdfs, folder: str) -> Iterator[str]:
 
 
 def whole_database(path: Path) -> Iterator[str]:
-    """Every value of every table, the serialized DAGs, rendered fields, XComs and triggers among them."""
+    """Return every value of every table, including serialized DAGs, rendered fields, XComs and triggers."""
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
         assert "serialized_dag" in tables

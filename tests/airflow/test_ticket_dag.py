@@ -28,7 +28,7 @@ from tests.cluster.streams import await_that
 RENEWAL, KEYTABS = f"tickets-{CONNECTION}", f"keytabs-{CONNECTION}"
 ETL, OPS, BRIEF = "etl", "ops", "brief"
 LIFE = timedelta(seconds=120)
-# One DAG of a person's own; the renewal and the check are the shipped ones.
+# A user's own DAG; the renewal and the check are the shipped ones.
 READERS = f'''
 import os
 
@@ -82,19 +82,19 @@ class TicketAirflow:
         return self.api.trigger_dag_run(dag_id, form)
 
     def end(self, dag_id: str, run: str) -> str:
-        """The state in which it ended."""
+        """Return the state in which the run ended."""
         await_that(lambda: self.api.dag_run_state(dag_id, run) in {"success", "failed"}, f"{dag_id} ends")
         return self.api.dag_run_state(dag_id, run)
 
     def scheduled(self, dag_id: str) -> str:
-        """The run that the schedule starts as soon as somebody lets it."""
+        """Unpause the DAG and return the run that its schedule starts."""
         self.await_parsed(dag_id)
         self.api.unpause_dag(dag_id)
         await_that(lambda: bool(self.api.dag_run_states(dag_id)), f"{dag_id} has a run")
         return next(iter(self.api.dag_run_states(dag_id)))
 
     def renew(self, **form: Any) -> dict[str, Renewed]:
-        """Run the shipped DAG by hand, and what became of each principal."""
+        """Run the shipped DAG by hand and return the outcome for each principal."""
         return self.renewed(self.start(RENEWAL, form))
 
     def renewed(self, run: str) -> dict[str, Renewed]:
@@ -115,7 +115,7 @@ class Renewed:
 
     @property
     def outcome(self) -> tuple[str | None, str, int]:
-        """The task's state, the renewal's outcome, and how many failed in a row."""
+        """Return the task's state, the renewal's outcome, and the number of consecutive failures."""
         return self.state, self.report["outcome"], self.report["failures"]
 
 
@@ -159,7 +159,7 @@ class Waiting:
 
 @pytest.fixture(scope="module", autouse=True)
 def waiting(minicluster: Minicluster, airflow: TicketAirflow) -> Waiting:
-    """It waits while the other tests run."""
+    """A sensor that waits while the other tests run."""
     cache = airflow.declarations / "brief.ccache"
     airflow.await_parsed("expiring")
     tickets.acquire(Identity(minicluster.principal(BRIEF), keytab=str(minicluster.keytab(BRIEF))), cache)
@@ -170,10 +170,10 @@ def waiting(minicluster: Minicluster, airflow: TicketAirflow) -> Waiting:
     return Waiting(ref, ticket)
 
 
-def test_a_broken_keytab_is_warned_of_counted_and_stops_nobody_else(
+def test_a_broken_keytab_is_warned_of_counted_and_stops_no_other(
     minicluster: Minicluster, airflow: TicketAirflow
 ) -> None:
-    """With time left it is a warning; with none left its task alone fails; put right, it counts from nothing."""
+    """While the ticket lives it is a warning, then its task alone fails; once repaired, it counts from zero."""
     first = airflow.renewed(airflow.scheduled(RENEWAL))
     acquired = ("success", "acquired", 0)
     assert outcomes(first) == {"streamer": acquired, ETL: acquired, OPS: acquired}
@@ -235,7 +235,7 @@ def test_the_form_refuses_what_is_no_principal(airflow: TicketAirflow) -> None:
 
 
 def test_nothing_that_airflow_wrote_holds_a_key(minicluster: Minicluster, airflow: TicketAirflow) -> None:
-    """Logs, its database and its configuration, after all that went before."""
+    """Search Airflow's logs, database and configuration after all the other tests."""
     keys = [minicluster.keytab(name).read_bytes()[-16:] for name in ("streamer", ETL, OPS, BRIEF)]
     signs = [sign for key in keys for sign in (key, key.hex().encode(), base64.b64encode(key)[:20])]
     written = [path for path in airflow.home.root.rglob("*") if path.is_file()]

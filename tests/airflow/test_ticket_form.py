@@ -1,4 +1,4 @@
-"""The maintenance DAGs for tickets: what their form offers, and what a declaration may say."""
+"""The maintenance DAGs for tickets: their form, and the declarations that they accept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_field_of_the_form_is_explained_typed_and_has_a_valid_default(decl
     for name, field in form(declared.dags_of(ONE)["tickets-prod"]).items():
         assert {"title", "type", "section"} <= field.schema.keys(), name
         assert field.description.endswith("."), name
-        # With examples the form lets a person choose one of them, and write nothing else.
+        # If a field has examples, the form lets a person choose one of them and enter nothing else.
         assert "examples" not in field.schema, name
         field.resolve()
         json.dumps(field.value)

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 CONNECTION = "minicluster"
-# Longer than any ticket of the minicluster lives.
+# Longer than any ticket's lifetime in the minicluster.
 LONG, SHORT = "1d", "1s"
 Connect = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the order keeps caches; it names nobody but the connection's own principal."""
+    """The folder where the declaration keeps caches; its only principal is the connection's own."""
     monkeypatch.setenv("AIRFLOW__KSTREAM__TICKETS_FOLDER", str(tmp_path))
     (tmp_path / f"{CONNECTION}.yaml").write_text(f"folder: {tmp_path}/caches\n")
     return tmp_path / "caches" / CONNECTION
@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def connect(minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch) -> Connect:
-    """Make the connection to the minicluster say this."""
+    """Set these fields of the connection to the minicluster."""
 
     def saying(password: str | None = None, **more: Any) -> None:
         extra = {name: value for name, value in dataclasses.asdict(fields(minicluster)).items() if value} | more
@@ -66,7 +66,7 @@ def renewal(**more: Any) -> list[dict[str, Any]]:
 
 
 class _Context(dict[str, Any]):
-    """Of a run whose XComs nobody reads."""
+    """A task's context of a run whose XComs no task reads."""
 
     def __missing__(self, key: str) -> Any:
         return self
@@ -127,7 +127,7 @@ class TestTheHook:
     def test_a_child_gets_a_ticket_of_its_own_and_nothing_else(
         self, connect: Connect, minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """From a keytab that the connection holds."""
+        """The ticket comes from a keytab that the connection holds."""
         connect(password=base64.b64encode(minicluster.keytab("streamer").read_bytes()).decode(), keytab_path=None)
         monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", "/somebody/else's")
         with KerberosHook(CONNECTION).environment() as env:
@@ -146,7 +146,7 @@ class TestTheHook:
 
 
 class TestTheOperator:
-    def test_a_connection_s_own_ticket_is_acquired_then_kept_then_forced(self) -> None:
+    def test_a_connections_own_ticket_is_acquired_then_kept_then_forced(self) -> None:
         outcomes = [renewal()[0]["outcome"], renewal()[0]["outcome"], renewal(force="True")[0]["outcome"]]
 
         assert outcomes == ["acquired", "kept", "acquired"]

@@ -1,4 +1,4 @@
-"""Tokens that come to their end: waited for here and in the triggerer, with one and the same answer."""
+"""Sensors that wait for the end of tokens give the same answer in a worker and in the triggerer."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tests.airflow.token_waiting import CONNECTION, deferred, fired, poked, sens
 from tests.cluster.streams import fields, rate_stream
 from tests.cluster.token_makers import access_as, fetch, identity, issue, leaked, sleeper
 
-# Everybody may look into it.
+# Every user may list it.
 FOLDER = "/token-expiry"
 HOUR = TokenLifetimes(timedelta(minutes=10), timedelta(hours=1))
-# Longer than any token of the minicluster lives.
+# Longer than any token's lifetime in the minicluster.
 LONG, SHORT = "8d", "1d"
 Connect = Callable[..., None]
 Act = Callable[[], object]
@@ -41,13 +41,13 @@ Act = Callable[[], object]
 
 @pytest.fixture(autouse=True)
 def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's worker has to end first."""
+    """No wait for a worker to end first."""
     monkeypatch.setattr(awaiting, "SETTLING_SECONDS", 0.0)
 
 
 @pytest.fixture
 def connect(minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch) -> Connect:
-    """Make the connection to the minicluster say this."""
+    """Set these fields of the connection to the minicluster."""
 
     def as_principal(who: str = "streamer", **more: Any) -> None:
         extra = {name: value for name, value in dataclasses.asdict(fields(minicluster, who, **more)).items() if value}
@@ -192,10 +192,10 @@ class TestOfAStream:
         assert by_application is not None
         assert by_application["expiring"][0]["max_date"] == end["max_date"]
 
-    def test_of_anybodys_application_the_cluster_s_lifetimes_tell(
+    def test_the_clusters_lifetimes_tell_about_anybodys_application(
         self, minicluster: Minicluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Asked of the cluster once, by a token that it has to give: a second look costs none."""
+        """The sensor learns the lifetimes once, from a token that the cluster issues; a second look requests none."""
         asked, get = [], Hdfs.new_token
 
         def counted(hdfs: Hdfs, renewer: str) -> str:
@@ -241,13 +241,13 @@ def patient(minicluster: Minicluster) -> Identity:
 
 @pytest.fixture
 def no_cookies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when Hadoop's cookie has come to its end, which takes ten hours: each request has to show a ticket."""
+    """No cookies, as when Hadoop's has expired (after ten hours): each request has to show a ticket."""
     monkeypatch.setattr("requests.sessions.extract_cookies_to_jar", lambda *_: None)
 
 
 @pytest.fixture
 def ticket_cache(connect: Connect, patient: Identity, tmp_path: Path) -> Path:
-    """The connection has no keytab, but a cache that somebody else is to renew."""
+    """The connection's ticket cache, which another program renews; the connection has no keytab."""
     cache = tmp_path / "patient.ccache"
     tickets.acquire(patient, cache)
     connect("patient", keytab_path=None, ticket_cache=str(cache))
@@ -256,7 +256,7 @@ def ticket_cache(connect: Connect, patient: Identity, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def later(folder: ClusterSession, token_file: Path) -> Iterator[Act]:
-    """Acts a token where it is waited for."""
+    """A token that acts at the place where a sensor waits for it."""
     yield lambda: folder.hdfs.write(LATER, token_file.read_text(), permission="644")
     folder.hdfs.delete(LATER)
 

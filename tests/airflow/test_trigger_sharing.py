@@ -1,4 +1,4 @@
-"""What triggers share, in a loop of their own with real threads and real connections; the clusters are made up."""
+"""Sessions and rounds that triggers share: real threads and connections in a loop of their own, simulated clusters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Connection:
 
 
 class Connection:
-    """One that an administrator edits while triggers wait."""
+    """A connection that an administrator edits while triggers wait."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._environment = monkeypatch
@@ -53,7 +53,7 @@ class Connection:
 
 
 class Clusters:
-    """Opens a session for each cluster; a session's answer is where its ResourceManager is."""
+    """Simulated clusters, with a session for each; a session's answer is its ResourceManager's address."""
 
     def __init__(self) -> None:
         self.opened: list[str] = []
@@ -128,7 +128,7 @@ def test_sessions_are_opened_again_after_a_failure_and_not_after_an_answer(error
 
 
 def test_a_patient_stream_is_polled_at_its_own_pace_beside_an_impatient_one() -> None:
-    """And no more often once the impatient one has gone."""
+    """Its pace stays the same after the impatient stream has gone."""
     clusters = Clusters()
 
     async def wait() -> None:

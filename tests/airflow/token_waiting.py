@@ -1,4 +1,4 @@
-"""Those who wait for a token's end: in a task, and in the triggerer."""
+"""Sensors that wait for a token's end: in a task, and in the triggerer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def poked(**more: Any) -> PokeReturnValue:
 
 
 def deferred(**more: Any) -> TokenExpiryTrigger:
-    """The trigger that such a sensor leaves behind."""
+    """Return the trigger that a deferred sensor leaves behind."""
     with pytest.raises(TaskDeferred) as raised:
         sensor(deferrable=True, poke_interval=0.5, **more).execute({})
     trigger = raised.value.trigger

@@ -1,4 +1,4 @@
-"""`kstream` in this process: quick, and under the eyes of the test."""
+"""`kstream` in this process: quick, and observable by the test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ran:
 
     @property
     def words(self) -> str:
-        """Without the table's lines and folds."""
+        """Return the output without a table's borders and line breaks."""
         return " ".join(word for word in self.out.split() if word.isascii())
 
 
@@ -44,7 +44,7 @@ def ran(*argv: str) -> Ran:
 
 
 def cluster_file(minicluster: Minicluster, who: str, folder: Path) -> Path:
-    """What `--cluster` takes: the minicluster, as one of its principals."""
+    """Write and return the file for `--cluster`: the minicluster, as one of its principals."""
     file = folder / "minicluster.yaml"
     file.write_text(yaml.safe_dump({name: value for name, value in asdict(fields(minicluster, who)).items() if value}))
     return file

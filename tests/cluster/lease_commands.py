@@ -21,7 +21,7 @@ NO_AGE = ("--min-age", "0s")
 
 
 def await_leases_worn_off(minicluster: Minicluster) -> None:
-    """Until the NameNode serves for so long that what it says of holders counts: a run may begin with its start."""
+    """Wait until the NameNode has been active for long enough to judge holders: a run may begin with its start."""
     with cluster(minicluster) as found, open_lease_session(found, found.watcher) as session:
         since = session.jmx.health().active_since or session.base.hdfs.now()
         await_that(lambda: session.base.hdfs.now() - since > LeaseRules().blackout, "the NameNode serves for long")

@@ -45,7 +45,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 
 @contextmanager
 def realm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kdc]:
-    """A realm of its own, which this process speaks to."""
+    """Run a realm of its own that this process uses."""
     plan = MiniclusterConfig(folder)
     folders = Folders(plan.root)
     folders.create()
@@ -58,7 +58,7 @@ def realm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kdc]:
 
 @contextmanager
 def shifted(kdc: Kdc, seconds: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process speaks to another KDC on the realm's database, whose clock is ahead by so much."""
+    """Make this process use another KDC on the realm's database, whose clock is ahead by `seconds`."""
     library = folder / "shifted.so"
     source = folder / "shifted.c"
     source.write_text(_SHIFTED)

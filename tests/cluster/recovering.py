@@ -1,4 +1,4 @@
-"""What a recovery on the minicluster needs: the cluster as a principal, and files that a killed writer left open."""
+"""Fixtures for recoveries on the minicluster: the cluster as a principal, and files that a killed writer left open."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def new_folder(name: str) -> str:
 
 
 def stuck(minicluster: Minicluster, folder: str, count: int, size: int = 100) -> list[str]:
-    """What a killed writer leaves."""
+    """Return open files of a killed writer."""
     paths = [f"{folder}/part-{number}" for number in range(count)]
     leave_open(minicluster, paths, size)
     return paths

@@ -1,4 +1,4 @@
-"""Shippers on the minicluster, as processes that can be killed, and what they left in their topic."""
+"""Shippers on the minicluster, as processes that tests can kill, and the contents of their topic."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def stable_ends(login: KafkaLogin, topic: str) -> dict[int, int]:
 
 
 def committed(settings: ShipperSettings) -> list[Line]:
-    """Every line in the topic, in the order of its partitions; none while there is no topic."""
+    """Return every line in the topic, in the order of its partitions; none while there is no topic."""
     ends = {TopicPartition(settings.topic, n): end for n, end in stable_ends(settings.login, settings.topic).items()}
     if not ends:
         return []
@@ -99,7 +99,7 @@ def committed(settings: ShipperSettings) -> list[Line]:
 
 
 def lines_of(name: str, path: Path) -> list[Line]:
-    """The complete lines of a file, by the plainest means."""
+    """Return the complete lines of a file, read in the simplest way."""
     found, offset = [], 0
     for content in path.read_bytes().split(b"\n")[:-1]:
         found.append((name, offset, content))

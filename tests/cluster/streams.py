@@ -45,7 +45,7 @@ BRISK_WATCH = WatchPolicy(
 
 
 def fields(minicluster: Minicluster, who: str = "streamer", **more: Any) -> ConnectionFields:
-    """The fields of a connection to the minicluster as one of its principals."""
+    """Return the fields of a connection to the minicluster as one of its principals."""
     given = {
         "principal": minicluster.principal(who),
         "keytab_path": str(minicluster.keytab(who)),
@@ -83,7 +83,7 @@ def rate_stream(
 
 
 def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str) -> None:
-    """The spec's job by plain spark-submit, as somebody does who has never heard of streams."""
+    """Submit the spec's job with plain spark-submit, as a user that knows nothing of streams."""
     conf = {**minicluster.spark_conf(), "spark.yarn.tags": tag, "spark.yarn.submit.waitAppCompletion": "false"}
     argv = [find_spark_submit(), "--master", "yarn", "--deploy-mode", "cluster", "--py-files", DRIVER_HELPER]
     argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
@@ -102,7 +102,7 @@ def look(session: ClusterSession, spec: StreamSpec) -> Observation:
 
 
 def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -> None:
-    """Ask until it holds; fail by name when it doesn't in time, which a busy machine has much of."""
+    """Poll until the condition holds; fail with its name after a timeout that suits a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}"

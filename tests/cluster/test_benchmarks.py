@@ -1,4 +1,4 @@
-"""The benchmark of leases runs from start to end; how fast it all is depends on the machine and is no test."""
+"""The benchmark of leases runs from start to end; its speed depends on the machine and is not tested."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SMALL = ("--files", "100", "--namespace", "2000", "--slow-sample", "1", "--no-ju
 
 @pytest.mark.usefixtures(
     "minicluster"
-)  # Not to run before it: two miniclusters that start at once take longer than both.
-def test_the_lease_benchmark_measures_both_sides_and_prints_one_table_with_their_ratios(tmp_path: Path) -> None:
+)  # Starts after the shared one: two miniclusters that start at once take longer than one after the other.
+def test_the_lease_benchmark_measures_both_sides_and_prints_their_ratios(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.leases", *SMALL, "--json", str(figures)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

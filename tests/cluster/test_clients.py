@@ -1,4 +1,4 @@
-"""The clients against the real servers: who may what, and how each refusal reads."""
+"""The clients against the real servers: permissions, and the words of each refusal."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_failed_login_leaves_the_old_ticket_as_it_was(
     assert cache.read_bytes() == before
 
 
-def test_whoever_works_with_a_rotated_keytab_is_told_what_most_likely_happened(
+def test_a_login_with_a_rotated_keytab_explains_what_most_likely_happened(
     minicluster: Minicluster, tmp_path: Path
 ) -> None:
     minicluster.add_principal("rotated")
@@ -169,7 +169,7 @@ def test_whoever_works_with_a_rotated_keytab_is_told_what_most_likely_happened(
         tickets.acquire(behind, tmp_path / "cache")
 
 
-def test_a_private_folder_is_nobody_elses_and_gone_afterwards() -> None:
+def test_a_private_folder_is_closed_to_others_and_gone_afterwards() -> None:
     with private_folder() as folder:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert not folder.exists()
@@ -183,7 +183,7 @@ def test_a_cluster_is_described_by_its_hadoop_conf_folder(minicluster: Miniclust
     assert described.default_fs == minicluster.default_fs
 
 
-def test_a_keytab_that_the_connection_holds_is_private_while_it_is_used_and_gone_afterwards(
+def test_a_keytab_in_a_connection_is_private_in_use_and_gone_afterwards(
     minicluster: Minicluster,
 ) -> None:
     content = minicluster.keytab("streamer").read_bytes()

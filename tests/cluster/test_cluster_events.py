@@ -65,7 +65,7 @@ def spec(minicluster: Minicluster, settings: ShipperSettings, tmp_path: Path) ->
 
 @contextmanager
 def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
-    """Submitted and past its first commit; stopped by its marker at the end."""
+    """Run the stream past its first commit; stop it by its marker at the end."""
     with reconciler(minicluster, spec) as supervisor:
         supervisor.run()
         try:
@@ -78,7 +78,7 @@ def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
 
 
 def await_everything_so_far(supervisor: Reconciler, spec: StreamSpec, settings: ShipperSettings) -> None:
-    """Until the stream's last commit covers what is in the topic now; the logs grow on meanwhile."""
+    """Wait until the stream's last commit covers the topic's present end; the logs keep growing meanwhile."""
     ends = stable_ends(settings.login, settings.topic)
     checkpoint, hdfs = spec.checkpoints[0], supervisor.session.hdfs
 
@@ -91,7 +91,7 @@ def await_everything_so_far(supervisor: Reconciler, spec: StreamSpec, settings: 
 
 
 def audited(minicluster: Minicluster, spec: StreamSpec, settings: ShipperSettings, ends: Path) -> dict[str, Any]:
-    """What the checker prints, as the person who runs it sees it."""
+    """Return the checker's output as a user sees it."""
     table = spec.arguments[spec.arguments.index("--table") + 1]
     files = [word for name, path in settings.files.items() for word in ("--file", f"{name}={path}")]
     done = subprocess.run(

@@ -10,7 +10,7 @@ from tests.cluster.streams import await_that, look, rate_stream, reconciler
 
 
 def test_a_driver_whose_successor_was_claimed_ends_by_itself(minicluster: Minicluster) -> None:
-    """It fails without a word: no marker, no further commit; a NameNode failover before that does not blind it."""
+    """It fails silently, with no marker and no further commit; an earlier NameNode failover does not blind it."""
     spec = rate_stream("superseded", TicketCredentials())
     with reconciler(minicluster, spec) as supervisor:
         supervisor.run()

@@ -1,4 +1,4 @@
-"""Hadoop's own Configuration on the same files: what our reader is compared with."""
+"""Our reader of conf folders against Hadoop's own Configuration, on the same files."""
 
 from __future__ import annotations
 

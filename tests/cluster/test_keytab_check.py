@@ -27,7 +27,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 
 
 def check(kdc: Kdc, place: KeytabPlace | None = None, *also: KeytabPlace) -> list[KeytabCheck]:
-    """Of a cluster that has a KDC and nothing else."""
+    """Check the keytabs of a cluster that has a KDC and nothing else."""
     watcher = Identity(kdc.principal("watcher"), str(kdc.keytab("watcher")))
     return list(check_keytabs(Cluster("away", NOWHERE, NOWHERE, "hdfs://away", watcher, "/kstream"), place, also))
 
@@ -75,7 +75,7 @@ def test_a_keytab_that_this_user_may_not_read_is_unreadable(kdc: Kdc, tmp_path: 
     if child == 0:
         try:
             if os.getuid() == 0:
-                # Root reads everything.
+                # Root may read every file.
                 os.setuid(65534)
             (only,) = check(kdc, closed)
             os._exit(0 if "Permission denied" in only.findings[0].words else 1)
@@ -92,7 +92,7 @@ def test_the_reason_of_a_refused_login_is_one_sentence_with_its_remedy(kdc: Kdc)
     kdc.modify("hdfs", "+allow_tix")
 
 
-def test_whose_a_keytab_is_need_not_be_said_where_it_is_one_principals(kdc: Kdc) -> None:
+def test_the_principal_of_a_keytab_may_be_left_out_when_the_keytab_has_only_one(kdc: Kdc) -> None:
     assert only_principal(str(kdc.keytab("gateway"))) == kdc.principal("gateway")
     with pytest.raises(InvalidInput, match=r"has keys of .*nn/localhost@.*; say whose with --principal"):
         only_principal(str(kdc.folders.service_keytab))

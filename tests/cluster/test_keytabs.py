@@ -1,4 +1,4 @@
-"""Keytabs against a real KDC: each thing that can be wrong is named, with what helps."""
+"""Keytabs against a real KDC: each fault has a name and a remedy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_is_read_is_what_klist_reads(kdc: Kdc) -> None:
     assert all(entry.stamped for entry in keytab.entries)
 
 
-def test_a_rotated_keytab_is_behind_and_the_finding_says_both_numbers_and_since_when(kdc: Kdc) -> None:
+def test_a_rotated_keytab_is_behind_with_both_numbers_and_the_time_of_rotation(kdc: Kdc) -> None:
     kdc.add("rotated")
     written = read(str(kdc.keytab("rotated"))).version(kdc.principal("rotated"))
     kdc.change_key("rotated")
@@ -74,7 +74,7 @@ def test_a_rotated_keytab_is_behind_and_the_finding_says_both_numbers_and_since_
 
 @pytest.mark.parametrize("preauthentication", ["-requires_preauth", "+requires_preauth"])
 def test_an_old_key_is_refused_for_logins_even_where_the_kdc_keeps_it(kdc: Kdc, preauthentication: str) -> None:
-    """MIT's KDC keeps it for tickets that are sealed with it."""
+    """MIT's KDC keeps the old key for tickets that are sealed with it."""
     name = f"kept{preauthentication}".replace("+", "-with-")
     kdc.add(name)
     kdc.modify(name, preauthentication)
@@ -93,7 +93,7 @@ def test_without_any_ticket_of_the_realm_the_key_is_refused_and_the_kvno_not_kno
 
 
 def test_a_principal_that_may_be_no_service_has_a_kvno_that_is_not_learned(kdc: Kdc) -> None:
-    """As users without a service name in Active Directory."""
+    """Active Directory treats users without a service name this way."""
     kdc.add("noservice")
     kdc.modify("noservice", "-allow_svr")
     found = findings(kdc, "noservice")
@@ -108,7 +108,7 @@ def test_a_principal_that_may_be_no_service_has_a_kvno_that_is_not_learned(kdc: 
         ("-pwexpire yesterday", FindingKind.PASSWORD_EXPIRED),
     ],
 )
-def test_a_principal_that_may_not_log_in_is_said_to_be_just_that(kdc: Kdc, option: str, kind: FindingKind) -> None:
+def test_a_principal_that_may_not_log_in_is_a_finding_of_its_own(kdc: Kdc, option: str, kind: FindingKind) -> None:
     name = f"not-{kind.value.replace(' ', '-')}"
     kdc.add(name)
     kdc.modify(name, option)
@@ -160,7 +160,7 @@ def test_a_key_made_by_hand_is_refused_though_its_number_is_right(kdc: Kdc) -> N
 @pytest.mark.parametrize(
     ("seconds", "severity"), [(930, Severity.ERROR), (-930, Severity.ERROR), (150, Severity.WARNING)]
 )
-def test_a_clock_that_is_wrong_is_told_with_its_offset(
+def test_a_wrong_clock_is_reported_with_its_offset(
     kdc: Kdc, seconds: int, severity: Severity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"skewed{seconds}".replace("-", "minus")
@@ -173,7 +173,9 @@ def test_a_clock_that_is_wrong_is_told_with_its_offset(
     assert f"{abs(seconds) // 60}m" in found[FindingKind.CLOCK].words
 
 
-def test_of_a_kdc_that_is_away_nothing_is_concluded(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kdc_that_is_away_proves_nothing_about_the_keytab(
+    kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kdc.add("patient")
     ticket = kdc.ticket("gateway")
     nowhere = tmp_path / "krb5.conf"
@@ -185,7 +187,7 @@ def test_of_a_kdc_that_is_away_nothing_is_concluded(kdc: Kdc, tmp_path: Path, mo
     assert [(each.kind, each.severity) for each in found] == [(FindingKind.UNREACHABLE, Severity.WARNING)]
 
 
-def test_a_file_that_is_no_keytab_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_file_that_is_no_keytab_is_reported_as_such(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a keytab")
     with pytest.raises(CredentialError, match="does not begin like a keytab"):
         read(str(tmp_path / "text"))

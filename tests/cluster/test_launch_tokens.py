@@ -1,4 +1,4 @@
-"""What can be known from outside of the tokens that an application was launched with."""
+"""Facts about an application's launch tokens that are known from outside of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.cluster.streams import rate_stream
 from tests.cluster.token_makers import access_as, fetch, sleeper
 
 
-def test_of_a_streams_application_its_claim_tells_when_its_tokens_end(minicluster: Minicluster, tmp_path: Path) -> None:
+def test_a_streams_claim_tells_when_its_applications_tokens_end(minicluster: Minicluster, tmp_path: Path) -> None:
     hour = TokenLifetimes(timedelta(minutes=10), timedelta(hours=1))
     spec = rate_stream("token-holder", TicketCredentials())
     with access_as(minicluster, "streamer") as session:
@@ -59,7 +59,7 @@ def claimed(session: ClusterSession, candidate: ClaimDraft) -> Any:
     return StreamFolder(session.hdfs, StreamId(candidate.spec.name, session.cluster.state_dir)).make_claim(candidate)
 
 
-def test_of_anybodys_application_the_clusters_lifetimes_tell(minicluster: Minicluster, tmp_path: Path) -> None:
+def test_the_clusters_lifetimes_tell_about_anybodys_application(minicluster: Minicluster, tmp_path: Path) -> None:
     with (
         access_as(minicluster, "streamer") as session,
         sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app,

@@ -29,13 +29,13 @@ OUTCOMES = ("closed", "already closed", "unconfirmed", "not tried")
 
 @pytest.fixture(scope="module")
 def kstream(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """As the owner of the files."""
+    """`kstream leases` as the owner of the files."""
     return commands_as(minicluster, "streamer", tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture(scope="module")
 def superuser(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """As who may ask the NameNode for all its leases."""
+    """`kstream leases` as a user that may list all leases of the NameNode."""
     return commands_as(minicluster, "hdfs", tmp_path_factory.mktemp("cluster"))
 
 
@@ -61,9 +61,9 @@ def living(minicluster: Minicluster, folder: str) -> Iterator[Writer]:
 
 @pytest.fixture(scope="module")
 def dead(minicluster: Minicluster, folder: str) -> tuple[str, ...]:
-    """Files of a killed writer whose lease the NameNode takes for abandoned: the soft limit has passed.
+    """Files of a killed writer whose lease is past the NameNode's soft limit, so that it counts as abandoned.
 
-    That can't be asked for any of them without beginning its recovery, so another writer is killed after this one.
+    A probe of one of them would begin its recovery, so the fixture probes a file of a writer that was killed later.
     """
     leave_open(minicluster, DEAD, size=1000)
     leave_open(minicluster, MANY, size=10)
@@ -116,7 +116,7 @@ def test_a_growing_file_is_explained_as_growing(kstream: Commands, living: Write
     assert finding["condition"] == "growing"
 
 
-def test_a_holder_that_renewed_just_now_is_said_to_have_done_so(kstream: Commands, living: Writer) -> None:
+def test_explain_says_that_a_holder_has_just_renewed_its_lease(kstream: Commands, living: Writer) -> None:
     done = kstream.run("recover", LEAKED, *NO_AGE)
 
     assert done.returncode == 0, done.stderr
@@ -133,7 +133,7 @@ def test_a_closed_file_is_explained_to_programs_too(minicluster: Minicluster, ks
     assert {"length", "closed_at", "file_id"} <= told["file"].keys()
 
 
-def test_a_path_that_is_not_there_is_said_to_be_missing(kstream: Commands) -> None:
+def test_a_path_that_does_not_exist_is_reported_as_missing(kstream: Commands) -> None:
     done = kstream.run("explain", f"{FOLDER}/never")
 
     assert done.returncode == 1
@@ -168,7 +168,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     assert set(open_files(minicluster, f"{FOLDER}/dead")) == set(dead)
 
 
-def test_a_living_holders_files_are_left_alone_and_the_exit_code_says_that_something_is_stuck(
+def test_living_holders_files_are_left_alone_and_the_exit_code_says_stuck(
     minicluster: Minicluster, kstream: Commands, living: Writer
 ) -> None:
     done = kstream.run("recover", f"{FOLDER}/living", *NO_AGE, "--leak-after", "1s")
@@ -178,7 +178,7 @@ def test_a_living_holders_files_are_left_alone_and_the_exit_code_says_that_somet
     assert set(open_files(minicluster, f"{FOLDER}/living")) == {LEAKED, GROWING}
 
 
-def test_dead_holders_files_are_closed_with_every_flushed_byte_and_the_history_knows(
+def test_dead_holders_files_are_closed_with_every_flushed_byte_and_recorded(
     minicluster: Minicluster, kstream: Commands, dead: tuple[str, ...]
 ) -> None:
     [done] = kstream.json("recover", f"{FOLDER}/dead", *NO_AGE)
@@ -206,10 +206,10 @@ def test_a_person_approves_a_leaked_file_and_the_growing_one_beside_it_survives(
     assert any("dana" in record["reason"] for record in kstream.json("history"))
 
 
-def test_ctrl_c_in_the_middle_of_many_tells_of_each_file_what_became_of_it(
+def test_ctrl_c_in_the_middle_of_many_reports_the_outcome_of_each_file(
     minicluster: Minicluster, superuser: Commands, dead: tuple[str, ...]
 ) -> None:
-    """At a terminal: the person sees the bar, presses once, and what was asked for gets one last look."""
+    """At a terminal, the user sees the bar and presses once; recoveries in progress get a final check."""
     argv = superuser.argv("recover", f"{FOLDER}/many", *NO_AGE)
     seen, code = _interrupted_at_a_terminal(argv)
     records = [record for record in superuser.json("history") if record["path"] in MANY]
@@ -227,7 +227,7 @@ def test_ctrl_c_in_the_middle_of_many_tells_of_each_file_what_became_of_it(
 def _interrupted_at_a_terminal(argv: list[str]) -> tuple[str, int]:
     """Run it on a terminal of its own, press Ctrl-C when the bar shows files, and read to the end."""
     terminal, child = pty.openpty()
-    # Whatever terminal the tests themselves have: a dumb one shows no bar.
+    # Regardless of the tests' own terminal: a dumb one shows no bar.
     env = os.environ | {"TERM": "xterm"}
     process = subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=env, start_new_session=True)
     os.close(child)

@@ -1,4 +1,4 @@
-"""The two means of asking for a recovery, and that they understand the same answers."""
+"""The two kickers, which request recoveries and understand the same answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_paused_namenode_is_not_waited_for_for_ever(minicluster: Minicluster, 
 
 @pytest.fixture
 def hdfs_command(minicluster: Minicluster, tmp_path: Path) -> str:
-    """The command `hdfs` of a Hadoop client, as far as `debug` goes."""
+    """Write the command `hdfs` of a Hadoop client, as far as `debug` needs it."""
     script = tmp_path / "hdfs"
     java = join([*hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "client")])
     script.write_text(f'#!/bin/sh\n[ "$1" = debug ] || exit 64\nshift\nexec {java} {_DEBUG_ADMIN} "$@"\n')
@@ -74,7 +74,7 @@ def debug(hdfs_command: str) -> Callable[[Cluster, Identity], DebugRecoverer]:
     return lambda found, identity: DebugRecoverer(found, identity, binary=hdfs_command)
 
 
-def test_hadoop_s_own_tool_leads_to_the_same_recovery(
+def test_hadoops_own_tool_leads_to_the_same_recovery(
     minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     ours, theirs = stuck(minicluster, folder, 2)
@@ -89,7 +89,7 @@ def _but(recovery: Recovery, names: set[str]) -> dict[str, object]:
     return {name: value for name, value in recovery.to_json().items() if name not in names}
 
 
-def test_both_means_understand_the_same_answers(
+def test_both_kickers_understand_the_same_answers(
     minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     first, second, closed = stuck(minicluster, folder, 3)
@@ -106,7 +106,7 @@ def test_both_means_understand_the_same_answers(
 
 @contextmanager
 def open_to_all(minicluster: Minicluster, *folders: str) -> Iterator[None]:
-    """Everybody may pass through them."""
+    """Let every user pass through the folders."""
     minicluster.hdfs("dfs", "-chmod", "o+x", *folders)
     try:
         yield
@@ -114,7 +114,7 @@ def open_to_all(minicluster: Minicluster, *folders: str) -> Iterator[None]:
         minicluster.hdfs("dfs", "-chmod", "o-x", *folders)
 
 
-def test_another_user_s_file_is_denied_and_stays_as_it_is(
+def test_another_users_file_is_denied_and_stays_as_it_is(
     minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)
@@ -128,7 +128,7 @@ def test_another_user_s_file_is_denied_and_stays_as_it_is(
     assert streamer.state(path).is_open
 
 
-def test_hadoop_s_own_tool_can_t_be_given_every_name(
+def test_hadoops_own_tool_does_not_accept_every_name(
     minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     paths = [f"{folder}/with space", f"{folder}/semi;colon%41+plus#hash?query=1", f"{folder}/ünïcödé"]
@@ -160,14 +160,14 @@ def test_the_tool_works_with_a_ticket_cache_of_its_own_and_leaves_nothing_behind
     assert "HADOOP_PROXY_USER" not in environment
 
 
-def test_a_wrong_keytab_is_told_as_one(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
+def test_a_wrong_keytab_is_reported_as_such(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
     wrong = Identity(minicluster.principal("streamer"), keytab=str(minicluster.keytab("watcher")))
     with closing(NativeRecoverer(streamer.cluster, wrong)) as recoverer:
         (answer,) = recoverer.kick([f"{folder}/any"])
     assert isinstance(answer, CredentialError)
 
 
-def test_who_can_not_be_acted_for_is_refused_before_anything_is_asked(
+def test_a_user_that_cannot_be_impersonated_is_refused_before_any_request(
     streamer: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidInput, match="HADOOP_PROXY_USER"):
@@ -183,7 +183,7 @@ def test_a_client_that_is_not_installed_is_named(streamer: Scene) -> None:
 
 
 def test_a_process_with_a_silent_namenode_can_still_end(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
-    """Threads that wait for it for ever must not keep the interpreter."""
+    """Threads that wait for the NameNode for ever must not keep the interpreter alive."""
     program = (
         "import hdfs_native, sys\n"
         "from airflow_kstream.clients.hdfs.lease_recovery_native import _Crew\n"

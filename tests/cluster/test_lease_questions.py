@@ -1,4 +1,4 @@
-"""What the NameNode and the DataNodes answer about open files over HTTP."""
+"""Answers of the NameNode and the DataNodes about open files over HTTP."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hdfs(minicluster: Minicluster) -> Iterator[LeaseHdfs]:
         yield client
 
 
-def test_an_open_file_s_state_and_what_a_reader_gets_of_it(hdfs: LeaseHdfs, living: Writer) -> None:
+def test_an_open_file_has_a_state_and_a_length_that_readers_see(hdfs: LeaseHdfs, living: Writer) -> None:
     """The NameNode learns of a block's first flush and of no later one; a reader gets them all."""
     path = f"{FOLDER}/flushed"
     living.leave(path, 5000)
@@ -56,7 +56,7 @@ def test_an_empty_open_file_has_no_block_and_hides_nothing(hdfs: LeaseHdfs, livi
     assert (state.is_open, state.block, state.measured) == (True, None, True)
 
 
-def test_a_closed_file_is_told_from_an_open_one_of_the_same_length(hdfs: LeaseHdfs, living: Writer) -> None:
+def test_a_closed_file_is_distinguished_from_an_open_one_of_the_same_length(hdfs: LeaseHdfs, living: Writer) -> None:
     path = f"{FOLDER}/closed"
     living.open(path)
     living.write(path, 700)
@@ -65,7 +65,7 @@ def test_a_closed_file_is_told_from_an_open_one_of_the_same_length(hdfs: LeaseHd
     assert (state.is_open, state.length, state.measured) == (False, 700, True)
 
 
-def test_asking_for_a_living_holder_s_file_names_it_and_harms_nothing(hdfs: LeaseHdfs, living: Writer) -> None:
+def test_a_probe_of_a_living_holders_file_names_the_holder_and_harms_nothing(hdfs: LeaseHdfs, living: Writer) -> None:
     path = f"{FOLDER}/held"
     living.leave(path, 100)
     answer = hdfs.ask_holder(path)
@@ -75,7 +75,7 @@ def test_asking_for_a_living_holder_s_file_names_it_and_harms_nothing(hdfs: Leas
     assert hdfs.state(path).length == 150
 
 
-def test_asking_for_a_closed_file_tells_so_and_leaves_its_length(hdfs: LeaseHdfs, living: Writer) -> None:
+def test_a_probe_of_a_closed_file_says_so_and_leaves_its_length(hdfs: LeaseHdfs, living: Writer) -> None:
     path = f"{FOLDER}/shut"
     living.open(path)
     living.write(path, 10)
@@ -84,7 +84,7 @@ def test_asking_for_a_closed_file_tells_so_and_leaves_its_length(hdfs: LeaseHdfs
     assert hdfs.state(path).length == 10
 
 
-def test_what_can_t_be_asked_is_refused_with_words_of_ours(
+def test_an_impossible_request_is_refused_with_an_error_of_ours(
     minicluster: Minicluster, hdfs: LeaseHdfs, living: Writer
 ) -> None:
     living.leave(f"{FOLDER}/private", 10)
@@ -113,7 +113,7 @@ def test_a_name_may_hold_anything(hdfs: LeaseHdfs, living: Writer, name: str) ->
     assert hdfs.ask_holder(path).holder == living.holder
 
 
-def test_many_files_are_asked_for_at_once_and_answered_in_order(
+def test_many_files_are_looked_up_at_once_and_answered_in_order(
     minicluster: Minicluster, hdfs: LeaseHdfs, living: Writer
 ) -> None:
     names = [f"{FOLDER}/many-{number}" for number in range(20)]
@@ -137,7 +137,7 @@ def test_measuring_many_files_makes_the_namenode_one_token_and_not_one_for_each(
     before = _audited(minicluster, "getDelegationToken")
     with cluster(minicluster) as found, closing(LeaseHdfsPool(found.namenodes, found.watcher, found.tls)) as pool:
         assert pool.visible_lengths(names) == [100] * len(names)
-    # Others work on this cluster too, but nobody so much at this moment.
+    # Other tests use this cluster, too, but none so much at this moment.
     assert 1 <= _audited(minicluster, "getDelegationToken") - before < len(names)
 
 
@@ -149,7 +149,7 @@ def _audited(minicluster: Minicluster, command: str) -> int:
 def test_a_paused_datanode_leaves_the_length_unknown_and_not_zero(
     minicluster: Minicluster, living: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It is silent for ever: how long is waited for it doesn't matter here.
+    # It never answers: the length of the wait doesn't matter here.
     monkeypatch.setattr("airflow_kstream.clients.hdfs.webhdfs.CONNECT_AND_READ_SECONDS", (5, 8))
     path = f"{FOLDER}/behind-a-paused-datanode"
     living.leave(path, 100)

@@ -1,4 +1,4 @@
-"""`kstream leases` on files that are left open: for want of a right, or because they are young."""
+"""`kstream leases` on files that it leaves open: because of a missing permission, or because they are young."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ READABLE = "/tmp/lease-commands/readable"
 
 @pytest.fixture(scope="module")
 def kstream(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """As the owner of the files."""
+    """`kstream leases` as the owner of the files."""
     return commands_as(minicluster, "streamer", tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture(scope="module")
 def stranger(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """As one who may read the files and not write them."""
+    """`kstream leases` as a user that may read the files and not write them."""
     return commands_as(minicluster, "watcher", tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture(scope="module")
 def readable(minicluster: Minicluster) -> Iterator[str]:
-    """A killed writer's file where everybody may look."""
+    """A killed writer's file in a folder that every user may read."""
     leave_open(minicluster, [READABLE], size=10)
     await_leases_worn_off(minicluster)
     yield READABLE
@@ -40,10 +40,10 @@ def readable(minicluster: Minicluster) -> Iterator[str]:
         hdfs.close()
 
 
-def test_who_may_not_write_a_file_is_told_so_and_that_it_was_not_recovered(
+def test_a_user_without_write_access_learns_that_the_file_was_not_recovered(
     minicluster: Minicluster, stranger: Commands, readable: str
 ) -> None:
-    """The NameNode says whether a holder lives only to who may write the file."""
+    """Only users that may write a file learn from the NameNode whether its holder is alive."""
     done = stranger.run("recover", readable, *NO_AGE)
 
     assert done.returncode == 1, done.stderr

@@ -37,7 +37,7 @@ LISTING = (
 
 
 def until(what: Callable[[], Any]) -> Any:
-    """The first true answer; fails when there is none within PATIENCE seconds."""
+    """Return the first true answer; fail when there is none within PATIENCE seconds."""
     deadline = time.monotonic() + PATIENCE
     while not (answer := what()):
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -59,7 +59,7 @@ def session_as(minicluster: Minicluster, name: str) -> requests.Session:
 
 
 def web(minicluster: Minicluster, daemon: str) -> str:
-    """Where a daemon speaks HTTP."""
+    """Return a daemon's HTTP address."""
     return (
         f"http://localhost:{json.loads((minicluster.root / 'minicluster.json').read_text())['ports'][f'{daemon}-web']}"
     )
@@ -70,7 +70,7 @@ def webhdfs(minicluster: Minicluster) -> str:
 
 
 def processes_of(root: Path) -> list[psutil.Process]:
-    """Everything that works in the minicluster's folder."""
+    """Return all processes that work in the minicluster's folder."""
     return [process for process in psutil.process_iter() if works_in(root, process)]
 
 
@@ -121,7 +121,7 @@ def test_kafka_talks_to_no_client_without_a_login(minicluster: Minicluster) -> N
         assert connection.recv(1) == b""
 
 
-def test_kafka_lets_in_who_has_a_keytab(minicluster: Minicluster) -> None:
+def test_kafka_lets_in_a_client_with_a_keytab(minicluster: Minicluster) -> None:
     program = (
         "import sys; from kafka import KafkaAdminClient as Admin; "
         "print(Admin(bootstrap_servers=sys.argv[1], security_protocol='SASL_PLAINTEXT', sasl_mechanism='GSSAPI', "
@@ -143,7 +143,7 @@ def test_every_socket_of_the_minicluster_is_on_loopback(minicluster: Minicluster
 
 
 def listening_on(process: psutil.Process) -> list[str]:
-    """None, if it has ended."""
+    """Return the addresses that the process listens on; none if it has ended."""
     try:
         return [one.laddr.ip for one in process.net_connections() if one.status == psutil.CONN_LISTEN]
     except psutil.NoSuchProcess:
@@ -235,7 +235,7 @@ def test_a_killed_namenode_is_replaced_and_comes_back_as_the_standby(minicluster
 
 
 def namenodes(minicluster: Minicluster) -> dict[str, str]:
-    """What each says when it is asked; one that is busy may answer too late."""
+    """Return each NameNode's answer; a busy one may answer too late."""
     return {daemon.name: daemon.answer for daemon in minicluster.status() if daemon.name.startswith("nn")}
 
 
@@ -312,7 +312,7 @@ def test_a_daemon_that_cannot_start_is_named_with_the_line_of_its_log(minicluste
     minicluster.start("nodemanager")
 
 
-def test_a_daemon_that_lives_is_not_started_again_and_an_unknown_one_is_refused_by_name(
+def test_a_living_daemon_is_not_started_again_and_an_unknown_name_is_refused(
     minicluster: Minicluster,
 ) -> None:
     with pytest.raises(MiniclusterError, match="kdc is not dead"):
@@ -342,7 +342,7 @@ def test_delegation_tokens_live_as_long_as_the_plans_say(minicluster: Minicluste
 
 
 def granted(minicluster: Minicluster) -> tuple[timedelta, timedelta]:
-    """Renew interval and maximum lifetime of a token that was asked for and renewed."""
+    """Get and renew a token; return its renew interval and maximum lifetime."""
     with in_realm_of(minicluster), session_as(minicluster, "streamer") as session:
         question = f"{webhdfs(minicluster)}/?op=GETDELEGATIONTOKEN&renewer={getuser()}"
         text = session.get(question, timeout=60).json()["Token"]["urlString"]
@@ -381,7 +381,7 @@ def test_a_minicluster_that_is_up_is_not_started_over(bare: Minicluster) -> None
 
 @pytest.mark.faults
 def test_the_command_line_kills_starts_and_tells_of_each_daemon(bare: Minicluster) -> None:
-    """Without its KDC no web endpoint can be asked: that is said of each, and is no traceback."""
+    """Without the KDC no web endpoint answers: the command says so for each, without a traceback."""
 
     def said(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*CLI, *words, "--root", str(bare.root)], capture_output=True, text=True)
@@ -400,7 +400,7 @@ def test_the_command_line_kills_starts_and_tells_of_each_daemon(bare: Minicluste
 
 
 def test_down_ends_daemons_and_containers_from_any_process(bare: Minicluster) -> None:
-    """The containers of a killed NodeManager have no parent that would end them."""
+    """The containers of a killed NodeManager have no parent left to end them."""
     with in_realm_of(bare), session_as(bare, "streamer") as session:
         start_sleeper(bare, session)
     bare.kill("nodemanager")
@@ -448,7 +448,7 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
     assert not (tmp_path / "minicluster").exists()
 
 
-def test_where_no_minicluster_was_there_is_none(tmp_path: Path) -> None:
+def test_a_folder_without_a_minicluster_has_none(tmp_path: Path) -> None:
     with pytest.raises(MiniclusterError, match="There is no minicluster in"):
         Minicluster.at(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Open files, as the NameNodes tell of them by RPC and by fsck: to whom, under which names, through which troubles."""
+"""Open files as the NameNodes report them by RPC and by fsck: permissions, odd names, and servers in trouble."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.cluster.streams import await_that, cluster
 from tests.cluster.writers import native_writer
 
 FOLDER = f"/user/{getuser()}/open-files"
-# More than the NameNode tells at a time (dfs.namenode.list.openfiles.num.responses).
+# More than the NameNode returns at a time (dfs.namenode.list.openfiles.num.responses).
 MANY = [f"{FOLDER}/many/{number}" for number in range(1100)]
 ODD = [f"{FOLDER}/odd/{name}" for name in ODD_NAMES]
 SIZE = 5000
@@ -49,7 +49,7 @@ def rpc(minicluster: Minicluster, who: str = "hdfs", do_as: str | None = None) -
 
 @contextmanager
 def impatient(minicluster: Minicluster, *addresses: str) -> Iterator[NameNodeRpc]:
-    """As the superuser, with seconds instead of half minutes until a NameNode counts as frozen."""
+    """Connect as the superuser, with a NameNode counted as frozen after seconds instead of half a minute."""
     conf = HadoopConf(str(minicluster.conf_dir))
     superuser, where = identity(minicluster, "hdfs"), addresses or conf.namenode_rpcs()
     with closing(NameNodeRpc(where, conf.namenode_principal, superuser, seconds=(5, 10))) as namenode:
@@ -87,7 +87,7 @@ def opened(minicluster: Minicluster, hdfs: Hdfs) -> Iterator[None]:
 
 @pytest.fixture
 def standby_first(minicluster: Minicluster) -> tuple[str, ...]:
-    """The NameNodes' RPC addresses."""
+    """Return the NameNodes' RPC addresses."""
     addresses = HadoopConf(str(minicluster.conf_dir)).namenode_rpcs()
     return addresses if minicluster.active_namenode() == "nn2" else tuple(reversed(addresses))
 
@@ -122,7 +122,7 @@ def test_names_of_every_kind_are_looked_at_as_they_are(minicluster: Minicluster)
         assert namenode.closed(ODD) == [False] * len(ODD)
 
 
-def test_an_open_file_is_told_with_its_last_block(minicluster: Minicluster) -> None:
+def test_an_open_file_is_reported_with_its_last_block(minicluster: Minicluster) -> None:
     with rpc(minicluster, "streamer") as namenode:
         (state,) = namenode.states(ODD[:1])
     assert isinstance(state, FileState)
@@ -135,7 +135,7 @@ def test_an_open_file_is_told_with_its_last_block(minicluster: Minicluster) -> N
 
 
 def test_each_file_has_its_own_answer(minicluster: Minicluster) -> None:
-    """One that is missing, or may not be looked at, keeps none of the others from being told."""
+    """A file that is missing or may not be read does not affect the answers for the others."""
     with rpc(minicluster, "streamer") as namenode:
         paths = [MANY[0], f"{FOLDER}/closed", f"{FOLDER}/missing", FOLDER, f"{FOLDER}-beside/private", MANY[1]]
         empty, closed, missing, folder, private, other = namenode.states(paths)
@@ -225,7 +225,7 @@ def test_a_dead_active_namenode_is_left_as_soon_as_the_other_one_is_active(minic
         assert namenode.closed(MANY[:1]) == [False]
 
 
-def test_nobody_there_is_unavailable_at_once(minicluster: Minicluster) -> None:
+def test_a_cluster_without_any_namenode_is_unavailable_at_once(minicluster: Minicluster) -> None:
     with (
         impatient(minicluster, "localhost:1", "localhost:2") as namenode,
         pytest.raises(Unavailable, match="localhost:2"),
@@ -252,7 +252,7 @@ def test_fsck_finds_a_file_by_its_odd_name(minicluster: Minicluster, path: str) 
 
 
 def test_fsck_finds_open_files_among_its_reports_of_others(minicluster: Minicluster, hdfs: Hdfs) -> None:
-    """What it says of files that lack replicas stands before, between and behind."""
+    """Its reports of files that lack replicas stand before, between and after the open ones."""
     folder = f"{FOLDER}-beside/reported"
     paths = [f"{folder}/{name}" for name in ("b", "d\n/d. 5 bytes, 1 block(s)", "f")]
     for name in "aceg":
@@ -266,13 +266,13 @@ def test_fsck_finds_open_files_among_its_reports_of_others(minicluster: Miniclus
         assert sorted(fsck(minicluster, folder, "streamer")) == sorted(paths)
 
 
-def test_an_erasure_coded_file_is_told_as_such(minicluster: Minicluster, hdfs: Hdfs) -> None:
+def test_an_erasure_coded_file_is_reported_as_such(minicluster: Minicluster, hdfs: Hdfs) -> None:
     folder, policy = f"{FOLDER}-beside/striped", "XOR-2-1-1024k"
     hdfs.make_folder(folder)
     for words in (("-enablePolicy",), ("-setPolicy", "-path", folder)):
         done = minicluster.hadoop_main("org.apache.hadoop.hdfs.tools.ECAdmin", *words, "-policy", policy)
         assert "policy" in done.stdout.lower(), done.stderr
-    # A writer of the tests has blocks smaller than a cell of the policy.
+    # The tests' writer has blocks smaller than a cell of the policy.
     with native_client(minicluster).create(f"{folder}/open"), rpc(minicluster, "streamer") as namenode:
         (striped,) = namenode.states([f"{folder}/open"])
         (plain,) = namenode.states(ODD[:1])

@@ -1,4 +1,4 @@
-"""Leases of killed writers are recovered on a real cluster, whatever is in the way."""
+"""Leases of killed writers are recovered on a real cluster, regardless of obstacles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def folder(request: pytest.FixtureRequest) -> str:
 
 
 def hasty(**timeouts: float) -> RecoveryLimits:
-    """Limits that wait for some things shorter."""
+    """Limits with some shorter waits."""
     shorter = {name: timedelta(seconds=seconds) for name, seconds in timeouts.items()}
     return replace(RecoveryLimits(), timeouts=replace(RecoveryLimits().timeouts, **shorter))
 
@@ -68,7 +68,7 @@ def test_the_last_flushed_byte_of_a_killed_writer_is_there_afterwards(
     assert content(minicluster, path) == pattern(70_000)
 
 
-def test_everything_that_is_done_leaves_a_record_with_who_why_and_what_came_of_it(
+def test_every_recovery_leaves_a_record_with_its_user_reason_and_outcome(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
     run = streamer.recover(streamer.targets(stuck(minicluster, folder, 3)))
@@ -86,7 +86,7 @@ def test_everything_that_is_done_leaves_a_record_with_who_why_and_what_came_of_i
         assert kept.to_json()["outcome"] == "closed"
 
 
-def test_an_intent_whose_run_died_is_told_as_unconfirmed(
+def test_an_intent_whose_run_died_is_reported_as_unconfirmed(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
     targets = streamer.targets(stuck(minicluster, folder, 2))
@@ -129,7 +129,7 @@ def test_a_file_that_was_replaced_vanished_or_closed_since_is_left_alone(
     assert streamer.state(grown).is_open
 
 
-def test_no_folder_for_the_record_means_that_nothing_is_asked_for(
+def test_recovery_requests_nothing_without_a_folder_for_its_journal(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
     (path,) = stuck(minicluster, folder, 1)
@@ -148,7 +148,7 @@ def test_no_folder_for_the_record_means_that_nothing_is_asked_for(
 
 @dataclass
 class Counting:
-    """A kicker that keeps what it was asked; `before` is done before each batch."""
+    """A kicker that keeps the requests that it got; `before` runs before each batch."""
 
     recoverer: LeaseRecoverer
     before: Callable[[], object] = lambda: None
@@ -175,7 +175,7 @@ class Counting:
 
 
 def before_batch(number: int, what: Callable[[], object]) -> Callable[[Cluster, Identity], Counting]:
-    """Native kickers that do something right before the batch of that number."""
+    """Return native kickers that do something right before the batch of that number."""
 
     def recoverer(found: Cluster, identity: Identity) -> Counting:
         counting = Counting(NativeRecoverer(found, identity), size=20)
@@ -217,7 +217,7 @@ def test_a_safe_mode_that_is_left_soon_is_waited_for(minicluster: Minicluster, s
         minicluster.hdfs("dfsadmin", "-safemode", "enter")
         threading.Thread(target=minicluster.hdfs, args=("dfsadmin", "-safemode", "leave")).start()
 
-    # What was begun before could only be begun anew 90 s later.
+    # A recovery that had begun before could only begin again 90 s later.
     run = streamer.recover(targets, hasty(health=240), recoverer=before_batch(1, safe_mode))
     assert outcomes(run) == {Outcome.CLOSED: 60}
 
@@ -225,7 +225,7 @@ def test_a_safe_mode_that_is_left_soon_is_waited_for(minicluster: Minicluster, s
 def test_a_safe_mode_that_stays_ends_the_run_with_every_file_accounted_for(
     minicluster: Minicluster, streamer: Scene, folder: str
 ) -> None:
-    """While it lasts neither a lease is recovered nor a record written."""
+    """In safe mode the NameNode neither recovers a lease nor lets a record be written."""
     targets = streamer.targets(stuck(minicluster, folder, 60))
     leave = threading.Timer(20, minicluster.hdfs, ("dfsadmin", "-safemode", "leave"))
 
@@ -274,7 +274,7 @@ def test_with_the_only_datanode_paused_it_is_given_up_and_a_later_run_closes_it(
 
 
 class Unwritten(Journal):
-    """A record that is kept in memory: on this cluster there is no other DataNode to write it to."""
+    """A journal in memory: this cluster has no other DataNode to write it to."""
 
     def _write(self, kind: str, lines: Sequence[str], timeouts: timedelta = timedelta(0)) -> None:
         return None
@@ -282,7 +282,7 @@ class Unwritten(Journal):
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """What a shell starts in the background ignores SIGINT, and so would the test."""
+    """Make SIGINT interrupt the test, which ignores it if a shell has started it in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

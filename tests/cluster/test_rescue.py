@@ -1,4 +1,4 @@
-"""Stuck files from start to end: found, judged, their holders asked, recovered; and the living left alone."""
+"""Stuck files from start to end: found, judged, their holders probed, recovered; files of living holders left alone."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from tests.cluster.writers.hadoop_says import content, is_open, open_files
 HASTY = LeaseRules(
     min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
 )
-# Longer than a busy machine lets a writer wait, and shorter than several looks take.
+# Longer than a busy machine delays a writer, and shorter than several checks take.
 UNHURRIED = replace(HASTY, leak_after=timedelta(seconds=5))
-# No pause between two looks is as long as this.
+# Longer than any pause between two checks.
 PATIENT = replace(HASTY, leak_after=timedelta(hours=1))
 
 
@@ -85,7 +85,7 @@ def outcomes(done: RecoveryReport) -> dict[str, Outcome]:
 
 
 def unchanged_for_long(session: LeaseSession, folder: str) -> None:
-    """Looked at until every file below was measured unchanged for as long as a living holder's must be."""
+    """Check until every file below was measured unchanged for as long as a living holder's must be."""
     surveyor = Surveyor(session, Search(folder), HASTY, print)
     await_that(
         lambda: all(finding.history.unchanged_for >= HASTY.leak_after for finding in surveyor.look().findings),
@@ -100,10 +100,10 @@ STRANGE = "a name\twith\nall [kinds] ü"
 
 @pytest.fixture(scope="module")
 def long_dead(minicluster: Minicluster) -> Bucket:
-    """What killed writers left, each below `PLACE`: all of them dead for longer than the NameNode's soft limit.
+    """Files of killed writers, each below `PLACE`: all writers are dead for longer than the NameNode's soft limit.
 
-    That minute can't be set. The last of them was killed last: when it counts as dead, so do the others, and asking
-    for it renews nobody else's lease.
+    That limit (60 s) can't be set. Once the writer that was killed last counts as dead, so do the others, and probing
+    its file renews no other lease.
     """
     for name in ("many", "walked", "interrupted"):
         leave_open(minicluster, [f"{PLACE}/{name}/{file}" for file in ("one", "two", STRANGE)], 1000)
@@ -127,10 +127,10 @@ def long_dead(minicluster: Minicluster) -> Bucket:
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(
+def test_a_dead_holders_files_are_closed_and_a_living_ones_are_not(
     minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
-    """As superuser: one file of the dead holder is asked for, which speaks for the others."""
+    """As superuser, it probes one file of the dead holder, and the answer holds for the others."""
     folder = f"{PLACE}/many"
     stuck = [f"{folder}/{name}" for name in ("one", "two", STRANGE)]
     with writer(minicluster) as living:
@@ -150,7 +150,7 @@ def test_a_dead_holder_s_files_are_closed_and_a_living_one_s_are_not(
     assert {record.path for record in asked if record.outcome is Outcome.CLOSED} == set(stuck)
 
 
-def test_a_dry_run_says_what_would_be_done_and_asks_nobody(
+def test_a_dry_run_says_what_would_be_done_and_sends_no_probe(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     leave_open(minicluster, [f"{folder}/stuck"], 1000)
@@ -160,7 +160,7 @@ def test_a_dry_run_says_what_would_be_done_and_asks_nobody(
     assert is_open(minicluster, f"{folder}/stuck")
 
 
-def test_a_leaking_writer_s_file_is_recovered_only_with_consent(
+def test_a_leaking_writers_file_is_recovered_only_with_consent(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     """The seed's leak: abandoned unclosed, while another stream of the same client keeps the lease renewed."""
@@ -207,7 +207,7 @@ def test_a_slow_writer_that_grows_survives_every_consent(
 def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
     minicluster: Minicluster, superuser: LeaseSession, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its writer was thought to be done: it writes on in the very moment in which its holder is asked for."""
+    """Its writer seemed to be done and writes again at the very moment of the holder probe."""
     path = f"{folder}/woken"
     approvals = ApprovalRules(approved=frozenset({path}), approved_by="ada")
     with writer(minicluster) as woken:
@@ -230,7 +230,7 @@ def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
 def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
     minicluster: Minicluster, superuser: LeaseSession, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The verdict is put into the NameNode's mouth: who is frozen for longer than his lease has lost his DataNode too,
+    """The test fakes the NameNode's verdict: a writer frozen for longer than its lease has lost its DataNode, too,
     by the same 60 s, unless dfs.client.socket-timeout is longer than Hadoop's default.
     """
     path = f"{folder}/frozen"
@@ -250,10 +250,10 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_without_superuser_s_rights_a_folder_is_walked_and_every_dead_holder_found(
+def test_without_superuser_rights_a_folder_is_walked_and_every_dead_holder_found(
     minicluster: Minicluster, owner: LeaseSession
 ) -> None:
-    """The walk names no holder: each file is asked for, and those that name one are settled a minute later."""
+    """The walk names no holder: each file is probed, and those that name a holder are settled a minute later."""
     folder = f"{PLACE}/walked"
     done = rescued(owner, below(folder))
     assert done.survey.route == "fsck"
@@ -264,7 +264,7 @@ def test_without_superuser_s_rights_a_folder_is_walked_and_every_dead_holder_fou
 def test_a_flink_part_file_is_compared_with_its_valid_length(
     minicluster: Minicluster, superuser: LeaseSession, long_dead: Bucket
 ) -> None:
-    """All that was flushed is there, and of that the companion says how much counts."""
+    """All flushed bytes are there, and the companion says how many of them count."""
     (recovery,) = rescued(superuser, below(f"{PLACE}/flink")).recoveries
     assert (recovery.outcome, recovery.valid_length, recovery.length_after) == (Outcome.CLOSED, 1000, 1700)
     assert content(minicluster, long_dead.part) == pattern(1700)
@@ -293,7 +293,7 @@ def test_the_offsets_that_a_killed_spark_stream_was_writing_are_whole_afterwards
 def test_a_hundred_open_files_are_found_among_twenty_thousand_closed_ones(
     minicluster: Minicluster, superuser: LeaseSession, owner: LeaseSession, folder: str
 ) -> None:
-    """By both routes the same."""
+    """Both routes find the same files."""
     make_closed(minicluster, [f"{folder}/{number % 20}/closed-{number}" for number in range(20_000)])
     wanted = {f"{folder}/{number % 20}/open-{number}" for number in range(100)}
     leave_open(minicluster, sorted(wanted), 10)
@@ -318,7 +318,7 @@ def test_what_was_seen_is_remembered_by_the_next_run(
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_an_interrupted_rescue_asks_nobody_any_more_and_says_so(
+def test_an_interrupted_rescue_sends_no_further_requests_and_says_so(
     minicluster: Minicluster, superuser: LeaseSession
 ) -> None:
     folder = f"{PLACE}/interrupted"

@@ -1,4 +1,4 @@
-"""A keytab is rotated under a running stream: its end is foretold, comes as foretold, or is restarted away."""
+"""A keytab rotates under a running stream: its end is predicted, comes as predicted, or a restart prevents it."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.cluster.streams import BRISK_RESTART, await_that, cluster, fields, look, rate_stream, reconciler
 
 INTERVAL = timedelta(seconds=150)
-# The log tells whole ones.
+# The log has whole seconds.
 SECOND = timedelta(seconds=1)
-# A batch or two until somebody opens a connection, and the end of the JVM.
+# A batch or two until a connection is opened, and the JVM's exit.
 BLUR = timedelta(seconds=30)
 
 
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    """One NameNode and tokens that have to be made anew again and again."""
+    """A minicluster with one NameNode and short-lived tokens that have to be issued again and again."""
     up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("brief"), frozenset(), INTERVAL, 3 * INTERVAL))
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +50,7 @@ def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
 
 
 def keytab_stream(minicluster: Minicluster, name: str, who: str) -> StreamSpec:
-    """Its idle connections close at once: what stands is never asked for its token again."""
+    """Return a stream whose idle connections close at once: a server never checks the token of an open one again."""
     return rate_stream(
         name,
         KeytabCredentials(minicluster.principal(who), str(minicluster.keytab(who))),
@@ -75,7 +75,7 @@ def checked(minicluster: Minicluster, who: str) -> KeytabCheck:
 
 
 def driver_said(minicluster: Minicluster, application: str, what: str) -> datetime | None:
-    """When the driver logged that for the first time."""
+    """Return the time of the first log line of the driver that contains `what`."""
     for log in sorted((minicluster.root / "logs" / "containers" / application).glob("container_*_000001/stderr")):
         for line in log.read_text(errors="replace").splitlines():
             if what in line and (stamp := re.match(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d", line)):

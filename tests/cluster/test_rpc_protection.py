@@ -1,4 +1,4 @@
-"""Calls to a NameNode through a wire on which somebody listens, and changes what he likes."""
+"""Calls to a NameNode through a wire on which an attacker listens and changes bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]
 
 
 class Wire:
-    """A relay to the NameNode. `heard` is all that it sent to us; `change` is done to it on the way."""
+    """A relay to the NameNode. `heard` is all that the NameNode sent to us; `change` alters it on the way."""
 
     def __init__(self, target: str, change: Change) -> None:
         self._target = target.rpartition(":")[0], int(target.rpartition(":")[2])
@@ -113,7 +113,7 @@ def test_every_call_works_through_protected_messages(protected: Minicluster, pro
         assert all(isinstance(state, FileState) for state in rpc.states(PATHS))
 
 
-def test_who_listens_reads_the_paths_unless_they_are_private(protected: Minicluster) -> None:
+def test_an_eavesdropper_reads_the_paths_unless_they_are_private(protected: Minicluster) -> None:
     for protection, readable in (("integrity", True), ("privacy", False)):
         with namenode(protected, protection) as (rpc, wire):
             assert len(list(rpc.open_files("/"))) == len(PATHS)

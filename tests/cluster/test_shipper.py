@@ -1,4 +1,4 @@
-"""Lines into a topic, each exactly once, on a real broker that asks for Kerberos."""
+"""Lines into a topic, each exactly once, on a real broker that requires Kerberos."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_line_waits_until_it_is_whole(settings: ShipperSettings) -> None:
 
 
 def test_a_shipper_that_was_thought_dead_is_fenced(settings: ShipperSettings) -> None:
-    """It wakes up after its successor started: it must neither ship nor go on."""
+    """It wakes up after its successor has started: it must neither ship nor continue."""
     path = settings.files["nn1"]
     path.write_bytes(b"first\n")
     with LogShipper(settings) as sleeper, LogShipper(settings) as successor:
@@ -121,7 +121,7 @@ def test_brokers_that_are_away_are_waited_for(
     assert committed(settings) == lines_of("nn1", path)
 
 
-def test_a_keytab_without_the_principal_is_told_at_once(minicluster: Minicluster, settings: ShipperSettings) -> None:
+def test_a_keytab_without_the_principal_is_refused_at_once(minicluster: Minicluster, settings: ShipperSettings) -> None:
     wrong = replace(settings, keytab=minicluster.keytab("watcher"))
     with LogShipper(wrong) as shipper, pytest.raises(CredentialError) as refusal:
         shipper.ship_available()

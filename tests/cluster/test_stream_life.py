@@ -59,7 +59,7 @@ def stop(supervisor: Reconciler) -> Report:
     return supervisor.run()
 
 
-def test_a_stream_with_an_instance_principal_runs_is_adopted_and_stops_at_its_marker(minicluster: Minicluster) -> None:
+def test_a_stream_with_an_instance_principal_is_adopted_and_stops_at_its_marker(minicluster: Minicluster) -> None:
     """Submit, look healthy, be found again by another supervisor, stop by marker, leave no keytab behind."""
     principal = "streamer/edge.kstream.test"
     spec = rate_stream(
@@ -128,7 +128,7 @@ def test_two_supervisors_at_once_submit_one_generation(minicluster: Minicluster)
             stop(supervisor)
 
 
-def test_a_restart_that_a_person_asked_for_happens_once(minicluster: Minicluster) -> None:
+def test_a_requested_restart_happens_once(minicluster: Minicluster) -> None:
     spec = rate_stream("asked", TicketCredentials())
     with running(minicluster, spec) as supervisor:
         assert request_restart(supervisor.session, supervisor.stream, "a new jar") == 1
@@ -154,7 +154,7 @@ def test_a_successor_that_could_not_start_leaves_the_old_generation_alone(
         assert seen.generation == 1
 
 
-def test_a_job_that_ends_by_itself_is_reported_to_its_watcher_and_started_by_the_next_ensure(
+def test_a_job_that_ends_by_itself_is_reported_and_the_next_ensure_starts_it(
     minicluster: Minicluster,
 ) -> None:
     spec = rate_stream("killed", TicketCredentials())
@@ -169,11 +169,11 @@ def test_a_job_that_ends_by_itself_is_reported_to_its_watcher_and_started_by_the
         assert supervisor.run(Mode.ENSURE).generation == 2
 
 
-def test_a_running_application_of_somebody_else_is_adopted_and_its_checkpoint_defended(
+def test_somebody_elses_application_is_adopted_and_its_checkpoint_defended(
     minicluster: Minicluster,
 ) -> None:
-    """A stream is not submitted on a checkpoint that another job moves; adopting that job needs no restart."""
-    # Longer than a batch of a busy machine takes.
+    """A stream is not submitted while another job moves its checkpoint; adopting that job needs no restart."""
+    # Longer than a batch takes on a busy machine.
     spec = rate_stream("taken", TicketCredentials(), stop=replace(BRISK_STOP, silence=timedelta(seconds=20)))
     submit_by_hand(minicluster, spec, tag="by-hand")
     with reconciler(minicluster, spec) as supervisor:
@@ -204,10 +204,10 @@ def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(min
             require_exclusive_checkpoint(supervisor.subject, print)
 
 
-def test_claims_that_are_broken_or_of_another_version_keep_no_other_stream_from_starting(
+def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
     minicluster: Minicluster, tmp_path: Path
 ) -> None:
-    """Each is shown with what is the matter; a stream beside them is submitted, watched and stopped as ever."""
+    """Each is shown with its fault; a stream beside them is submitted, watched and stopped as usual."""
     spec = rate_stream("beside", TicketCredentials())
     with reconciler(minicluster, spec) as supervisor:
         hdfs, state_dir = supervisor.session.hdfs, supervisor.session.cluster.state_dir
@@ -231,7 +231,7 @@ def test_claims_that_are_broken_or_of_another_version_keep_no_other_stream_from_
 
 
 def rewrite_without_lifetimes(hdfs: Hdfs, path: str) -> None:
-    """As a version would that has a field more and one less."""
+    """Rewrite the claim as a version would that has one field more and lacks the lifetimes."""
     said = json.loads(hdfs.read(path))
     del said["max_lifetime_seconds"]
     said["spec"]["engine"] = "flink"
@@ -267,7 +267,7 @@ def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(minicluster: 
 
 @pytest.mark.faults
 def test_an_application_whose_fence_was_taken_cannot_start_late(minicluster: Minicluster) -> None:
-    """A submission that YARN keeps waiting is given up; when its turn comes at last, its driver must not run."""
+    """A submission that YARN keeps waiting is given up; when YARN starts it at last, its driver must not run."""
     spec = rate_stream("late", TicketCredentials())
     with reconciler(minicluster, spec) as supervisor:
         minicluster.pause("nodemanager")

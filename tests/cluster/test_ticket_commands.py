@@ -1,4 +1,4 @@
-"""`kstream tickets` on the minicluster: what it prints, with what it exits, and that it explains."""
+"""`kstream tickets` on the minicluster: its output, exit codes and explanations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Commands:
         (self.folder / "order.yaml").write_text(yaml.safe_dump(given))
 
     def cache(self, principal: str) -> Path:
-        """In the folder of the cluster's file."""
+        """Return the path of a cache in the folder of the cluster's file."""
         (found,) = (self.folder / "kept").glob(f"minicluster-*/{principal}.ccache")
         return found
 
@@ -115,7 +115,7 @@ def test_one_cache_is_shown_ticket_by_ticket_without_any_cluster(minicluster: Mi
     assert "Traceback" not in explained.err
 
 
-def test_whom_the_order_does_not_know_is_refused(kstream: Commands) -> None:
+def test_a_principal_that_the_declaration_does_not_have_is_refused(kstream: Commands) -> None:
     refused = kstream.on_cluster("renew", "--principal", "nobody@KSTREAM.TEST")
     assert refused.code == 2
     assert "it has streamer@KSTREAM.TEST, watcher@KSTREAM.TEST" in refused.err

@@ -49,7 +49,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 
 @pytest.fixture
 def silent_realm(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Beside the one that answers, a realm whose KDC takes every question and answers none."""
+    """A realm beside the one that responds; its KDC takes every request and answers none."""
     with closing(socket.create_server(("127.0.0.1", 0))) as mute:
         port = mute.getsockname()[1]
         conf = tmp_path / "silent.conf"
@@ -60,7 +60,7 @@ def silent_realm(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture
 def kstream(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    """At a pipe's width."""
+    """`kstream tickets` at a pipe's width."""
     monkeypatch.setenv("COLUMNS", "80")
     fields = {
         "principal": kdc.principal("watcher"),
@@ -130,7 +130,7 @@ def test_another_principals_cache_stays_in_our_own_folder_too(kdc: Kdc, tmp_path
 
 @pytest.mark.usefixtures("silent_realm")
 def test_a_silent_realm_delays_no_other_and_is_waited_for_once(kdc: Kdc, tmp_path: Path) -> None:
-    """libkrb5 waits for 25 s; seven principals of the realm, who come first, wait so long together."""
+    """libkrb5 waits for 25 s; the realm's seven principals come first, and wait that long once, all together."""
     silent = [ManagedTicket("away", mute(kdc, number, tmp_path), tmp_path / f"mute{number}") for number in range(7)]
     began = time.time()
     *unanswered, streamer = renewed(*silent, ManagedTicket("away", login(kdc, "streamer"), tmp_path / "streamer"))
@@ -191,10 +191,10 @@ def test_a_copied_ticket_says_from_where(kdc: Kdc, kstream: Commands) -> None:
     )
 
 
-def test_a_cache_without_a_ticket_is_told_and_no_success(kdc: Kdc, kstream: Commands) -> None:
+def test_a_cache_without_a_ticket_is_reported_and_is_no_success(kdc: Kdc, kstream: Commands) -> None:
     cache = kstream.folder / "empty.cc"
     tickets.acquire(login(kdc, "streamer"), cache)
-    # The header and whose it is are whole; what follows is gone.
+    # The header and the principal are whole; the rest is gone.
     whole, owner = cache.read_bytes(), b"\0\0\0\x08streamer"
     cache.write_bytes(whole[: whole.index(owner) + len(owner)])
     shown = kstream.run("show", str(cache))
@@ -243,7 +243,7 @@ def test_a_keytab_that_is_not_there_is_a_finding(kstream: Commands) -> None:
     assert json.loads(checked.out)[0]["findings"][0]["kind"] == FindingKind.UNREADABLE.value
 
 
-def test_what_an_order_lacks_is_told_with_its_file(kdc: Kdc, kstream: Commands) -> None:
+def test_a_missing_field_of_a_declaration_is_reported_with_its_file(kdc: Kdc, kstream: Commands) -> None:
     kstream.declaration({"principal": kdc.principal("gateway")})
     refused = kstream.on_cluster("renew")
     assert refused.code == 2
@@ -265,7 +265,7 @@ def test_a_declaration_that_is_not_there_is_missed(kstream: Commands) -> None:
     assert "/nope can't be read" in refused.err
 
 
-def test_where_no_stream_is_concerned_its_columns_are_not_there(kstream: Commands) -> None:
+def test_the_columns_about_streams_are_absent_when_no_stream_is_concerned(kstream: Commands) -> None:
     printed = kstream.on_cluster("check").out
     assert "remedy" in printed
     assert "when" not in printed.splitlines()[1]

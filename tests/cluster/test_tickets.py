@@ -1,4 +1,4 @@
-"""Tickets of a real KDC: acquired whole, renewed, looked into, damaged, kept fresh while things fail."""
+"""Tickets of a real KDC: acquired whole, renewed, inspected, damaged, kept fresh while things fail."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def brief(minicluster: Minicluster, name: str, life: timedelta, renewable: timed
 
 
 def kinit(identity: Identity, cache: Path, *options: str) -> None:
-    """As a person gets a ticket, with a life and flags of its own."""
+    """Get a ticket as a person does, with a lifetime and flags of its own."""
     argv = ["kinit", *options, "-k", "-t", str(identity.keytab), "-c", f"FILE:{cache}", identity.principal]
     cache.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(argv, check=True, capture_output=True)
 
 
 def not_renewable(identity: Identity, cache: Path) -> None:
-    """Which kinit can't ask for where krb5.conf asks for renewable ones."""
+    """Get a ticket that is not renewable, which kinit can't request if krb5.conf requests renewable ones."""
     context = krb5.init_context()
     owner = krb5.parse_name_flags(context, identity.principal.encode())
     options = krb5.get_init_creds_opt_alloc(context)
@@ -78,7 +78,7 @@ def not_renewable(identity: Identity, cache: Path) -> None:
     ccache.store(context, f"FILE:{cache}", owner, iter([krb5.get_init_creds_keytab(context, owner, options, keys)]))
 
 
-def test_a_ticket_has_the_life_and_flags_that_were_asked_for(edge: Identity, cache: Path) -> None:
+def test_a_ticket_has_the_requested_lifetime_and_flags(edge: Identity, cache: Path) -> None:
     before = datetime.now(UTC)
     kinit(edge, cache, "-l", "5m", "-r", "20m", "-F")
     left = tickets.acquire(Identity(edge.principal, ticket_cache=str(cache)), cache.with_name("copy"))
@@ -109,7 +109,7 @@ for _ in range(20):
 """
 
 
-def test_whoever_writes_a_cache_at_once_succeeds_and_no_reader_sees_a_torn_one(edge: Identity, cache: Path) -> None:
+def test_concurrent_writers_of_a_cache_succeed_and_no_reader_sees_a_torn_one(edge: Identity, cache: Path) -> None:
     command = [sys.executable, "-c", _WRITER, edge.principal, str(edge.keytab), str(cache)]
     writers = [subprocess.Popen(command) for _ in range(2)]
     looks = 0
@@ -151,7 +151,7 @@ except KstreamError as error:
 
 
 def test_a_cache_for_which_there_is_no_room_stays_as_it_was(edge: Identity, cache: Path) -> None:
-    """libkrb5 says "I/O operation failed"; the words of the system are asked for."""
+    """libkrb5 says "I/O operation failed"; the error must contain the system's own words."""
     before = cache.read_bytes()
     command = [sys.executable, "-c", _WITHOUT_ROOM, edge.principal, str(edge.keytab), str(cache)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -211,7 +211,7 @@ def over(cache: Path) -> bool:
 def test_a_folder_of_caches_is_its_primary_one_and_all_its_members(
     minicluster: Minicluster, edge: Identity, cache: Path, tmp_path: Path
 ) -> None:
-    """As kinit writes it; the settings that it keeps in a cache are no tickets."""
+    """kinit writes such a cache; the settings that it keeps in there are no tickets."""
     environment = {**os.environ, "KRB5_CONFIG": str(minicluster.krb5_conf), "KRB5CCNAME": f"DIR:{tmp_path}/many"}
     (tmp_path / "many").mkdir(0o700)
     for name in ("streamer", "watcher"):
@@ -244,7 +244,7 @@ def test_a_cache_that_java_can_not_read_is_explained(name: str) -> None:
         tickets.inspect(name)
 
 
-def test_what_is_no_cache_is_told_and_never_waited_for(tmp_path: Path) -> None:
+def test_a_path_that_is_no_cache_is_reported_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     for name in (tmp_path / "pipe", tmp_path / "empty", tmp_path, tmp_path / "gone", f"DIR:{tmp_path}/gone", __file__):
@@ -319,7 +319,7 @@ def test_one_that_fails_hides_no_other_and_is_counted_until_it_succeeds(
 
 @pytest.fixture
 def without_kdc(minicluster: Minicluster) -> Iterator[Minicluster]:
-    """The KDC can be killed; it is back at the end."""
+    """Let a test kill the KDC, which is back at the end."""
     yield minicluster
     with suppress(MiniclusterError):
         minicluster.start("kdc")
@@ -349,7 +349,7 @@ def test_a_kdc_that_is_away_is_a_warning_then_an_alert_and_its_return_mends_all(
 def test_a_silent_realm_is_given_up_for_one_round_alone(
     without_kdc: Minicluster, edge: Identity, tmp_path: Path
 ) -> None:
-    """Where a KDC drops what it gets, libkrb5 waits for 25 s; hundreds of principals must not wait one by one."""
+    """If a KDC drops requests, libkrb5 waits for 25 s; hundreds of principals must not wait one by one."""
     those = [kept(edge, tmp_path / f"cache{number}") for number in range(12)]
     without_kdc.kill("kdc")
     silent = renewed(*those)
@@ -359,7 +359,7 @@ def test_a_silent_realm_is_given_up_for_one_round_alone(
     assert {report.outcome for report in renewed(*those)} == {RenewalOutcome.ACQUIRED}
 
 
-def test_a_ticket_without_a_keytab_is_renewed_until_its_end_and_copied_again_after_a_login(
+def test_a_ticket_without_a_keytab_is_renewed_and_copied_again_after_a_login(
     minicluster: Minicluster, tmp_path: Path
 ) -> None:
     person, source = brief(minicluster, "person", 16 * SECOND, 28 * SECOND), tmp_path / "source"
@@ -401,7 +401,7 @@ def test_a_torn_cache_is_replaced_but_not_somebody_elses_nor_what_is_none(
 def test_a_cache_that_can_be_nowhere_is_a_report_and_no_crash(
     minicluster: Minicluster, edge: Identity, tmp_path: Path
 ) -> None:
-    """A name that is too long, a folder that is a file: whatever the system says, the others are renewed."""
+    """A name that is too long, a folder that is a file: regardless of the system's error, the others are renewed."""
     (tmp_path / "file").touch()
     places = (tmp_path / ("x" * 300), tmp_path / "file" / "cache", tmp_path, tmp_path / "good")
     *wrong, good = renewed(*(kept(edge, place) for place in places))
@@ -430,7 +430,7 @@ def test_a_round_that_finds_all_fresh_starts_no_process_and_changes_no_file(
 
 
 def test_nothing_depends_on_an_ambient_cache(edge: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What others put into the environment is neither used nor touched."""
+    """A cache that the environment names is neither used nor touched."""
     ambient = tmp_path / "ambient"
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{ambient}")
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{tmp_path}/nothing")

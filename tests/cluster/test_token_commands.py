@@ -1,4 +1,4 @@
-"""`kstream tokens` on the minicluster: what it prints, where it refuses, and that no secret is in it."""
+"""`kstream tokens` on the minicluster: its output without any secret, and its refusals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_show_renew_and_cancel_at_a_terminal_without_a_word_that_is_secret(
     assert not leaked(file, *(run.out + run.err for run in runs))
 
 
-def test_who_cancels_says_where(
+def test_cancel_requires_an_explicit_cluster(
     minicluster: Minicluster, kstream: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = issue(minicluster, tmp_path / "token")
@@ -95,7 +95,7 @@ def test_a_file_is_shown_without_any_cluster_and_damage_with_its_byte(kstream: C
     assert "Traceback" not in refused.err
 
 
-def test_an_application_is_shown_with_what_nobody_can_see(
+def test_an_application_is_shown_with_what_is_not_visible_from_outside(
     minicluster: Minicluster, kstream: Commands, tmp_path: Path
 ) -> None:
     with sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app:

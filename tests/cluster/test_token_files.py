@@ -86,7 +86,7 @@ def test_what_hdfs_fetchdt_writes_is_read_as_dtutil_prints_it(minicluster: Minic
     kind, service, renewer, date, secret = printed(minicluster, other)
     assert (kind, service, renewer) == (token.kind, token.service, identifier.renewer)
     assert date == f"{identifier.max_date.astimezone():%-m/%-d/%y, %-I:%M %p}"
-    # Not compared by pytest, which would show both.
+    # Compared without pytest, which would show both.
     assert (secret == credential_files.url_string(other, token).reveal().decode()) is True
 
 
@@ -144,7 +144,7 @@ def cells(token: Token) -> list[str]:
 
 
 def written_again(file: Path) -> bytes:
-    """The file from nothing but the fields that were read, the passwords and the secret keys."""
+    """Return the bytes that result from the fields that were read, the passwords and the secret keys alone."""
     content = SecretBytes(file.read_bytes())
     found = HadoopCredentials.read(content)
     secrets = [(key.alias, JOB_KEY[: key.length]) for key in found.secret_keys]

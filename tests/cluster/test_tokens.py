@@ -1,4 +1,4 @@
-"""Tokens and the NameNode that issued them: asked about, renewed, cancelled, refused."""
+"""Tokens and the NameNode that issued them: probed, renewed, cancelled, refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.tokens.token_cases import shown
 
 
 def test_a_token_is_honoured_until_its_owner_cancels_it(minicluster: Minicluster, tmp_path: Path) -> None:
-    """Issued over RPC, so that its owner is a principal, whom WebHDFS does not know; the renewer is somebody else."""
+    """The token comes over RPC: its owner is a principal, which WebHDFS does not know; its renewer is another user."""
     file = fetch(minicluster, tmp_path / "token")
     assert standing(minicluster, file) == TokenValidity(True, "honours it")
     with access_as(minicluster, "streamer") as session:
@@ -49,7 +49,7 @@ def test_a_token_of_webhdfs_is_renewed_and_cancelled_as_its_renewer_and_owner(
 
 
 def test_the_standby_is_no_judge_of_a_token(minicluster: Minicluster, tmp_path: Path) -> None:
-    """What it says counts for nothing, whether it is asked first or alone."""
+    """Its answer counts for nothing, whether it comes first or alone."""
     file = issue(minicluster, tmp_path / "token")
     standby, active = standby_and_active(minicluster)
     with cluster(minicluster) as found:
@@ -78,7 +78,7 @@ def standby_and_active(minicluster: Minicluster) -> tuple[str, str]:
     return states["standby"], states["active"]
 
 
-def test_who_may_not_is_told_who_may(minicluster: Minicluster, tmp_path: Path) -> None:
+def test_a_principal_that_may_not_renew_or_cancel_learns_who_may(minicluster: Minicluster, tmp_path: Path) -> None:
     token = chosen(minicluster, fetch(minicluster, tmp_path / "token"))
     with access_as(minicluster, "watcher") as watcher, access_as(minicluster, "streamer") as streamer:
         with pytest.raises(Denied, match=r"only its renewer 'yarn' may renew it \(AccessControlException: "):
@@ -103,7 +103,7 @@ def test_a_token_without_a_renewer_is_renewed_by_nobody(minicluster: Minicluster
 
 
 def test_another_clusters_token_is_not_shown_to_this_one(minicluster: Minicluster, tmp_path: Path) -> None:
-    """The address leads nowhere: whatever asked it would say so."""
+    """The address leads nowhere: any request to it would fail."""
     credentials = fetch(minicluster, tmp_path / "rpc"), issue(minicluster, tmp_path / "web")
     with cluster(minicluster) as found:
         other = replace(found, default_fs="hdfs://elsewhere", namenodes=("http://192.0.2.1:1",))
@@ -115,7 +115,7 @@ def test_another_clusters_token_is_not_shown_to_this_one(minicluster: Minicluste
                 files.choose(other, file, None)
 
 
-def test_of_several_tokens_one_is_named_by_its_alias(minicluster: Minicluster, tmp_path: Path) -> None:
+def test_a_token_among_several_is_named_by_its_alias(minicluster: Minicluster, tmp_path: Path) -> None:
     file = fetch(minicluster, tmp_path / "token")
     with cluster(minicluster) as found:
         assert files.choose(found, file, "ha-hdfs:kstream").identifier.renewer == "yarn"
@@ -143,7 +143,7 @@ def test_beyond_its_max_date_nothing_renews_a_token(brief: Minicluster, tmp_path
 
 
 def test_no_error_below_renew_cancel_and_ask_holds_the_token(minicluster: Minicluster, tmp_path: Path) -> None:
-    """Neither in its words nor in a variable of any frame, of itself or of what it came from."""
+    """Neither the error's words nor a variable of any frame, its own or its causes', hold it."""
     token = chosen(minicluster, fetch(minicluster, tmp_path / "token"))
     with (
         access_as(minicluster, "watcher") as watcher,

@@ -38,7 +38,7 @@ def abroad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
 def both(
     minicluster: Minicluster, abroad: Minicluster, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[ClusterSession, ClusterSession]]:
-    """Sessions at both, as principals of the same name; the process itself was told of neither realm."""
+    """Sessions at both, as principals of the same name; the process's own environment names neither realm."""
     monkeypatch.delenv("KRB5_CONFIG")
     with ExitStack() as opened:
         home, away = (

@@ -1,4 +1,4 @@
-"""Each scene of a stuck file is what it claims to be, in the words of Hadoop's own tools."""
+"""Each scene of a stuck file is what it claims to be, as Hadoop's own tools confirm."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_writer_that_exits_closes_its_files_even_those_that_it_forgot(miniclus
 def test_a_lease_that_leaks_outlives_the_soft_limit_that_a_killed_writers_does_not(
     minicluster: Minicluster, folder: str, living: Writer
 ) -> None:
-    """The probe of the killed writer's file tells when the limit of 60 seconds has passed for both."""
+    """A probe of the killed writer's file shows when the limit of 60 seconds has passed for both."""
     dead, leaked = f"{folder}/dead", f"{folder}/leaked"
     living.leave(leaked, 100)
     living.leave(f"{folder}/other", 100)
@@ -153,7 +153,7 @@ def test_a_file_that_is_renamed_while_open_is_open_under_its_other_name(
     assert visible_length(minicluster, f"{folder}/after") == 200
 
 
-def test_a_task_that_is_interrupted_in_close_leaves_its_file_open_while_its_client_lives(
+def test_a_task_interrupted_in_close_leaves_its_file_open_while_its_client_lives(
     minicluster: Minicluster, folder: str, living: Writer
 ) -> None:
     """The seed: close() is interrupted, the restored task renames the file, the client's other streams go on."""
@@ -196,9 +196,7 @@ def test_masses_are_left_open_by_several_writers(minicluster: Minicluster, folde
     assert len(set(found.values())) == 2
 
 
-def test_a_spark_stream_killed_in_the_middle_leaves_its_whole_offsets_in_an_open_file(
-    minicluster: Minicluster, folder: str
-) -> None:
+def test_a_killed_spark_stream_leaves_its_whole_offsets_in_an_open_file(minicluster: Minicluster, folder: str) -> None:
     checkpoint = f"{folder}/checkpoint"
     killed = spark_stream_killed_in_the_middle(minicluster, checkpoint)
     assert list(open_files(minicluster, checkpoint)) == [killed.offsets]

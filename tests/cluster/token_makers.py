@@ -1,4 +1,4 @@
-"""Tokens that Hadoop itself issued and wrote, and those who may ask about them."""
+"""Tokens that Hadoop itself issued and wrote, and sessions that may probe them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PROGRAM = Path(__file__).parent / "hadoop_tokens" / "Tokens.java"
 
 
 def fetch(minicluster: Minicluster, file: Path, renewer: str | None = "yarn") -> Path:
-    """`hdfs fetchdt` as streamer: over RPC, so that the owner is the whole principal."""
+    """Fetch a token with `hdfs fetchdt` as streamer: over RPC, so that the owner is the whole principal."""
     renewal = ("--renewer", renewer) if renewer else ()
     done = minicluster.hadoop_main(_FETCHER, *renewal, str(file), as_="streamer")
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,7 @@ def fetch(minicluster: Minicluster, file: Path, renewer: str | None = "yarn") ->
 
 
 def issue(minicluster: Minicluster, file: Path) -> Path:
-    """A text with a token of WebHDFS in its URL form; owner and renewer are streamer's short name."""
+    """Write a WebHDFS token in its URL form to the file; owner and renewer are streamer's short name."""
     hdfs = Hdfs(minicluster.namenodes, identity(minicluster, "streamer"), Tls())
     with closing(hdfs):
         return write_private(file, hdfs.new_token(getuser()).encode())
@@ -76,7 +76,7 @@ def standing(minicluster: Minicluster, file: Path) -> TokenValidity:
 
 @contextmanager
 def resourcemanager(minicluster: Minicluster) -> Iterator[Callable[..., requests.Response]]:
-    """Its REST address below /ws/v1/cluster, as streamer."""
+    """Yield a function that requests a path below /ws/v1/cluster from the ResourceManager, as streamer."""
     with kerberos_session(identity(minicluster, "streamer"), Tls()) as session:
 
         def ask(method: str, path: str, **more: Any) -> requests.Response:
@@ -119,7 +119,7 @@ def _held(credentials: Path) -> dict[str, Any]:
 
 
 def leaked(file: Path, *texts: str) -> list[str]:
-    """In which of these texts a password of the file shows: as bytes, as digits, or as a part of a URL string."""
+    """Return those of the texts that show a password of the file: as bytes, as digits, or as a part of a URL string."""
     content = SecretBytes(file.read_bytes())
     found = HadoopCredentials.read(content)
     (token,) = found.tokens
@@ -132,7 +132,7 @@ def leaked(file: Path, *texts: str) -> list[str]:
 
 
 def hadoop_classes(*words: str) -> list[list[str]]:
-    """Run the program beside this file on the Hadoop that pyspark brings; its lines by their tabs."""
+    """Run the program beside this file on pyspark's Hadoop; return its lines, split at tabs."""
     spec = find_spec("pyspark")
     jars = Path(spec.origin if spec and spec.origin else "").parent / "jars"
     java = (str(java_home() / "bin/java"), "-XX:TieredStopAtLevel=1", "-Dstdout.encoding=UTF-8")

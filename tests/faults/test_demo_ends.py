@@ -1,4 +1,4 @@
-"""Whoever ends the demonstration in the middle gets the machine back."""
+"""A demonstration that is interrupted leaves nothing behind on the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 def test_a_demonstration_that_is_interrupted_leaves_no_process(
     number: signal.Signals, moment: str, tmp_path: Path
 ) -> None:
-    """At the start of Airflow, on a running cluster, and while the cluster itself is starting."""
+    """It is interrupted while Airflow starts on a running cluster, and while the cluster itself is starting."""
     kstream = Path(sys.executable).with_name("kstream")
     with subprocess.Popen(
         [kstream, "demo", "--root", str(tmp_path / "demo")], stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -30,6 +30,6 @@ def test_a_demonstration_that_is_interrupted_leaves_no_process(
 
 
 def left_behind(root: Path) -> list[str]:
-    """Command lines that speak of this folder."""
+    """Return command lines that contain this folder."""
     lines = (" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
     return [line for line in lines if str(root) in line]

@@ -1,1 +1,1 @@
-"""What must not be found anywhere after the tests ran, and where it is looked for."""
+"""Secrets that must not be found anywhere after the tests ran, and the places that are searched."""

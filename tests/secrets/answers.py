@@ -1,4 +1,4 @@
-"""All that Airflow tells those who may look at it, through the API that its UI uses."""
+"""All answers that Airflow gives its users through the API that its UI uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LISTS = ("connections", "variables", "importErrors", "eventLogs", "plugins", "p
 
 
 def write_answers(api: AirflowApi, folder: Path) -> None:
-    """One file for each question; which runs, tasks, tries, rendered fields and XComs there are, it finds out."""
+    """Write one file for each answer, after finding the runs, tasks, tries, rendered fields and XComs that exist."""
     folder.mkdir()
     for number, (path, answer) in enumerate(_answers(api)):
         (folder / f"{number:05}.json").write_text(json.dumps({"path": path, "answer": answer}))

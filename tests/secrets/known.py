@@ -19,7 +19,7 @@ _VIEWER = "org.apache.hadoop.hdfs.tools.offlineEditsViewer.OfflineEditsViewer"
 
 
 def keys_of(keytab: Path) -> set[bytes]:
-    """Of a file that is gone, or only half written, none."""
+    """Return a keytab's keys; none if the file is gone or only half written."""
     with suppress(krb5.Krb5Error):
         context = krb5.init_context()
         return {bytes(entry.key.data) for entry in krb5.kt_resolve(context, f"FILE:{keytab}".encode())}
@@ -27,7 +27,7 @@ def keys_of(keytab: Path) -> set[bytes]:
 
 
 def passwords_in(credentials: Path) -> set[bytes]:
-    """Of a container's credentials, while they are there."""
+    """Return the passwords in a container's credentials; none if they are gone."""
     with suppress(KstreamError, OSError):
         content = credentials.read_bytes()
         tokens = read_credentials(credentials).credentials.tokens
@@ -36,7 +36,7 @@ def passwords_in(credentials: Path) -> set[bytes]:
 
 
 def token_passwords(minicluster: Minicluster, scratch: Path) -> set[bytes]:
-    """Of all the HDFS delegation tokens that the NameNodes ever made, from their journal.
+    """Return the passwords of all HDFS delegation tokens that the NameNodes ever made, from their journal.
 
     A password is the HMAC-SHA1 of the identifier with a master key (SecretManager.createPassword), and the journal
     holds both.
@@ -52,7 +52,7 @@ def token_passwords(minicluster: Minicluster, scratch: Path) -> set[bytes]:
 
 
 def _records(minicluster: Minicluster, segment: Path, scratch: Path) -> list[ET.Element]:
-    """Those of the journal's records that are about tokens."""
+    """Return those of the journal's records that are about tokens."""
     readable = scratch / f"{segment.name}.xml"
     done = minicluster.hadoop_main(_VIEWER, "-i", str(segment), "-o", str(readable), "-p", "xml")
     assert done.returncode == 0, done.stderr[-2000:]

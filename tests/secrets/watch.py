@@ -1,4 +1,4 @@
-"""What comes and goes while the tests run: keytabs that are rotated, containers' tokens, command lines."""
+"""Secrets that come and go while the tests run: rotated keytabs, containers' tokens, command lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CREDENTIALS = (
 
 
 class Watch:
-    """Looks once a second below pytest's folder, and at all processes."""
+    """A thread that looks once a second below pytest's folder, and at all processes."""
 
     def __init__(self, below: Path) -> None:
         self.secrets: set[bytes] = set()
@@ -43,11 +43,11 @@ class Watch:
         self.command_lines |= {" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
 
     def _found(self, pattern: str) -> Iterator[Path]:
-        # Path.glob breaks off when a folder is deleted while it looks, as containers' folders are.
+        # Path.glob fails when a folder is deleted meanwhile, as containers' folders are.
         return map(Path, iglob(f"{self._below}/{pattern}"))  # noqa: PTH207
 
     def _is_other(self, path: Path) -> bool:
-        """Whether it was not read yet, as it is now."""
+        """Return True if the file was not read yet in its present state."""
         try:
             modified = path.stat().st_mtime_ns
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Spellings of one path are one path, and what is below a folder is what lies in it."""
+"""Spellings of one path are equal, and only a folder's contents are below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as plain data: JSON takes them, whatever they are made of."""
+"""Values of any type as plain data that JSON accepts."""
 
 from __future__ import annotations
 

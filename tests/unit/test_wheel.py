@@ -1,4 +1,4 @@
-"""What is shipped: the wheel that this checkout makes, and not the checkout."""
+"""The wheel that this checkout builds and users install, instead of the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writers whose files stay open, and what Hadoop says of them."""
+"""Writers whose files stay open, and Hadoop's own view of them."""
 
 from tests.cluster.writers.killed_stream import KilledStream, spark_stream_killed_in_the_middle
 from tests.cluster.writers.writers import (

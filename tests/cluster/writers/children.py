@@ -1,4 +1,4 @@
-"""Programs that write to HDFS and do as they are told: a line to their standard input, a line from their output."""
+"""Programs that write to HDFS on command: a line to their standard input, a line from their output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXIT_SECONDS = 60
 
 
 class Refused(Exception):
-    """What the program's client of HDFS raised; `kind` is the exception's class, without its package."""
+    """An exception of the program's HDFS client; `kind` is the exception's class, without its package."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -36,7 +36,7 @@ class Child:
         return self._process.pid
 
     def ask(self, *words: str | int) -> str:
-        """Have a verb carried out and return its value; raises Refused, and AssertionError when no answer comes."""
+        """Have a verb carried out and return its value. Raises Refused, or AssertionError when no answer comes."""
         line = "\t".join(quote_plus(str(word)) for word in words)
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n".encode())
@@ -51,12 +51,12 @@ class Child:
         return values[0]
 
     def kill(self) -> None:
-        """SIGKILL, and return when it is dead; no file is closed and no lease is given back."""
+        """Send SIGKILL and return when it is dead; no file is closed and no lease is given back."""
         self._process.kill()
         self._process.wait()
 
     def end(self) -> None:
-        """The end of its input, by which it exits as it likes; SIGKILL when it doesn't in time."""
+        """Close its input, so that it exits as it likes; send SIGKILL when it doesn't in time."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -80,7 +80,7 @@ class Child:
 
 @contextmanager
 def child(minicluster: Minicluster, who: str, command: Sequence[str]) -> Iterator[Child]:
-    """The program as that principal, in the minicluster's folder, where `down` finds it should nobody end it here."""
+    """Run the program as that principal in the minicluster's folder, where `down` finds it if no test ends it."""
     folders = record.read_site(minicluster.root).folders
     with (
         TemporaryFile() as errors,

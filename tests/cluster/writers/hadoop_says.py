@@ -1,4 +1,4 @@
-"""What Hadoop itself says of a file: its own tools and its plain REST interface, without this package's clients."""
+"""A file as Hadoop itself describes it: by its tools and its plain REST interface, without this package's clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.identity import Identity
 
-# A TRUNCATE to this length changes nothing whatever the file's state; any other number may cut it.
+# A TRUNCATE to this length changes nothing, regardless of the file's state; any other number may cut it.
 _BEYOND_EVERY_LENGTH = 2**63 - 1
 _SECONDS = 30
 _ROW = re.compile(r"^\S+ *\t(\S+) *\t *(/.*?)\n(?=\S+ *\t\S+ *\t|\Z)", re.MULTILINE | re.DOTALL)
@@ -24,7 +24,7 @@ _ROW = re.compile(r"^\S+ *\t(\S+) *\t *(/.*?)\n(?=\S+ *\t\S+ *\t|\Z)", re.MULTIL
 
 @dataclass(frozen=True)
 class Refusal:
-    """WebHDFS's answer to what it does not do."""
+    """WebHDFS's answer to a request that it refuses."""
 
     status: int
     exception: str
@@ -32,7 +32,7 @@ class Refusal:
 
 
 def open_files(minicluster: Minicluster, under: str = "/") -> dict[str, str]:
-    """The holder of each open file, by `hdfs dfsadmin -listOpenFiles`."""
+    """Return the holder of each open file, by `hdfs dfsadmin -listOpenFiles`."""
     done = minicluster.hdfs("dfsadmin", "-listOpenFiles", "-path", under)
     assert done.returncode == 0, done.stderr
     _, _, rows = f"{done.stdout.rstrip()}\n".partition("\n")
@@ -40,12 +40,12 @@ def open_files(minicluster: Minicluster, under: str = "/") -> dict[str, str]:
 
 
 def fsck_says(minicluster: Minicluster, path: str) -> str:
-    """`hdfs fsck`, open files and blocks included."""
+    """Return the output of `hdfs fsck`, including open files and blocks."""
     return minicluster.hdfs("fsck", path, "-openforwrite", "-files", "-blocks").stdout
 
 
 def soft_probe(minicluster: Minicluster, path: str, who: str = "streamer") -> Refusal:
-    """Ask for the lease as somebody who respects its holder: a TRUNCATE that can change nothing."""
+    """Request the lease while respecting its holder: a TRUNCATE that can change nothing."""
     with _session(minicluster, who) as session:
         answer = session.post(
             _url(minicluster, path), params={"op": "TRUNCATE", "newlength": str(_BEYOND_EVERY_LENGTH)}, timeout=_SECONDS
@@ -55,7 +55,7 @@ def soft_probe(minicluster: Minicluster, path: str, who: str = "streamer") -> Re
 
 
 def located(minicluster: Minicluster, path: str, who: str = "streamer") -> dict[str, Any]:
-    """LocatedBlocks, as GET_BLOCK_LOCATIONS tells of them; it holds block tokens: not for any log."""
+    """Return LocatedBlocks from GET_BLOCK_LOCATIONS; they hold block tokens and must not be logged."""
     with _session(minicluster, who) as session:
         answer = session.get(
             _url(minicluster, path),
@@ -72,7 +72,7 @@ def is_open(minicluster: Minicluster, path: str) -> bool:
 
 
 def visible_length(minicluster: Minicluster, path: str, who: str = "streamer") -> int:
-    """Bytes that a reader gets: the DataNode says it before it sends any."""
+    """Return the number of bytes that a reader gets, which the DataNode says before it sends any."""
     with (
         _session(minicluster, who) as session,
         session.get(_url(minicluster, path), params={"op": "OPEN"}, stream=True, timeout=_SECONDS) as answer,

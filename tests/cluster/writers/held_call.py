@@ -35,11 +35,11 @@ class HeldCall:
         return f"{host}:{port}"
 
     def wait(self, seconds: float) -> bool:
-        """Whether the call came within so many seconds; from then on its caller waits for an answer."""
+        """Return True if the call came within so many seconds; from then on its caller waits for an answer."""
         return self._held.wait(seconds)
 
     def close(self) -> None:
-        """Cut every connection; what was held is lost."""
+        """Cut every connection; the held call is lost."""
         _cut(self._listener)
         self._server.join()
         for end in self._connections:

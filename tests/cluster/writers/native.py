@@ -18,7 +18,7 @@ async def main() -> None:
     task = json.loads(unquote_plus(sys.stdin.readline()))
     client = AsyncClient(task["url"])
     health = asyncio.Semaphore(_AT_ONCE)
-    # Kept: a writer that nobody refers to any more would let go of its connection.
+    # Kept: a writer without any reference would close its connection.
     writers = await asyncio.gather(*(_open(client, health, path, task) for path in task["paths"]))
     print(f"done\t{len(writers)}", flush=True)
     sys.stdin.read()

@@ -21,7 +21,7 @@ _SMALL_BLOCK = 64 * 1024
 
 
 def pattern(length: int) -> bytes:
-    """What the first `length` bytes of every file are that a writer here wrote."""
+    """Return the first `length` bytes of every file that a writer here wrote."""
     return (_PERIOD * (length // len(_PERIOD) + 1))[:length]
 
 
@@ -42,7 +42,7 @@ class Writer:
         return self._jvm.pid
 
     def open(self, path: str) -> None:
-        """Create the file; Refused when it is there."""
+        """Create the file. Raises Refused: when it exists."""
         self._jvm.ask("open", path)
 
     def append(self, path: str) -> int:
@@ -54,11 +54,11 @@ class Writer:
         return int(self._jvm.ask("write", path, count))
 
     def hflush(self, path: str) -> None:
-        """From here on readers see what was written; the NameNode knows nothing of it."""
+        """Make the written bytes visible to readers; the NameNode knows nothing of them."""
         self._jvm.ask("hflush", path)
 
     def hsync(self, path: str, *, update_length: bool = False) -> None:
-        """hflush and to the disk; with `update_length` the NameNode is told the length too."""
+        """hflush and write to disk; with `update_length` the NameNode learns the length, too."""
         self._jvm.ask("hsync-length" if update_length else "hsync", path)
 
     def close(self, path: str) -> None:
@@ -76,15 +76,15 @@ class Writer:
         return self._jvm.ask("interrupt-close", path)
 
     def rename(self, source: str, target: str) -> None:
-        """By this client. An open stream goes on and is known by its other name."""
+        """Rename with this client. An open stream continues and is known by its new name."""
         assert self._jvm.ask("rename", source, target) == "true"
 
     def grow(self, path: str, seconds: float) -> None:
-        """Write and hflush 251 bytes now and each so many seconds, until the file is closed."""
+        """Write and hflush 251 bytes now and every so many seconds, until the file is closed."""
         self._jvm.ask("grow", path, int(seconds * 1000))
 
     def write_utf(self, path: str, text: str) -> None:
-        """A closed file with the text as Java's DataOutput.writeUTF leaves it."""
+        """Write a closed file with the text in the form of Java's DataOutput.writeUTF."""
         self._jvm.ask("write-utf", path, text)
 
     def leave(self, path: str, count: int) -> None:
@@ -125,21 +125,21 @@ def native_writer(
 
 
 def leave_open(minicluster: Minicluster, paths: Sequence[str], size: int, who: str = "streamer") -> None:
-    """Files that killed writers left open, a thousand each, one writer after the other."""
+    """Leave files open by killed writers, a thousand each, one writer after the other."""
     for first in range(0, len(paths), _BLOCKS_AT_ONCE):
         with native_writer(minicluster, paths[first : first + _BLOCKS_AT_ONCE], size, who) as process:
             process.kill()
 
 
 def make_closed(minicluster: Minicluster, paths: Sequence[str], who: str = "streamer") -> None:
-    """Empty files that nobody holds open."""
+    """Create empty files that no client holds open."""
     with native_writer(minicluster, paths, 0, who, closed=True):
         """They are all there when it is ready."""
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """What Flink's BucketingSink left: `part` is open, and of its `flushed` bytes the companion grants fewer."""
+    """Files of Flink's BucketingSink: `part` is open with `flushed` bytes, and its companion grants fewer."""
 
     part: str
     companion: str
@@ -165,7 +165,7 @@ def leave_bucket(flink: Writer, folder: str, valid_length: int = 1000, flushed: 
 
 
 def flink_like_bucket(minicluster: Minicluster, folder: str, valid_length: int = 1000, flushed: int = 1700) -> Bucket:
-    """The bucket of a task manager that is dead."""
+    """Leave the bucket of a dead task manager."""
     with writer(minicluster) as flink:
         bucket = leave_bucket(flink, folder, valid_length, flushed)
         flink.kill()

@@ -1,4 +1,4 @@
-"""What people type wrong: each is refused with a clear sentence, and nothing of it drives the terminal."""
+"""Wrong input on the command line: it is refused with a clear sentence, and cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_wrong_words_are_refused_clearly(
     assert not {character for character in words if not character.isprintable()} - {"\n"}
 
 
-def test_a_user_without_name_and_home_is_told_to_name_a_folder(
+def test_a_user_without_name_and_home_is_advised_to_name_a_folder(
     cluster_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nobody(uid: int) -> pwd.struct_passwd:

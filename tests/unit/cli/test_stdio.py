@@ -53,7 +53,7 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_kstream_ends_clearly_before_any_terminal(case: Case, cluster_file: Path, tmp_path: Path) -> None:
     words = [str(cluster_file) if word == "CLUSTER" else word for word in case.argv]
-    # The pipe's reader is gone before anything is written.
+    # The pipe's reader is gone before the first write.
     wait = "sleep 0.2; " if "|" in case.redirected else ""
     script = f'{{ {wait}"$@"; }} {case.redirected}; exit "${{PIPESTATUS[0]}}"'
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path)} | dict(case.environment)
@@ -68,8 +68,8 @@ def test_kstream_ends_clearly_before_any_terminal(case: Case, cluster_file: Path
     assert case.told in printed
 
 
-def test_an_interrupt_is_told_in_one_line(tmp_path: Path) -> None:
-    # Whoever reads a named pipe waits until somebody writes to it.
+def test_an_interrupt_is_reported_in_one_line(tmp_path: Path) -> None:
+    # A reader of a named pipe waits until a program writes to it.
     pipe = tmp_path / "spec.yaml"
     os.mkfifo(pipe)
     argv = [sys.executable, "-m", "airflow_kstream.cli", "streams", "plan", "--cluster", str(pipe), str(pipe)]

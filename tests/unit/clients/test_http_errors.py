@@ -1,4 +1,4 @@
-"""What goes wrong below an HTTP request, as our errors: what passes is retryable, and a bug of ours is no server's."""
+"""Failures below an HTTP request, as our errors: temporary ones are retryable, and our own bugs blame no server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exception of Hadoop's means the same, whichever way it comes."""
+"""A Hadoop exception means the same, regardless of the protocol that brings it."""
 
 from __future__ import annotations
 

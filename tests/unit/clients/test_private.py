@@ -21,7 +21,7 @@ for _ in range(300):
     with private_folder():
         pass
 """
-# Tells its folder, and goes on until it is killed.
+# Prints its folder, and runs until it is killed.
 HOLDER = """
 import sys
 from airflow_kstream.clients.local.private import private_folder
@@ -63,7 +63,7 @@ def test_a_private_folder_is_ours_alone_and_gone_afterwards() -> None:
 
 
 def test_processes_that_sweep_at_once_do_not_trip_over_each_other() -> None:
-    """Each finds folders of the others that vanish while it looks at them."""
+    """Each sweeper finds folders of the others that vanish while it looks at them."""
     sweepers = [subprocess.Popen([sys.executable, "-c", MANY_TIMES], stderr=subprocess.PIPE) for _ in range(4)]
     assert [process.communicate()[1] for process in sweepers] == [b""] * len(sweepers)
 

@@ -34,7 +34,7 @@ NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
 
 
 def _oracle() -> Any:
-    """The class of a message with a field of each type that Hadoop's messages have, made by the protobuf runtime."""
+    """Return a message class of the protobuf runtime, with a field of each type that Hadoop's messages have."""
     field = descriptor_pb2.FieldDescriptorProto
     types = {
         "unsigned": field.TYPE_UINT64,
@@ -83,7 +83,7 @@ def test_what_is_encoded_is_what_protobuf_reads(
 def test_what_protobuf_writes_is_what_is_read(
     unsigned: int, signed: int, flag: bool, text: str, data: bytes, texts: list[str]
 ) -> None:
-    """Fields that are not asked for, of whatever type, are passed over."""
+    """The reader skips fields that it does not need, of any type."""
     children = [Every(text=each) for each in texts]
     written = Every(
         unsigned=unsigned, signed=signed, flag=flag, text=text, data=data, children=children, fixed=7, double=0.5
@@ -121,7 +121,7 @@ def test_a_name_that_is_no_unicode_comes_back_as_it_went(name: bytes) -> None:
 
 
 def test_the_protobuf_runtime_sends_no_name_that_is_no_unicode() -> None:
-    """Why the wire format is read here by hand: HDFS allows such names."""
+    """HDFS allows such names, which is why this package reads the wire format itself."""
     assert Every.FromString(encode({5: b"\xff"})).text == b"\xff"
     for name in (b"\xff", "\udcff"):
         with pytest.raises(UnicodeError):
@@ -135,7 +135,7 @@ def test_a_number_that_never_ends_is_refused_by_its_place() -> None:
 
 @given(st.binary(max_size=40), st.integers(0, 10), st.integers(0, 10))
 def test_a_message_in_a_file_reads_as_the_same_message_alone(data: bytes, before: int, after: int) -> None:
-    """What lies around it is neither read nor counted, and its places are those in the file."""
+    """The bytes around it are neither read nor counted, and its offsets are those in the file."""
     file = b"\x80" * before + data + b"\x08" * after
     assert places(file, before, before + len(data)) == [
         (number, slice(value.start + before, value.stop + before) if isinstance(value, slice) else value)
@@ -144,7 +144,7 @@ def test_a_message_in_a_file_reads_as_the_same_message_alone(data: bytes, before
 
 
 def places(data: bytes, at: int, end: int) -> list[tuple[int, int | slice]]:
-    """Up to where it stops to make sense."""
+    """Return the places of fields up to the first byte that makes no sense."""
     found = []
     with suppress(Malformed):
         for field in fields(data, at, end, "it"):
@@ -154,7 +154,7 @@ def places(data: bytes, at: int, end: int) -> list[tuple[int, int | slice]]:
 
 @contextmanager
 def server_that_says(answer: bytes, *, and_hangs: bool = False) -> Iterator[str]:
-    """The address of a server that answers every connection with these bytes."""
+    """Run a server that answers every connection with these bytes, and return its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         held: list[socket.socket] = []
 

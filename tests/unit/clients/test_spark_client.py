@@ -1,4 +1,4 @@
-"""Which spark-submit is run: that of this host's Spark, or the one that a person names."""
+"""The choice of spark-submit: that of this host's Spark, or the one that a user names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def executable(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def bare_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has no Spark: none on PATH, no SPARK_HOME, no pyspark."""
+    """A host without Spark: none on PATH, no SPARK_HOME, no pyspark."""
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr(spark, "find_spec", lambda name: None)
@@ -56,7 +56,7 @@ def test_the_client_of_pyspark_comes_last(tmp_path: Path, monkeypatch: pytest.Mo
     assert find_spark_submit() == on_path
 
 
-def test_without_a_client_it_is_said_where_one_comes_from() -> None:
+def test_a_missing_client_is_reported_with_where_to_get_one() -> None:
     with pytest.raises(
         InvalidInput, match=r"no spark3-submit in SPARK_HOME/bin or on PATH; .*airflow-kstream\[spark\]"
     ):
@@ -71,7 +71,7 @@ def test_a_person_may_name_a_file_that_can_be_run(tmp_path: Path) -> None:
 
 
 def test_a_child_gets_spark_home_only_from_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A distribution's script finds its own home; another's would be wrong for it."""
+    """A distribution's script finds its own home; another distribution's would be wrong."""
     assert "SPARK_HOME" not in environment(CLUSTER, tmp_path / "cache")
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     assert environment(CLUSTER, tmp_path / "cache")["SPARK_HOME"] == os.environ["SPARK_HOME"]

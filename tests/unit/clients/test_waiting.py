@@ -1,4 +1,4 @@
-"""Asking again and again: until there is an answer, or time is up; a server that is away proves nothing."""
+"""Polling until there is an answer or time is up; a server that is away proves nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OFTEN, NOT_LONG, LONG = timedelta(milliseconds=1), timedelta(milliseconds=50), t
 
 
 def saying(answers: Iterable[str | Exception | None]) -> Callable[[], str | None]:
-    """Gives one answer after the other, and raises those that are errors."""
+    """Return a question that gives one answer after the other, and raises those that are errors."""
     rest = iter(answers)
 
     def ask() -> str | None:

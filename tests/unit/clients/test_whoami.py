@@ -1,4 +1,4 @@
-"""Who a record names: also in a container with a random uid."""
+"""The user that a record names, including in a container with a random uid."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def test_a_line_without_a_time_is_a_row_like_any_other(spark: SparkSession) -> N
 
 
 def test_a_record_becomes_a_line_with_its_origin(spark: SparkSession) -> None:
-    """The length is that of the bytes, also where they are no UTF-8."""
+    """The length counts bytes, including bytes that are not UTF-8."""
     headers = [("file", bytearray(b"nn1")), ("byte_offset", bytearray(b"1234567890123"))]
     records = spark.createDataFrame(
         [(bytearray(b"caf\xe9"), "events", 2, 77, headers)],

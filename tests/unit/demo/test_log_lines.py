@@ -22,7 +22,7 @@ def growing(tmp_path: Path) -> Path:
 
 
 def lines_after(path: Path, position: Position) -> tuple[list[Line], Position]:
-    """All complete lines after `position`."""
+    """Return all complete lines after `position`."""
     lines: list[Line] = []
     while block := next_block("nn1", path, position):
         lines += block.lines

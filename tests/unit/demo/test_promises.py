@@ -15,7 +15,7 @@ EXACT = {"expected": 10, "found": 10, "missing": 0, "duplicated": 0, "altered": 
 
 
 def lives(*deaths: int | None) -> History:
-    """A generation a minute after the other, each dead so many seconds after its issue, None while it lives."""
+    """Return generations one minute apart, each dead so many seconds after its issue; None means alive."""
     history = History(TICKET_SPEC)
     for number, death in enumerate(deaths, 1):
         issued = START + timedelta(minutes=number)

@@ -1,4 +1,4 @@
-"""The checker checked: it must fail on every way in which a table can differ from its files."""
+"""The checker itself: it must fail on every way in which a table can differ from its files."""
 
 from __future__ import annotations
 

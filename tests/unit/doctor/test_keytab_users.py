@@ -1,4 +1,4 @@
-"""Which running streams a keytab's state ends: by the key that each was submitted with."""
+"""The running streams that a keytab's state ends, by the key that each was submitted with."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_a_login_that_works_or_proves_nothing_ends_none(login: LoginResult) -> N
     assert doomed(OLD, OLD, KdcStatus(login)) is None
 
 
-def test_of_a_keytab_that_was_replaced_those_with_the_old_key_end_and_their_hour_is_known() -> None:
-    """Rounds at 0 h and 18 h; a keytab of 19 h: the tokens of 18 h are the last ones, and end at 42 h."""
+def test_a_replaced_keytab_ends_the_streams_with_its_old_key_at_a_known_hour() -> None:
+    """With rounds at 0 h and 18 h and a keytab of 19 h, the tokens of 18 h are the last ones, and end at 42 h."""
     found = doomed(OLD, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4))
     assert found is not None
     assert found.loss is not None
@@ -53,13 +53,13 @@ def test_of_a_keytab_that_was_replaced_those_with_the_old_key_end_and_their_hour
     assert doomed(NEW, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4)) is None
 
 
-def test_a_rotation_that_nobody_wrote_down_was_between_the_submission_and_now() -> None:
+def test_an_unrecorded_rotation_was_between_the_submission_and_now() -> None:
     found = doomed(OLD, OLD, KdcStatus(LoginResult.KEY_REFUSED, kvno=4))
     assert found is not None
     assert found.loss is not None
     assert (found.loss.dies_from, found.loss.dies_by) == (START + 24 * HOUR, START + 42 * HOUR)
 
 
-def test_a_wrong_keytab_put_in_place_of_the_right_one_ends_no_stream_that_has_the_right_one() -> None:
+def test_a_wrong_keytab_in_place_of_the_right_one_ends_no_stream_with_the_right_one() -> None:
     assert doomed(NEW, OLD, KdcStatus(LoginResult.KEY_REFUSED, kvno=4)) is None
     assert doomed(NEW, OLD, KdcStatus(LoginResult.LOCKED)) is not None

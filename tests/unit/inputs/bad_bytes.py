@@ -1,4 +1,4 @@
-"""Files that are no declaration, whatever they declare: the bytes, and what the refusal must say."""
+"""Files that are no declaration of any kind: the bytes, and the words that the refusal must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that nobody can mean: what is changed in a good one, and what the refusal must say."""
+"""Connections that nobody can mean: the change to a good one, and the words that the refusal must have."""
 
 from __future__ import annotations
 

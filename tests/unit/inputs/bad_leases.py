@@ -1,4 +1,4 @@
-"""Requests and conditions about open files that nobody can mean, as YAML, and what the refusal must say."""
+"""Requests and conditions about open files that nobody can mean, as YAML, and the words that the refusal must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that nobody can mean, as YAML that takes the place of fields of a good one, and what the refusal must say."""
+"""Streams that nobody can mean, as YAML that replaces fields of a good one, and the words of the refusal."""
 
 from __future__ import annotations
 

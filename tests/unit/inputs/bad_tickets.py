@@ -1,4 +1,4 @@
-"""Declarations of tickets that nobody can mean, as YAML, and what the refusal must say."""
+"""Declarations of tickets that nobody can mean, as YAML, and the words that the refusal must have."""
 
 from __future__ import annotations
 

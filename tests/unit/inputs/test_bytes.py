@@ -1,4 +1,4 @@
-"""Whatever bytes a declaration has: they are read, or refused in one line that says where and what is allowed."""
+"""Declarations of any bytes: they are read, or refused in one line that says where and what is allowed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_no_text_of_yamls_own_characters_is_more_than_refused(text: str) -> None
 
 
 def _refusal(content: bytes) -> str:
-    """Why it is refused; empty where it is read."""
+    """Return the reason of the refusal; empty if the bytes are read."""
     try:
         assert isinstance(read_mapping(decoded(content)), dict)
     except InvalidInput as refusal:

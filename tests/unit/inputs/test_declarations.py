@@ -1,4 +1,4 @@
-"""What nobody can mean is refused by its name, with what is allowed, and without a secret; what can be is taken."""
+"""Values that nobody can mean are refused by name, with the allowed ones and without a secret; others are accepted."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_recovery_request_that_can_be_meant_is_accepted(name: str) -> None:
 
 
 def stream(change: str) -> str:
-    """The good stream, with the fields of `change` in place of its own."""
+    """Return the good stream, with the fields of `change` in place of its own."""
     keys = {line.partition(":")[0] for line in change.splitlines()}
     kept = [line for line in bad_streams.GOOD.splitlines() if line.partition(":")[0] not in keys]
     return "\n".join([*kept, change])

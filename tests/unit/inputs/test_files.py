@@ -1,4 +1,4 @@
-"""Files that a connection or a keytab's path names: what is missing or no file is refused by its name, at once."""
+"""Files that a connection or a keytab's path names: if missing or no file, they are refused by name at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal of recoveries, read by another version: no line of one version hides those of another."""
+"""The journal of recoveries, read by another version: lines of one version hide no lines of another."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def condition(
     return judge_file(history, JudgementContext(now, holder, **more), RULES).condition  # type: ignore[arg-type]
 
 
-# What a writer does between two looks, and whether the look learns what a reader gets.
+# A writer's action between two checks; the last field is True if the check learns the length that readers see.
 @dataclass(frozen=True)
 class Growth:
     gap: timedelta
@@ -237,7 +237,7 @@ def test_an_erasure_coded_file_is_unknown_and_never_probed() -> None:
 
 
 def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
-    """A probe recovers a dead holder's file: so not before it is old enough and was seen unchanged."""
+    """A probe recovers a dead holder's file, so the file must be old enough and unchanged first."""
     history, now = unchanged_for(seconds=11)
     assert worth_probing(history, JudgementContext(now), RULES)
     assert not worth_probing(history, JudgementContext(now, active_since=now), RULES)
@@ -247,7 +247,7 @@ def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
 
 
 def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
-    """No lease can be renewed then: a minute of it makes every living holder look dead."""
+    """No lease can be renewed in safe mode: after a minute every living holder looks dead."""
     history, now = unchanged_for(hours=2)
     about = JudgementContext(now, HolderLiveness.DEAD, safe_mode=True)
     assert judge_file(history, about, RULES).condition is FileCondition.UNKNOWN

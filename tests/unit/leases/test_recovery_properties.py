@@ -37,7 +37,7 @@ def troubled_clusters(draw: st.DrawFn) -> SimulatedHdfs:
 def test_recovery_never_requests_a_changed_file_and_ends_every_file_once(
     hdfs: SimulatedHdfs, limits: RecoveryLimits
 ) -> None:
-    """The hdfs itself checks every request: see `SimulatedHdfs._check_request`."""
+    """The simulated HDFS checks every request: see `SimulatedHdfs._check_request`."""
     targets = hdfs.targets()
     run = hdfs.recover(limits, targets)
     assert [recovery.path for recovery in run.recoveries] == [target.path for target in targets]
@@ -61,7 +61,7 @@ def test_recovery_never_repeats_a_request_too_soon(hdfs: SimulatedHdfs) -> None:
         answer = requested(path)
         if answer is False:
             last = accepted.get(path, -2 * AGAIN_AFTER)
-            # Around a failover nobody knows which NameNode it was that heard.
+            # Around a failover it is unknown which NameNode received the request.
             assert hdfs.time - last >= AGAIN_AFTER or last <= hdfs.active_since + 5 * SECOND
             accepted[path] = hdfs.time
         return answer

@@ -1,4 +1,4 @@
-"""What is remembered of open files, read by another version: what it does not understand is only looked at again."""
+"""The history of open files, read by another version: files that it does not understand are only checked again."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _WHY = Origin("fake", "the protocol asks for it")
 
 @dataclass
 class FakeEngine:
-    """`obstacle` is what its client lacks on this host; a job that `ignores_stops` has to be killed."""
+    """An engine. `obstacle` names what its client lacks on this host; a job that `ignores_stops` has to be killed."""
 
     hdfs: SimHdfs
     yarn: SimYarn
@@ -66,7 +66,7 @@ class FakeEngine:
         return 0.5
 
     def complete_epoch(self, spec: StreamSpec) -> None:
-        """What a running job does by itself."""
+        """Complete an epoch, as a running job does by itself."""
         for path in spec.checkpoints:
             epochs = [*self._epochs(path), self.hdfs.now().isoformat()]
             self.hdfs.write(f"{path}/epochs.json", json.dumps(epochs), overwrite=True)

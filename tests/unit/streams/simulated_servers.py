@@ -1,4 +1,4 @@
-"""An HDFS and a ResourceManager in memory, no more of them than a reconcile asks for.
+"""An HDFS and a ResourceManager in memory, only as far as a reconcile uses them.
 
 Simulated because the seam for engines is what is tested: on the real cluster only Spark runs, and a second engine
 that needed a JVM would prove nothing more. How real servers behave is the business of tests/cluster.
@@ -34,7 +34,7 @@ ONE_DAY, ONE_WEEK = timedelta(days=1), timedelta(days=7)
 
 @dataclass
 class SimClock:
-    """The real one, which jumps ahead when it is told to."""
+    """The real clock, with jumps ahead on request."""
 
     ahead: timedelta = timedelta()
 

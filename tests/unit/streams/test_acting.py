@@ -1,4 +1,4 @@
-"""As whom stop and hold act while the stream's own keytab is bad."""
+"""The identity with which stop and hold act while the stream's own keytab is bad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A claim that is broken, damaged or newer is its own stream's trouble: each other stream is read as before."""
+"""A claim that is broken, damaged or newer affects its own stream alone: all others are read as before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KEYTAB = KeytabCredentials("streamer@EXAMPLE.COM", "/streamer.keytab")
 
 @dataclass
 class Hdfs(SimHdfs):
-    """No checkpoint ever moves. `tokenless` is a NameNode that gives no token now."""
+    """An HDFS on which no checkpoint ever moves. `tokenless` is a NameNode that issues no token now."""
 
     tokenless: bool = False
 
@@ -80,7 +80,7 @@ class House:
         self.hdfs.write(self.path(name, file), text, overwrite=True)
 
     def change(self, name: str, **changed: Any) -> None:
-        """Other fields in a claim; None takes one out."""
+        """Change fields of a claim; None removes one."""
         said = json.loads(self.hdfs.read(self.path(name)))
         said = {key: value for key, value in said.items() if changed.get(key, "") is not None}
         self.write(name, json.dumps(said | {key: value for key, value in changed.items() if value is not None}))
@@ -223,7 +223,7 @@ def test_the_registry_lists_each_stream_with_its_claim_or_its_error() -> None:
     assert stream_names(house.session) == ("orders", "sales")
 
 
-def test_lifetimes_that_a_claim_lacks_are_asked_of_the_cluster_and_counted_from_the_start() -> None:
+def test_lifetimes_that_a_claim_lacks_are_the_clusters_and_count_from_the_start() -> None:
     house = House()
     house.change("sales", max_lifetime_seconds=None)
     found = house.verdicts()["sales"]
@@ -233,7 +233,7 @@ def test_lifetimes_that_a_claim_lacks_are_asked_of_the_cluster_and_counted_from_
     assert timedelta(days=7) - margin - timedelta(minutes=5) < found.remaining < timedelta(days=7) - margin
 
 
-def test_lifetimes_are_asked_for_once_and_not_at_each_round() -> None:
+def test_lifetimes_are_looked_up_once_and_not_at_each_round() -> None:
     house = House()
     house.change("sales", max_lifetime_seconds=None)
     watch = Watch(house.session)
@@ -251,14 +251,14 @@ def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
     require_exclusive_checkpoint(run_of(house, spec_of("third")), lambda line: None)
 
 
-def test_what_a_person_asks_of_a_stream_with_an_unknown_spec_is_refused_with_the_reason() -> None:
+def test_a_request_to_a_stream_with_an_unknown_spec_is_refused_with_the_reason() -> None:
     house = House()
     make_newer(house)
     with pytest.raises(InvalidInput, match="its claim is of version 3"):
         declared_at_last(house.session, StreamId("sales", CLUSTER.state_dir))
 
 
-def test_a_dead_application_under_a_newer_claim_is_followed_by_nothing_and_leaves_its_files_alone() -> None:
+def test_a_dead_application_under_a_newer_claim_keeps_its_files_without_successor() -> None:
     house = House()
     make_newer(house)
     house.yarn.end("application_1_0002", ApplicationState.FAILED)

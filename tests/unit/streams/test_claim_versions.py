@@ -1,4 +1,4 @@
-"""Claims of every version: what is read, what stays unknown, and that none but its own stream is touched.
+"""Claims of every version: fields that are read, fields that stay unknown, and no effect on another stream.
 
 The files in `claims` were written by the code of commit 7cddc87, before claims had a version.
 """
@@ -52,14 +52,14 @@ def old(name: str, generation: int = 1) -> Claim:
 
 
 def written(**changed: Any) -> Claim:
-    """A claim of this version with other fields; None takes one out."""
+    """Return a claim of this version with other fields; None removes one."""
     said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
     said |= {name: value for name, value in changed.items() if value is not None}
     return read_claim(json.dumps({name: said[name] for name in said if changed.get(name, "") is not None}), 1, START)
 
 
 def running_under(claim: Claim) -> SimulatedYarn:
-    """An hour later, with the claim's application running."""
+    """Return a simulated YARN an hour later, with the claim's application running."""
     world = SimulatedYarn(now=START + timedelta(hours=1), claims={1: claim}, files={"gen-000001", claim.fence})
     world.applications = [(1, application(1, ApplicationState.RUNNING))]
     return world
@@ -105,7 +105,7 @@ class TestWhatCommit7cddc87Wrote:
 
     @pytest.mark.parametrize("changed", [RESTARTING, replace(RESTARTING, arguments=("--fast",))])
     def test_a_stream_that_it_started_is_not_restarted_under_on_change_restart(self, changed: StreamSpec) -> None:
-        """Whether the declaration changed can't be told from a fingerprint that was made by other rules."""
+        """A fingerprint by other rules can't show a change of the declaration."""
         claim = old("ticket")
         found = step(running_under(claim), spec=changed)
         assert isinstance(found, Settled)
@@ -190,7 +190,7 @@ class TestFieldsThatAreUnknownOrMissing:
         assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
         assert found.reason is HorizonReason.UNKNOWN
 
-    def test_lifetimes_that_were_learned_anew_count_from_the_applications_start(self) -> None:
+    def test_lifetimes_that_are_looked_up_again_count_from_the_applications_start(self) -> None:
         claim = replace(written(max_lifetime_seconds=None), lifetimes=WEEK, started=START - timedelta(days=1))
         assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
         margin = TICKET_SPEC.restart.adopt_margin
@@ -211,7 +211,7 @@ class TestFieldsThatAreUnknownOrMissing:
         assert verified(world.look())
 
     def test_a_claim_that_may_be_of_an_adopted_job_is_followed_by_nothing(self) -> None:
-        """That job carries no tag: not to find it proves nothing."""
+        """That job carries no tag, so not finding it proves nothing."""
         said = json.loads(written_claim(DRAFT, "me"))
         del said["adopted"]
         world = SimulatedYarn(now=START + timedelta(days=1), claims={1: read_claim(json.dumps(said), 1, START)})

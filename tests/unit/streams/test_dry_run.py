@@ -1,4 +1,4 @@
-"""A dry run says every word, its reason and its source, and touches nothing."""
+"""A dry run prints every word with its reason and its source, and touches nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENGINE = SparkEngine(lambda: DEFAULTS)
 
 
 def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
-    """The cluster's addresses lead nowhere: whatever asked a server would fail here."""
+    """The cluster's addresses lead nowhere: any request to a server would fail here."""
     spec = replace(
         TICKET_SPEC, credentials=KeytabCredentials("s@EXAMPLE.COM", "/s.keytab"), conf={"spark.executor.memory": "4g"}
     )
@@ -43,7 +43,7 @@ def test_a_secret_is_named_but_not_shown() -> None:
 
 
 def test_a_secret_is_named_by_its_place_and_not_looked_up() -> None:
-    """Nothing is at the place."""
+    """The place does not exist."""
     deploy = Deploy(environment={"DB_PASSWORD": SecretRef("conn:orders")})
     shown = explain(CLUSTER, replace(TICKET_SPEC, deploy=deploy), ENGINE)
     for key in ("spark.yarn.appMasterEnv.DB_PASSWORD", "spark.executorEnv.DB_PASSWORD"):
@@ -59,13 +59,13 @@ def test_a_secret_that_is_not_there_keeps_the_old_generation_running() -> None:
 
 
 def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing() -> None:
-    """DEFAULTS names a spark-submit that is nowhere."""
+    """DEFAULTS names a spark-submit that does not exist."""
     shown = explain(CLUSTER, TICKET_SPEC, ENGINE)
     assert "# can't be submitted from here: this host has no Spark client: spark-submit: /opt/spark/bin" in shown
     assert f"--name {TICKET_SPEC.name}" in shown
 
 
-def test_a_submission_is_refused_where_there_is_no_client_and_a_look_at_the_stream_is_not() -> None:
+def test_a_host_without_a_client_refuses_a_submission_and_still_observes_the_stream() -> None:
     run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), TICKET_SPEC, ENGINE)
     with pytest.raises(InvalidInput, match="this host has no Spark client"):
         preflight(run)
@@ -87,7 +87,7 @@ def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -
     assert len(asked) == 1
 
 
-def test_a_checkpoint_that_cannot_be_watched_is_refused_before_anything_is_said() -> None:
+def test_a_checkpoint_that_cannot_be_watched_is_refused_before_any_output() -> None:
     spec = replace(TICKET_SPEC, checkpoints=("hdfs://elsewhere/a/c",))
     with pytest.raises(InvalidInput, match="hdfs://elsewhere/a/c lies on hdfs://elsewhere; allowed is hdfs://prod"):
         explain(CLUSTER, spec, ENGINE)

@@ -34,7 +34,7 @@ SPEC = replace(
 
 
 class Life:
-    """A stream of the fake engine, and what was told of it."""
+    """A stream of the fake engine, and the reports about it."""
 
     def __init__(self) -> None:
         self.clock = SimClock()
@@ -57,7 +57,7 @@ class Life:
 
 @pytest.fixture
 def life(monkeypatch: pytest.MonkeyPatch) -> Life:
-    """Without a KDC: a ticket can always be had."""
+    """A stream that needs no KDC: a ticket is always available."""
     granted: Callable[..., timedelta] = lambda identity, cache: timedelta(hours=10)  # noqa: E731
     monkeypatch.setattr(tickets, "acquire", granted)
     return Life()
@@ -85,7 +85,7 @@ def test_its_heartbeat_is_read_from_its_own_progress(life: Life) -> None:
     assert report.heartbeat.pulse is Pulse.HEALTHY
 
 
-def test_it_is_restarted_before_its_horizon_with_a_savepoint_and_leaves_nothing_behind(life: Life) -> None:
+def test_a_restart_before_the_horizon_takes_a_savepoint_and_leaves_nothing_behind(life: Life) -> None:
     first = life.begin()
     assert first.horizon is not None
     assert first.horizon.hard is not None
@@ -99,7 +99,7 @@ def test_it_is_restarted_before_its_horizon_with_a_savepoint_and_leaves_nothing_
     assert not any(name.startswith(f"/tmp/fake/{first.application}") for name in life.hdfs.files)
 
 
-def test_a_restart_that_a_person_asked_for_happens_once(life: Life) -> None:
+def test_a_requested_restart_happens_once(life: Life) -> None:
     life.begin()
     life.ask_for_a_restart()
     assert life.reconcile().generation == 2
@@ -153,7 +153,7 @@ def test_a_host_without_the_engines_client_watches_and_stops_but_starts_nothing(
 
 
 def test_a_forced_restart_waits_for_a_host_that_has_the_client(life: Life) -> None:
-    """Whatever else is wrong, a forced restart goes ahead: see the step's `preflight`."""
+    """A forced restart goes ahead regardless of other faults: see the step's `preflight`."""
     application = life.begin().application
     life.engine.obstacle = "this host has no fake-run"
     life.clock.ahead += ONE_WEEK - timedelta(minutes=30)

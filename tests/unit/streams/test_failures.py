@@ -1,4 +1,4 @@
-"""What a dead generation's driver left: its error, or nothing that stops the watcher."""
+"""The error that a dead generation's driver left; an unreadable one does not stop the watcher."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STREAM = StreamId("orders", "/kstream")
 
 
 class Files:
-    """HDFS, of which only `read` is asked; None stands for a NameNode that is away."""
+    """An HDFS with `read` alone; None stands for a NameNode that is away."""
 
     def __init__(self, text: str | None) -> None:
         self.text = text
@@ -37,11 +37,11 @@ def failure(text: str | None, *names: str) -> str:
     return failure_of(cast(Hdfs, Files(text)), STREAM, seen)
 
 
-def test_the_newest_generations_error_is_told() -> None:
+def test_the_newest_generations_error_is_reported() -> None:
     assert failure('{"query": {}, "error": "quota exceeded"}', failed_marker(2)) == "quota exceeded"
 
 
-def test_an_older_generations_error_is_not_told() -> None:
+def test_an_older_generations_error_is_not_reported() -> None:
     assert failure('{"error": "quota exceeded"}', failed_marker(1), claim_file(2)) == ""
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint's batches say about progress."""
+"""Progress, read from a checkpoint's batches."""
 
 from __future__ import annotations
 

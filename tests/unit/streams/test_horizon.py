@@ -1,4 +1,4 @@
-"""When credentials end, and when we act before that."""
+"""The end of credentials, and the times of our actions before it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_job_without_a_keytab_ends_at_issue_plus_max_lifetime() -> None:
         assert (found.reason, found.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))
 
 
-def test_a_keytab_that_is_declared_later_does_not_help_the_job_that_was_submitted_without() -> None:
+def test_a_keytab_that_is_declared_later_does_not_help_a_job_submitted_without() -> None:
     assert horizon(KEYTAB_SPEC.restart, CLAIM, START, None).hard == START + timedelta(days=7)
 
 

@@ -46,7 +46,7 @@ def supervised(spark: SparkSession, folder: Path) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def start_endless(spark: SparkSession, tmp_path: Path) -> Iterator[StartQuery]:
-    """Starts a query that would run for ever, and waits for its first batch."""
+    """Start a query that would run for ever, and wait for its first batch."""
     started: list[StreamingQuery] = []
 
     def start() -> StreamingQuery:

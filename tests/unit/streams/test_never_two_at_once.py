@@ -16,7 +16,7 @@ from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn
 
 
 class TwoSupervisors(RuleBasedStateMachine):
-    """Any number of supervisors look, and act on what they saw then or much later, or never."""
+    """Any number of supervisors that observe, and act on their observation at once, much later, or never."""
 
     looks = Bundle("looks")
 
@@ -74,7 +74,7 @@ TestTwoSupervisors = TwoSupervisors.TestCase
 
 
 def test_a_supervisor_left_alone_brings_the_stream_to_run() -> None:
-    """Liveness: whatever came before, a working supervisor and working servers end with one running generation."""
+    """Liveness: regardless of the past, a working supervisor and working servers end with one running generation."""
     yarn = SimulatedYarn()
     for _ in range(5):
         yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), yarn.now, Mode.ENSURE))

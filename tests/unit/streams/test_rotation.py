@@ -1,4 +1,4 @@
-"""When a stream that started with an old key fails to renew, and when it dies of it."""
+"""A stream that started with an old key: the time of its first failed renewal, and of its death."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def claim() -> Claim:
     return replace(claim_of(SPEC, 1, START), key=OLD)
 
 
-def test_the_first_round_after_the_rotation_fails_and_the_tokens_of_the_one_before_it_live_on() -> None:
+def test_the_first_round_after_a_rotation_fails_and_older_tokens_live_on() -> None:
     """Rounds at 0 h, 18 h, 36 h: a rotation at 20 h leaves the tokens of 18 h, which end at 42 h."""
     loss = key_loss(ROUNDS, START + 20 * HOUR, START + 20 * HOUR)
     assert loss.fails_from == loss.fails_by == START + 36 * HOUR
     assert loss.dies_from == loss.dies_by == START + 42 * HOUR
 
 
-def test_a_rotation_of_which_only_the_bounds_are_known_has_bounds_of_its_end() -> None:
+def test_a_rotation_with_known_bounds_has_bounds_for_the_end_of_the_stream() -> None:
     loss = key_loss(ROUNDS, START + 1 * HOUR, START + 20 * HOUR)
     assert (loss.fails_from, loss.fails_by) == (START + 18 * HOUR, START + 36 * HOUR)
     assert (loss.dies_from, loss.dies_by) == (START + 24 * HOUR, START + 42 * HOUR)
 
 
 def test_a_driver_that_had_no_round_of_its_own_may_live_until_its_launch_tokens_end() -> None:
-    """Those the ResourceManager renews, whatever became of the keytab."""
+    """The ResourceManager renews the launch tokens, regardless of the keytab."""
     starting = replace(ROUNDS, slack=timedelta(minutes=2), launch_tokens_end=START + 7 * DAY)
     assert key_loss(starting, START, START + timedelta(minutes=1)).dies_by == START + 7 * DAY
     assert key_loss(starting, START, START + HOUR).dies_by < START + 2 * DAY
@@ -54,7 +54,7 @@ def test_a_driver_that_had_no_round_of_its_own_may_live_until_its_launch_tokens_
     until=st.timedeltas(timedelta(), timedelta(days=3)),
     share=st.floats(0, 1),
 )
-def test_whenever_it_was_rotated_and_however_late_the_driver_started_the_truth_lies_between_the_bounds(
+def test_the_true_end_lies_between_the_bounds_for_any_rotation_and_driver_start(
     ratio: float, late: timedelta, after: timedelta, until: timedelta, share: float
 ) -> None:
     slack = timedelta(minutes=10)
@@ -72,7 +72,7 @@ def test_the_ratio_is_the_last_word_of_the_confs_or_sparks_own() -> None:
     assert renewal_ratio({RATIO_CONF: "0.5"}, {RATIO_CONF: "often"}) == 0.5
 
 
-def test_a_generation_whose_keytab_was_replaced_has_a_horizon_and_is_restarted_soon_but_never_blindly() -> None:
+def test_a_replaced_keytab_gives_a_horizon_and_a_restart_that_is_never_blind() -> None:
     now = START + 21 * HOUR
     found = horizon(SPEC.restart, claim(), now, None, NEW)
     assert (found.reason, found.hard) == (HorizonReason.KEYTAB_ROTATED, START + 42 * HOUR)

@@ -32,7 +32,7 @@ def test_what_airflow_keeps_is_refused_where_there_is_none(kind: str) -> None:
         LocalSecrets().find(SecretRef(f"{kind}:orders"))
 
 
-def test_a_secret_that_is_not_there_is_told_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_secret_is_reported_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMPTY", "")
     (tmp_path / "binary").write_bytes(b"\xff\xfe" + VALUE.encode())
     for place in ("env:NO_SUCH", "env:EMPTY", "file:/no/such", f"file:{tmp_path}", f"file:{tmp_path / 'binary'}"):

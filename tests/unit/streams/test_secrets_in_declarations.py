@@ -1,4 +1,4 @@
-"""Which settings of a declaration hold a secret in clear: they are refused, and everything else is let through."""
+"""Settings of a declaration that hold a secret in clear are refused; everything else is accepted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def declared(**fields: Any) -> StreamSpec:
 
 
 def variable(key: str) -> str:
-    """The key as a name that an environment variable can have."""
+    """Return the key as a name that an environment variable can have."""
     return re.sub(r"\W", "_", key)
 
 
@@ -156,13 +156,13 @@ def test_arguments_that_hold_no_secret_are_taken(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("place", ["", "orders", "conn:", ":x", "vault:x", "conn", VALUE])
 def test_a_reference_to_no_place_is_refused_without_being_shown(place: str) -> None:
-    """It may be the secret itself that somebody wrote there."""
+    """A user may have written the secret itself there."""
     with pytest.raises(InvalidInput, match="is not a place where one is kept; write") as refused:
         declared(conf={"spark.x": {"secret": place}})
     assert VALUE not in str(refused.value)
 
 
-def test_a_secret_that_a_claim_of_the_first_version_masked_is_no_value_to_start_with() -> None:
+def test_a_secret_that_a_first_version_claim_masked_is_no_value_to_start_with() -> None:
     with pytest.raises(InvalidInput, match="a secret in clear"):
         declared(conf={"spark.ssl.keyPassword": "***"})
 

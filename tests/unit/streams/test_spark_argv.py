@@ -1,4 +1,4 @@
-"""A plain spark-submit: what a job declares, and nothing of streams."""
+"""A plain spark-submit: a job's declaration, and nothing of streams."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_a_secret_reaches_neither_argv_nor_the_jobs_repr() -> None:
         ({"spark.x": "plain"}, None),
     ],
 )
-def test_spark_is_told_to_redact_what_no_name_tells(conf: Mapping[str, str | SecretRef], names: str | None) -> None:
-    """It logs the environment of its executors."""
+def test_spark_redacts_secrets_that_no_name_reveals(conf: Mapping[str, str | SecretRef], names: str | None) -> None:
+    """Spark logs the environment of its executors."""
     told = [word for word in spark_argv(job(conf)).argv() if word.startswith("spark.redaction.regex=")]
     assert told == ([f"spark.redaction.regex={names}"] if names else [])
 

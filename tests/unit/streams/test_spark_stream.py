@@ -53,7 +53,7 @@ def test_the_driver_runs_on_the_cluster_and_nobody_waits_for_it() -> None:
     assert confs(plan)["spark.yarn.maxAppAttempts"] == "1"
 
 
-def test_the_clusters_own_queue_is_for_streams_that_nobody_gave_another() -> None:
+def test_the_clusters_own_queue_is_for_streams_without_a_queue() -> None:
     cluster = replace(CLUSTER, spark_conf={"spark.yarn.queue": "shared"})
     plan = planned(TICKET_SPEC, cluster=cluster, spark=SparkDefaults())
     assert (value_after(plan, "--queue"), source_of(plan, "--queue")) == ("shared", "connection prod")
@@ -63,7 +63,7 @@ def test_the_clusters_own_queue_is_for_streams_that_nobody_gave_another() -> Non
     assert value_after(planned(mine, cluster=cluster), "--queue") == "mine"
 
 
-def test_the_application_carries_the_tags_of_its_stream_and_generation_beside_the_users_own() -> None:
+def test_an_application_carries_tags_of_its_stream_and_generation_and_the_users_own() -> None:
     spec = replace(TICKET_SPEC, conf={"spark.yarn.tags": "team-a"})
     tags = confs(planned(spec))["spark.yarn.tags"].split(",")
     assert tags == ["kstream", f"kstream-stream-{STREAM}", f"kstream-gen-{STREAM}-3", "team-a"]
@@ -85,7 +85,7 @@ def test_the_spec_wins_over_the_connection_and_the_connection_over_the_default()
     assert source_of(planned(TICKET_SPEC), "--queue") == "connection spark_prod"
 
 
-def test_every_conf_that_nobody_asked_for_has_a_reason() -> None:
+def test_every_conf_that_the_user_did_not_set_has_a_reason() -> None:
     plan = planned(replace(TICKET_SPEC, credentials=KeytabCredentials("s@EXAMPLE.COM", "/s.keytab")))
     ours = [argument for argument in plan.arguments if argument.origin.source == "kstream"]
     assert len(ours) > 5

@@ -1,4 +1,4 @@
-"""Whatever passes the declaration's checks can be written to a claim and read back, over all its fields."""
+"""A declaration that passes the checks can be written to a claim and read back, for all its fields."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
 
 
 def every_field(kind: type[Any]) -> st.SearchStrategy[Any]:
-    """A field of a type that has no strategy here is an error, so that no field is left out."""
+    """Return a strategy over all fields. Raises KeyError: when a type has none here, so that no field is left out."""
     known = [(field.name, str(field.type)) for field in fields(kind)]
     return st.builds(kind, **{name: _BY_FIELD[name] if name in _BY_FIELD else _BY_TYPE[of] for name, of in known})
 
@@ -137,7 +137,7 @@ def test_a_fingerprint_differs_when_and_only_when_a_field_of_the_job_does(one: S
 
 
 def test_the_fingerprint_leaves_out_what_is_at_its_default() -> None:
-    """So that a field which a later version adds changes none. A digest that changes here needs another version."""
+    """Thus a field that a later version adds changes no digest. If a digest changes here, its version must change."""
     assert fingerprint(TICKET_SPEC) == fingerprint(replace(TICKET_SPEC, deploy=Deploy(jars=())))
     assert fingerprint(TICKET_SPEC) == "2:44654b4cf59af938"
 

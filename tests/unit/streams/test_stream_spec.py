@@ -1,4 +1,4 @@
-"""A stream's declaration: what is taken, what is refused, and how the refusal reads."""
+"""A stream's declaration: accepted values, refused values, and the words of each refusal."""
 
 from __future__ import annotations
 

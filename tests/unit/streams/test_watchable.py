@@ -1,4 +1,4 @@
-"""Checkpoints that a cluster's NameNode can't be asked about, or that stand in the supervisor's own folder."""
+"""Checkpoints that are out of reach of a cluster's NameNode, or that lie in the supervisor's own folder."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Written:
-    """What goes into a file for one token."""
+    """The fields that a file has for one token."""
 
     alias: str
     kind: str

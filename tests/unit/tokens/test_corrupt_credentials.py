@@ -1,4 +1,4 @@
-"""Damaged credentials files are told with what is wrong at which byte, and harm nobody."""
+"""Damaged credentials files are reported with the fault and its byte, and do no harm."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ CORRUPT = {
 
 
 @pytest.mark.parametrize("damage", CORRUPT)
-def test_a_corrupt_file_is_told_with_what_is_wrong_at_which_byte(damage: str) -> None:
+def test_a_corrupt_file_is_reported_with_the_fault_and_its_byte(damage: str) -> None:
     content, why = CORRUPT[damage]
     with pytest.raises(InvalidInput) as refused:
         read(content)
@@ -144,7 +144,7 @@ def test_every_flip_of_a_byte_is_refused_or_read(form: TokenFormat) -> None:
 
 
 def test_a_length_that_lies_takes_no_memory() -> None:
-    """Two thousand million bytes are announced in each; they would be noticed."""
+    """Each announces two billion bytes, whose allocation would be noticed."""
     for content in (
         b"HDTS\x00" + vlong(2_000_000_000),
         b"HDTS\x00\x01" + vlong(2_000_000_000),

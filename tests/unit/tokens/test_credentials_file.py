@@ -139,7 +139,7 @@ def test_a_token_whose_file_was_replaced_is_not_taken_for_another(file: Path) ->
 
 
 def test_neither_values_nor_errors_show_a_password_or_a_secret_key(tmp_path: Path) -> None:
-    """Each error is looked at as a debugger would: with its causes, and with the variables of every frame."""
+    """The test inspects each error as a debugger would: with its causes, and with the variables of every frame."""
     found = credential_files.read_credentials(private(tmp_path / "good", java_file([HDFS], SECRETS)))
     assert not leaks(
         repr(found), str(found), repr(credential_files.url_string(found.path, found.credentials.tokens[0]))
@@ -152,7 +152,7 @@ def test_neither_values_nor_errors_show_a_password_or_a_secret_key(tmp_path: Pat
 
 
 def broken_files() -> Iterator[bytes]:
-    """Files that break off behind everything that is secret in them."""
+    """Return files that break off after all their secrets."""
     yield java_file([HDFS], SECRETS) + b"!"
     yield java_file([HDFS], SECRETS)[:-1]
     yield java_file([HDFS, HDFS])[:-30]

@@ -18,7 +18,7 @@ def text(value: str) -> bytes:
 
 
 def vlong(value: int) -> bytes:
-    """WritableUtils.writeVLong for values that need 1 to 8 bytes."""
+    """Write as WritableUtils.writeVLong does, for values that need 1 to 8 bytes."""
     if -112 <= value <= 127:
         return bytes([value % 256])
     size = (value.bit_length() + 7) // 8
@@ -50,7 +50,7 @@ def test_an_identifier_says_whose_it_is_and_how_long_it_lives() -> None:
 
 @given(st.binary(max_size=80))
 def test_bytes_that_are_no_token_are_refused_without_being_shown(raw: bytes) -> None:
-    """The identifier's run is cut short by a length that the bytes can't have, whatever they are."""
+    """A length that no bytes can have cuts the identifier short."""
     encoded = base64.urlsafe_b64encode(b"\x7f" + raw[:100]).decode()
     with pytest.raises(InvalidInput, match="not a Hadoop delegation token") as refused:
         DelegationToken.from_url_string(encoded)

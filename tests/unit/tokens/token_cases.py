@@ -1,4 +1,4 @@
-"""Tokens for tests to write and to read, and all that an error can tell."""
+"""Tokens for tests to write and to read, and all texts that an error can show."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(content: bytes) -> HadoopCredentials:
 
 
 def outcome(content: bytes) -> HadoopCredentials | InvalidInput:
-    """A value or a refusal; whatever else comes fails the test."""
+    """Return the value or the refusal; any other exception fails the test."""
     try:
         return read(content)
     except InvalidInput as refusal:
@@ -51,7 +51,7 @@ def private(path: Path, content: bytes) -> Path:
 
 
 def shown(error: BaseException) -> list[str]:
-    """All that a traceback with local variables can tell of what lies below a test, causes and contexts included."""
+    """Return all that a traceback with local variables can show below a test, including causes and contexts."""
     told = traceback.TracebackException.from_exception(error, capture_locals=True)
     lines = [str(error), repr(error.args)]
     for frame in told.stack:

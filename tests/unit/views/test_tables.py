@@ -1,4 +1,4 @@
-"""What is shown: anybody's text without control characters and passwords, and moments in words."""
+"""Text for users: without control characters and passwords, and with moments in words."""
 
 from __future__ import annotations
 
