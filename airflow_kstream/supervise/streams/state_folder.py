@@ -139,7 +139,7 @@ class StreamFolder:
     def _read_claim(self, number: int) -> Claim:
         claim = self._understood(self._path(claim_file(number)), lambda text, at: read_claim(text, number, at))
         if isinstance(claim.spec, StreamSpec) and claim.spec.name != self._stream.name:
-            # A copied folder: whoever acted on this spec would act on the other stream.
+            # A copied folder: acting on this spec would be acting on the other stream.
             return replace(claim, spec=UnknownSpec(f"the claim's spec is of stream {claim.spec.name}"))
         return claim
 

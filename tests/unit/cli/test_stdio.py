@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -69,17 +70,21 @@ def test_kstream_ends_clearly_before_any_terminal(case: Case, cluster_file: Path
 
 
 def test_an_interrupt_is_reported_in_one_line(tmp_path: Path) -> None:
-    # A reader of a named pipe waits until a program writes to it.
-    pipe = tmp_path / "spec.yaml"
-    os.mkfifo(pipe)
-    argv = [sys.executable, "-m", "airflow_kstream.cli", "streams", "plan", "--cluster", str(pipe), str(pipe)]
-    # Opening the pipe blocks until the command has opened it to read: then it waits.
-    with (
-        subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts) as kstream,
-        pipe.open("w"),
-    ):
-        kstream.send_signal(signal.SIGINT)
-        _, told = kstream.communicate(timeout=60)
+    """The command is connected to a server that keeps silent, so it waits for an answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        cluster = tmp_path / "cluster.yaml"
+        cluster.write_text(
+            f"principal: a@R\nkeytab_path: /a.keytab\nstate_dir: /kstream\ndefault_fs: hdfs://ns\n"
+            f"namenodes: {address}\nresourcemanagers: {address}\n"
+        )
+        argv = [sys.executable, "-m", "airflow_kstream.cli", "streams", "status", "--cluster", str(cluster)]
+        with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts) as kstream:
+            server.settimeout(60)
+            connection, _ = server.accept()
+            kstream.send_signal(signal.SIGINT)
+            _, told = kstream.communicate(timeout=60)
+            connection.close()
     assert (kstream.returncode, told) == (INTERRUPTED, "kstream: interrupted\n")
 
 
