@@ -100,7 +100,7 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
         )
         assert_the_command_tells(brief, doomed)
         request_restart(supervisor.session, supervisor.stream, "try")
-        with pytest.raises(RestartAborted, match=r"most likely it was rotated after .*: get a new one.* runs on"):
+        with pytest.raises(RestartAborted, match=r"most likely it was rotated after .*: get a new one.* keeps running"):
             supervisor.run(Mode.WATCH)
         seen = look(supervisor.session, spec)
         assert seen.current is not None
