@@ -191,7 +191,7 @@ class TestTheOperator:
     @pytest.mark.parametrize(
         ("given", "why"),
         [
-            ({"principal": "etl"}, "is not a principal"),
+            ({"principal": "etl"}, "principal is 'etl'; allowed is primary"),
             ({"principal": "etl@R"}, "give its keytab or cache"),
             ({"cache": "here"}, "absolute path"),
             ({"renew_at": "7"}, "renew_at"),
@@ -246,7 +246,7 @@ class TestTheSensor:
     @pytest.mark.parametrize(
         ("given", "why"),
         [
-            ({"principal": "etl"}, "is not a principal"),
+            ({"principal": "etl"}, "principal is 'etl'; allowed is primary"),
             ({"principal": "etl@R"}, "give its keytab or cache"),
             ({"within": "soon"}, "is not a duration"),
             ({"cache": "KCM:0"}, "absolute path"),
