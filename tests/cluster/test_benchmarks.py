@@ -28,6 +28,6 @@ def test_the_lease_benchmark_measures_both_sides_and_prints_their_ratios(tmp_pat
         "find 100 open among 2,000 files",
     }
     assert all(figure["seconds"] > 0 for figure in told)
-    assert [figure["extrapolated"] for figure in told if figure["means"].startswith("loop of hdfs debug")] == [1]
+    assert [figure["extrapolated"] for figure in told if figure["backend"].startswith("loop of hdfs debug")] == [1]
     assert "1 measured, the rest extrapolated" in ran.stdout
     assert "times faster" in ran.stdout
