@@ -25,6 +25,8 @@ from tests.secrets.watch import Watch
 
 # Their names give nothing away, not even to Spark's own redaction.
 CONF, FROM_VAR, FROM_ENV = "spark.planted.conn", "PLANTED_VAR", "PLANTED_ENV"
+# Airflow's own list of variables shows their values, but for those with a name such as this one.
+VARIABLE = "planted_secret"
 # The containers' private folders: a user that may read those may read the process, too.
 _AT_HOME = ("data", "keytabs", "kdc")
 
@@ -34,7 +36,7 @@ def test_planted_secrets_reach_the_driver_and_nothing_that_is_kept_or_shown(
 ) -> None:
     watch.secrets |= {value.encode() for value in PLANTED.values()}
     airflow.api.put_connection(Connection("planted", "generic", password=PLANTED["conn"]))
-    airflow.api.create_variable("planted", PLANTED["var"])
+    airflow.api.create_variable(VARIABLE, PLANTED["var"])
     spec = secretive(rate_stream("secretive", TicketCredentials()))
     task = airflow.declare(spec)
     with reconciler(minicluster, spec) as supervisor:
@@ -59,7 +61,7 @@ def test_planted_secrets_reach_the_driver_and_nothing_that_is_kept_or_shown(
 
 
 def secretive(spec: StreamSpec) -> StreamSpec:
-    environment = {FROM_VAR: SecretRef("var:planted"), FROM_ENV: SecretRef("env:KSTREAM_PLANTED")}
+    environment = {FROM_VAR: SecretRef(f"var:{VARIABLE}"), FROM_ENV: SecretRef("env:KSTREAM_PLANTED")}
     return replace(spec, conf={CONF: SecretRef("conn:planted")}, deploy=Deploy(environment=environment))
 
 

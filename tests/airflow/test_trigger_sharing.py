@@ -179,7 +179,10 @@ def test_one_thing_is_shared_and_its_last_user_closes_it() -> None:
         assert sharing._in_use == {}
 
     asyncio.run(use())
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith(f"kstream-{CONNECTION}")]
+    left = [thread for thread in threading.enumerate() if thread.name.startswith(f"kstream-{CONNECTION}")]
+    for thread in left:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
