@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -14,20 +14,27 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.run_folder import enter_run_folder
+
 # Before anything imports airflow: it writes its folders at import, and must not do so in the user's home.
-os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="kstream-airflow-")
+OWN = enter_run_folder()
 for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN_FILE_LOCATION", "HADOOP_CONF_DIR"):
     os.environ.pop(ambient, None)
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig  # noqa: E402  after the environment is clean
+from tests.secrets.known import token_passwords  # noqa: E402
 from tests.secrets.watch import Watch  # noqa: E402
 
+pytest_plugins = ["tests.side_by_side"]
+
 TESTS = Path(__file__).parent
-# Folders whose name is the marker of every test in them.
-FOLDERS = ("unit", "cluster", "airflow", "faults")
+# Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
+# the long ones go first.
+FOLDERS = ("airflow", "faults", "cluster", "spark", "unit", "slow", "afterwards")
 
 # The duration of an example depends on the machine alone.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("deep", settings.get_profile("any machine"), max_examples=2000)
 settings.load_profile("any machine")
 
 # Its connections close when the interpreter exits, and would log that to a stream that pytest has closed by then.
@@ -45,31 +52,41 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def minicluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for the whole run."""
+def minicluster(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[Minicluster]:
+    """One kerberized cluster (KDC, HDFS HA, YARN, Kafka) for all tests of this worker."""
     up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("minicluster")))
     try:
         # libkrb5 in this process knows the realm only from the environment.
         os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
         yield up
+        watch.secrets |= token_passwords(up, tmp_path_factory.mktemp("journal"))
     finally:
         up.down()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """Watch for secrets, and for command lines that show them, from the first test to the last."""
-    looking = Watch(tmp_path_factory.getbasetemp())
+    """Watch for secrets, and for command lines that show them, from the first test to the last; keep them."""
+    watch = Watch(tmp_path_factory.getbasetemp())
     try:
-        yield looking
+        yield watch
     finally:
-        looking.stop()
+        watch.stop()
+        watch.write(OWN.known())
+
+
+def pytest_configure() -> None:
+    """End as with Ctrl-C when asked to end: with what has failed so far."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by its folder, and put the tests that search the whole run last."""
+    """Mark each test by its folder, and sort by it."""
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0]
-        if folder in FOLDERS:
+        if (folder := _folder(item)) in FOLDERS:
             item.add_marker(folder)
-    items.sort(key=lambda item: item.path.name == "test_secrets_stay_secret.py")
+    items.sort(key=lambda item: FOLDERS.index(folder) if (folder := _folder(item)) in FOLDERS else len(FOLDERS))
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0]

@@ -45,8 +45,8 @@ def restarted_in_time(history: History, at_least: int) -> Promise:
 def died_of_its_token(control: Application) -> Promise:
     """Check that the unsupervised control ended, and that its diagnostics name the dead token."""
     kept = not control.alive and control.lost_its_token
-    found = re.search(r"InvalidToken\W+[^\n]{0,80}", control.diagnostics)
-    evidence = found[0].strip() if found else "no token in its diagnostics"
+    quoted = re.search(r"InvalidToken\W+([^\n]{0,80})", control.diagnostics)
+    evidence = f"InvalidToken: {quoted[1].strip()}" if quoted else "no token in its diagnostics"
     seen = f"{control.state}/{control.final_status}, {evidence}"
     return Promise("unsupervised control: died of its token", kept, seen)
 

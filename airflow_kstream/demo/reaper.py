@@ -20,7 +20,7 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import psutil
@@ -35,6 +35,33 @@ def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}, {value}) failed")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every orphan among this process's descendants, however far below it was started."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_descendants() -> None:
+    """Kill all descendants, until none is left. No other code of this process may wait for a child meanwhile."""
+    while descendants := psutil.Process().children(recursive=True):
+        for process in descendants:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        for _ in _ended_children():
+            continue
+        time.sleep(_SWEEP_SECONDS)
+
+
+def _ended_children() -> Iterator[tuple[int, int]]:
+    """Reap children that have ended, adopted ones included; yield the id and the exit code of each."""
+    try:
+        while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
+            yield reaped[0], os.waitstatus_to_exitcode(reaped[1])
+    except ChildProcessError:
+        return
 
 
 def _spawn(command: Sequence[str]) -> int:
@@ -90,19 +117,16 @@ class _Watch:
 
 
 class _Command:
-    """The command as a process, and every process that descends from it."""
+    """The command as a process."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.pid = _spawn(command)
         self.exit_code: int | None = None
 
     def reap(self) -> None:
-        try:
-            while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
-                if reaped[0] == self.pid:
-                    self.exit_code = os.waitstatus_to_exitcode(reaped[1])
-        except ChildProcessError:
-            pass
+        for pid, code in _ended_children():
+            if pid == self.pid:
+                self.exit_code = code
 
     def ended(self, watch: _Watch, deadline: float | None = None) -> bool:
         """Return True if it ended before the deadline (monotonic seconds) or, without one, before a stop request."""
@@ -114,29 +138,17 @@ class _Command:
             self.reap()
         return True
 
-    def sweep(self) -> None:
-        """Kill all remaining descendants, until none is found."""
-        while descendants := psutil.Process().children(recursive=True):
-            for process in descendants:
-                try:
-                    process.kill()
-                except psutil.NoSuchProcess:
-                    continue
-            self.reap()
-            time.sleep(_SWEEP_SECONDS)
-        self.reap()
-
 
 def guard(supervisor_fd: int, grace: float, command: Sequence[str]) -> int:
     """Run the command until it ends or a stop is requested; return its exit code, negative for a signal."""
     os.set_inheritable(supervisor_fd, False)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     watch = _Watch(supervisor_fd)
     running = _Command(command)
     if not running.ended(watch):
         os.kill(running.pid, signal.SIGTERM)
         running.ended(watch, time.monotonic() + grace)
-    running.sweep()
+    kill_descendants()
     return running.exit_code if running.exit_code is not None else -signal.SIGKILL
 
 

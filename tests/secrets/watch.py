@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from glob import iglob
 from pathlib import Path
 
@@ -19,12 +21,35 @@ _CREDENTIALS = (
 )
 
 
-class Watch:
+class Sightings:
+    """The secrets that existed, and the command lines of all processes of the machine."""
+
+    def __init__(self) -> None:
+        self.secrets: set[bytes] = set()
+        self.command_lines: set[str] = set()
+
+    def write(self, file: Path) -> None:
+        """Write them into a file that only this user can read."""
+        content = {"secrets": sorted(map(bytes.hex, self.secrets)), "command_lines": sorted(self.command_lines)}
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+            json.dump(content, opened)
+
+    @classmethod
+    def read(cls, files: Iterable[Path]) -> Sightings:
+        """Return what all these files hold."""
+        found = cls()
+        for file in files:
+            content = json.loads(file.read_text())
+            found.secrets |= set(map(bytes.fromhex, content["secrets"]))
+            found.command_lines |= set(content["command_lines"])
+        return found
+
+
+class Watch(Sightings):
     """A thread that looks once a second below pytest's folder, and at all processes."""
 
     def __init__(self, below: Path) -> None:
-        self.secrets: set[bytes] = set()
-        self.command_lines: set[str] = set()
+        super().__init__()
         self._below = below
         self._known: dict[Path, int] = {}
         self._stop = threading.Event()

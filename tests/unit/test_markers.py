@@ -1,4 +1,4 @@
-"""Markers by folder: `-m unit`, `-m cluster`, `-m airflow` and `-m faults` select what lies in a folder."""
+"""Markers by folder: `-m unit`, `-m cluster`, `-m airflow` and the like select what lies in a folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_test_below_a_folder_gets_that_marker_alone(collected: pytest.Item, fo
 
 
 def test_a_test_outside_of_the_folders_gets_no_marker(collected: pytest.Item) -> None:
-    assert marks_of(TESTS / "test_secrets_stay_secret.py", collected) == set()
+    assert marks_of(TESTS / "test_outside.py", collected) == set()
 
 
 def test_every_marker_of_a_folder_is_declared(pytestconfig: pytest.Config) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import RecoveryLimits, Timeouts
+from tests.examples import examples
 from tests.unit.leases.simulated_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SECOND, SimulatedHdfs, let_happen
+
+pytestmark = pytest.mark.simulation
 
 
 @st.composite
@@ -33,7 +37,7 @@ def troubled_clusters(draw: st.DrawFn) -> SimulatedHdfs:
 
 
 @given(troubled_clusters(), st.sampled_from([RecoveryLimits(), RecoveryLimits.unlimited()]))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_recovery_never_requests_a_changed_file_and_ends_every_file_once(
     hdfs: SimulatedHdfs, limits: RecoveryLimits
 ) -> None:
@@ -51,7 +55,7 @@ def test_recovery_never_requests_a_changed_file_and_ends_every_file_once(
 
 
 @given(troubled_clusters())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_recovery_never_repeats_a_request_too_soon(hdfs: SimulatedHdfs) -> None:
     hdfs.version = "3.4.3"
     accepted: dict[str, timedelta] = {}

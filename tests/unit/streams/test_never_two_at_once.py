@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
@@ -12,7 +13,10 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import Step
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
+from tests.examples import examples
 from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn
+
+pytestmark = pytest.mark.simulation
 
 
 class TwoSupervisors(RuleBasedStateMachine):
@@ -69,7 +73,7 @@ class TwoSupervisors(RuleBasedStateMachine):
         return next_step(TICKET_SPEC, self.yarn.look(), self.first_look, mode)
 
 
-TwoSupervisors.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+TwoSupervisors.TestCase.settings = settings(max_examples=examples(300), stateful_step_count=60, deadline=None)
 TestTwoSupervisors = TwoSupervisors.TestCase
 
 

@@ -15,6 +15,7 @@ from airflow_kstream.clients.local import credential_files
 from airflow_kstream.model.credentials_file import TokenFormat
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.tokens import Identifier, Opaque
+from tests.examples import examples
 from tests.unit.tokens.hadoop_writers import (
     Written,
     identifier_bytes,
@@ -114,14 +115,14 @@ def test_a_corrupt_file_is_reported_with_the_fault_and_its_byte(damage: str) -> 
     assert re.search(why, refused.value.message), refused.value.message
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.binary(max_size=300), st.sampled_from([b"", b"HDTS", b"HDTS\x00", b"HDTS\x00\x01", b"HDTS\x01"]))
 def test_random_bytes_are_refused_or_read_and_never_crash(raw: bytes, start: bytes) -> None:
     outcome(start + raw)
 
 
 @FORMATS
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(tokens(), min_size=1, max_size=2))
 def test_every_truncation_is_refused_with_a_byte_that_the_file_has(
     form: TokenFormat, given_tokens: list[tuple[Written, Identifier]]

@@ -1,3 +1,5 @@
+"""One real local Spark for all tests of this folder."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,7 +11,7 @@ from pyspark.sql import SparkSession
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A real local Spark, without a cluster."""
-    builder = SparkSession.builder.master("local[2]").appName("unit tests")
+    builder = SparkSession.builder.master("local[2]").appName("tests")
     for key, value in {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",

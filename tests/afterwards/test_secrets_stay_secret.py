@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from airflow_kstream.minicluster import Minicluster
-from tests.secrets.known import keys_of, token_passwords
+from tests.conftest import OWN
+from tests.secrets.known import keys_of
 from tests.secrets.search import where_any_is
-from tests.secrets.watch import Watch
+from tests.secrets.watch import Sightings
 
 # Where keys and tokens live: the KDC's database, the keytabs, HDFS's blocks and journal, YARN's running containers.
 _AT_HOME = ("keytabs", "kdc", "data")
@@ -26,20 +25,32 @@ _OF_TESTS = ("/test_",)
 
 
 @pytest.fixture(scope="module")
-def secrets(minicluster: Minicluster, watch: Watch, tmp_path_factory: pytest.TempPathFactory) -> frozenset[bytes]:
+def sightings() -> Sightings:
+    """What all workers of the run saw."""
+    files = [*(OWN.run / "known").glob("*.json")]
+    assert files, "there is no run to search: `./kstream test` runs this after all other tests"
+    return Sightings.read(files)
+
+
+@pytest.fixture(scope="module")
+def secrets(sightings: Sightings) -> frozenset[bytes]:
     """The secrets of all principals and all tokens of the whole run."""
-    watch.look()
-    return frozenset(watch.secrets | token_passwords(minicluster, tmp_path_factory.mktemp("journal")))
+    return frozenset(sightings.secrets)
 
 
 @pytest.fixture
 def scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="searching-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as own:
+    """A folder for what is looked for, outside of the places where it is looked for."""
+    with tempfile.TemporaryDirectory(prefix="searching-", dir=OWN.run) as own:
         yield Path(own)
 
 
-def test_what_is_looked_for_are_the_secrets_that_were_used(minicluster: Minicluster, secrets: frozenset[bytes]) -> None:
-    assert keys_of(minicluster.keytab("streamer")) <= secrets
+def test_what_is_looked_for_are_the_secrets_that_were_used(secrets: frozenset[bytes]) -> None:
+    keytabs = [*OWN.run.glob("pytest/tests/**/minicluster?/keytabs/streamer.keytab")]
+    assert keytabs
+    for keytab in keytabs:
+        assert keys_of(keytab)
+        assert keys_of(keytab) <= secrets
     assert len(secrets) > 20
 
 
@@ -55,24 +66,18 @@ def test_the_search_finds_what_was_written(
     assert where_any_is(secrets, [tmp_path], scratch) == [str(tmp_path / f"log-{shift}") for shift in range(3)]
 
 
-def test_no_file_of_the_run_holds_a_secret(
-    secrets: frozenset[bytes], tmp_path_factory: pytest.TempPathFactory, scratch: Path
-) -> None:
+def test_no_file_of_the_run_holds_a_secret(secrets: frozenset[bytes], scratch: Path) -> None:
     """Logs of tasks, containers and servers; Airflow's database with XComs, rendered fields and triggers; its API's
     answers; and what is left in temporary folders.
     """
-    places = [tmp_path_factory.getbasetemp(), Path(os.environ["AIRFLOW_HOME"]), *_left_in_temporary_folders()]
+    places = [OWN.run / "pytest/tests", *OWN.run.glob("*/tmp"), *OWN.run.glob("*/airflow")]
     found = where_any_is(secrets, places, scratch, not_below=_AT_HOME)
     assert not [path for path in found if not path.endswith(_HADOOPS_OWN) and not any(own in path for own in _OF_TESTS)]
 
 
-def test_no_command_line_held_a_secret(secrets: frozenset[bytes], watch: Watch, scratch: Path) -> None:
+def test_no_command_line_held_a_secret(secrets: frozenset[bytes], sightings: Sightings, scratch: Path) -> None:
     folder = scratch / "commands"
     folder.mkdir()
-    (folder / "lines").write_text("\n".join(sorted(watch.command_lines)))
-    assert len(watch.command_lines) > 5
+    (folder / "lines").write_text("\n".join(sorted(sightings.command_lines)))
+    assert len(sightings.command_lines) > 5
     assert not where_any_is(secrets, [folder], scratch)
-
-
-def _left_in_temporary_folders() -> list[Path]:
-    return sorted(Path(tempfile.gettempdir()).glob("kstream-*"))

@@ -1,0 +1,120 @@
+"""`./kstream test`: runs a tier of the tests, or pytest with arguments of your own, and leaves nothing behind.
+
+./kstream test                  the tier that CI runs
+./kstream test --slow           the rest, whole; or by part: --faults, --lives, --simulations, --compatibility
+./kstream test ARGUMENT ...     pytest alone, with these arguments
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from airflow_kstream.demo.reaper import adopt_orphans, kill_descendants
+from tests.run_folder import environment_of, make_run_folder, remove
+from tests.tiers import SLOW, SMALL, Part
+
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a part; `seconds` is its wall time."""
+
+    part: Part
+    code: int
+    seconds: float
+
+
+def main(arguments: Sequence[str]) -> int:
+    parts = chosen(arguments)
+    for part in left_out(parts):
+        tell(f"not in this tier: {part.name} ({part.covers}); ./kstream test --{part.name} runs it")
+    run = make_run_folder()
+    try:
+        results = run_parts(parts, run)
+    finally:
+        kill_descendants()
+        remove(run)
+    if len(parts) > 1:
+        Console(stderr=True).print(table(parts, results))
+    return next((result.code for result in results if result.code), 0)
+
+
+def chosen(arguments: Sequence[str]) -> tuple[Part, ...]:
+    """Return the parts that these arguments select; other arguments are pytest's."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for word in ("slow", *SLOW):
+        parser.add_argument(f"--{word}", action="store_true")
+    words, rest = parser.parse_known_args(arguments)
+    slow = tuple(part for word, part in SLOW.items() if words.slow or getattr(words, word))
+    if rest or slow:
+        own = (sys.executable, "-m", "pytest", *rest)
+        return slow if not rest else (Part("pytest", "what was asked for", own),)
+    return SMALL
+
+
+def left_out(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the parts that a whole tier leaves out; none for what was asked for by name."""
+    return tuple(part for part in SLOW.values() if not part.repeats) if parts is SMALL else ()
+
+
+def tell(line: str) -> None:
+    print(f"kstream: {line}", file=sys.stderr, flush=True)
+
+
+def run_parts(parts: Sequence[Part], run: Path) -> list[Result]:
+    """Run the parts one after the other; skip the rest after an essential part that failed, or an interrupt."""
+    adopt_orphans()
+    results: list[Result] = []
+    for part in parts:
+        began = time.monotonic()
+        code = run_part(part, run)
+        results.append(Result(part, code, time.monotonic() - began))
+        if code == _INTERRUPTED or (code and part.essential):
+            break
+    return results
+
+
+def run_part(part: Part, run: Path) -> int:
+    """Run one part with its own folders, under a guard that ends all its processes; return its exit code."""
+    tell(f"{part.name}: {part.covers}")
+    read_fd, hold_fd = os.pipe()
+    environment = environment_of(run) | {"PYTEST_ADDOPTS": f"--basetemp={run}/pytest/{part.name}"}
+    (run / "pytest").mkdir(exist_ok=True)
+    guarded = [sys.executable, "-m", "tests.guarded", str(read_fd), str(run), *part.command]
+    guard = subprocess.Popen(guarded, env=environment, pass_fds=(read_fd,))
+    os.close(read_fd)
+    try:
+        return guard.wait()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    finally:
+        # Now the guard knows that it has to end, if it has not ended by itself.
+        os.close(hold_fd)
+        guard.wait()
+
+
+def table(parts: Sequence[Part], results: Sequence[Result]) -> Table:
+    shown = Table("part", "covers", "time", "result")
+    done = {result.part.name: result for result in results}
+    for part in parts:
+        result = done.get(part.name)
+        ended = "not run" if result is None else ("passed" if result.code == 0 else f"failed ({result.code})")
+        shown.add_row(part.name, part.covers, f"{result.seconds:.0f} s" if result else "", ended)
+    for part in left_out(parts):
+        shown.add_row(part.name, part.covers, "", f"left to --{part.name}")
+    return shown
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""A test run that ends in any way leaves nothing behind: no process, no folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cluster.streams import await_that
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_test_run_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    """It is ended while a cluster is starting."""
+    environment = {name: value for name, value in os.environ.items() if name != "KSTREAM_TEST_RUN"}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tests", "tests/cluster/test_minicluster.py", "-k", "every_daemon"],
+        env=environment | {"TMPDIR": str(tmp_path)}, start_new_session=True,
+    )  # fmt: skip
+    await_that(lambda: bool(java_below(tmp_path)), "a cluster is starting")
+    run.send_signal(number)
+    run.wait()
+    await_that(lambda: not processes_below(tmp_path) and not [*tmp_path.iterdir()], "nothing is left")
+
+
+def java_below(folder: Path) -> list[str]:
+    return [line for line in processes_below(folder) if "java" in line.partition(" ")[0]]
+
+
+def processes_below(folder: Path) -> list[str]:
+    """Return command lines that contain this folder."""
+    lines = (" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    return [line for line in lines if str(folder) in line]

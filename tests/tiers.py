@@ -1,0 +1,55 @@
+"""The tiers of the tests and their parts, as data: `./kstream test` and `./kstream test --slow`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+# As many clusters run side by side. Tests mostly wait for a server; a third cluster would slow the other two down.
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a tier: a command and its arguments. When an `essential` part fails, the rest is not run.
+
+    A slow part `repeats` what the small tier has, too.
+    """
+
+    name: str
+    covers: str
+    command: tuple[str, ...]
+    essential: bool = False
+    repeats: bool = False
+
+
+def _pytest(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "pytest", *arguments)
+
+
+def _side_by_side(*arguments: str) -> tuple[str, ...]:
+    return _pytest("-n", str(WORKERS), "--dist", "loadscope", "--no-loadscope-reorder", *arguments)
+
+
+SMALL = (
+    Part("ruff", "style and common mistakes", ("ruff", "check", "."), essential=True),
+    Part("format", "the layout of the code", ("ruff", "format", "--check", "."), essential=True),
+    Part("mypy", "types, strictly", ("mypy",), essential=True),
+    Part("rooms", "which room may import which", ("lint-imports", "--no-logo"), essential=True),
+    Part("tests", "units, the real cluster, Airflow", _side_by_side("-m", "not slow and not afterwards")),
+    Part("secrets", "no secret in anything that the tests left", _pytest("-m", "afterwards")),
+)
+
+# By the word that selects each.
+SLOW = {
+    "faults": Part("faults", "runs that are interrupted and killed", _pytest("-m", "faults"), repeats=True),
+    "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
+    "simulations": Part(
+        "simulations",
+        "20 times as many histories of supervisors and recoveries",
+        _pytest("tests/unit", "-m", "simulation", "--hypothesis-profile", "deep"),
+    ),
+    "compatibility": Part(
+        "compatibility", "the wheel in empty environments of each Python", _pytest("-m", "compatibility")
+    ),
+}
