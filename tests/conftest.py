@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 
 from tests.run_folder import enter_run_folder
@@ -30,7 +31,7 @@ pytest_plugins = ["tests.side_by_side"]
 TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
-FOLDERS = ("airflow", "faults", "cluster", "spark", "unit", "slow", "afterwards")
+FOLDERS = ("airflow", "faults", "cluster", "spark", "processes", "unit", "slow", "afterwards")
 
 # The duration of an example depends on the machine alone.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -73,6 +74,22 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
     finally:
         watch.stop()
         watch.write(OWN.known())
+
+
+@pytest.fixture
+def cluster_file(tmp_path: Path) -> Path:
+    """A cluster whose servers are all away: nothing listens on port 1."""
+    fields = {
+        "principal": "watcher@EXAMPLE.COM",
+        "state_dir": "/kstream",
+        "keytab_path": "/nope",
+        "resourcemanagers": "http://localhost:1",
+        "namenodes": "http://localhost:1",
+        "default_fs": "hdfs://localhost:1",
+    }
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(fields))
+    return file
 
 
 def pytest_configure() -> None:

@@ -43,7 +43,7 @@ def recoverer() -> NativeRecoverer:
     return NativeRecoverer(Cluster("c", (), (), "hdfs://c", NOBODY, state_dir="/s", hadoop_conf_dir="/x"), NOBODY)
 
 
-@pytest.mark.parametrize("java_class", [*ERRORS, UNKNOWN])
+@pytest.mark.parametrize("java_class", sorted([*ERRORS, UNKNOWN]))
 def test_an_exception_is_one_error_however_it_comes(java_class: str, recoverer: NativeRecoverer) -> None:
     ours = {type(over_rpc(java_class)), type(over_webhdfs(java_class)), type(over_hdfs_native(java_class, recoverer))}
     assert ours == {error_of(java_class)}
