@@ -24,7 +24,8 @@ from rich.console import Console
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.renewal import ManagedTicket, RenewalOutcome, renew_all
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
+from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, renew_all
 from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
 

@@ -16,7 +16,7 @@ from airflow_kstream.supervise.tickets.declaration import (
     kept_tickets,
     read_declaration,
 )
-from airflow_kstream.supervise.tickets.renewal import ManagedTicket
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
 
 DeclarationOption = Annotated[
     Path | None,

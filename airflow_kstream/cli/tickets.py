@@ -18,7 +18,8 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.ticket import TicketCache
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.renewal import ManagedTicket, renew_all, ticket_status
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
+from airflow_kstream.supervise.tickets.renewal import renew_all, ticket_status
 from airflow_kstream.views import tickets as ticket_views
 
 app = typer.Typer(no_args_is_help=True, help="Kerberos tickets: list, renew, show; their keytabs: check.")

@@ -14,11 +14,10 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.hooks.cluster import KstreamClusterHook
-from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import Ticket
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, declaration_of
-from airflow_kstream.supervise.tickets.renewal import ManagedTicket
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
 from airflow_kstream.supervise.tickets.selection import TicketSelection, select_one, selected
 
 # The variables of this process that a child process needs; none is a credential.
@@ -80,18 +79,18 @@ class KerberosHook(BaseHook):
         the keytab or cache is unusable. Raises Unavailable: when no KDC answers. Both leave the cache as it was.
         """
         with self._kept() as kept:
-            tickets.acquire(kept.identity, kept.cache)
-            return _granting(kept)
+            return tickets.log_in(kept.identity, kept.cache)
 
     def renew(self) -> Ticket:
         """Renew the ticket in the cache without a keytab. Raises CredentialError: when it can't be renewed."""
         with self._kept() as kept:
-            return tickets.renew(kept.identity.principal, kept.cache)
+            tried = f"renew the ticket in {kept.cache}"
+            return tickets.renew(tickets.granting_ticket(kept.cache, kept.principal, tried), kept.cache)
 
     def ticket(self) -> Ticket:
         """Return the ticket-granting ticket in the cache, even if expired. Raises CredentialError: when none is."""
         with self._kept() as kept:
-            return _granting(kept)
+            return tickets.granting_ticket(kept.cache, kept.principal, f"read {kept.cache}")
 
     @contextmanager
     def identity(self) -> Iterator[Identity]:
@@ -130,11 +129,3 @@ def ticket_declaration(cluster_conn_id: str) -> TicketDeclaration:
     Raises InvalidInput: when the folder does not exist, or the declaration is wrong.
     """
     return declaration_of(cluster_conn_id, settings.folder("tickets_folder"))
-
-
-def _granting(kept: ManagedTicket) -> Ticket:
-    ticket = tickets.inspect(str(kept.cache)).granting
-    if ticket is None:
-        principal = kept.identity.principal
-        raise CredentialError("it holds no ticket-granting ticket", tried=f"read {kept.cache}", principal=principal)
-    return ticket

@@ -25,13 +25,8 @@ from airflow_kstream.policy.tickets.renewal import RenewalPolicy
 from airflow_kstream.supervise.doctor.keytabs import check_keytabs
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
-from airflow_kstream.supervise.tickets.renewal import (
-    ManagedTicket,
-    RenewalOutcome,
-    RenewalReport,
-    renew_all,
-    ticket_status,
-)
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
+from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all, ticket_status
 from tests.cluster.realms import realm
 from tests.cluster.test_ticket_commands import Commands
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,15 +23,10 @@ from airflow_kstream.clients.kerberos import ccache, tickets
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import CredentialError, MiniclusterError, Unavailable
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.ticket import CacheKind
+from airflow_kstream.model.ticket import CacheKind, Ticket
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState
-from airflow_kstream.supervise.tickets.renewal import (
-    ManagedTicket,
-    RenewalOutcome,
-    RenewalReport,
-    renew_all,
-    ticket_status,
-)
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
+from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all, ticket_status
 from tests.cluster.streams import await_that
 
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
@@ -172,11 +168,15 @@ def test_a_renewal_needs_no_keytab_and_keeps_the_end_of_renewals(edge: Identity,
     before = tickets.inspect(str(cache)).granting
     assert before is not None
     await_that(lambda: datetime.now(UTC) > before.start + 2 * SECOND, "a second passes")
-    renewed = tickets.renew(edge.principal, cache)
+    renewed = tickets.renew(before, cache)
     assert renewed == tickets.inspect(str(cache)).granting
     assert renewed.expiry > before.expiry
     assert renewed.life == before.life
     assert renewed.renew_until == before.renew_until
+
+
+def held(identity: Identity, cache: Path) -> Ticket:
+    return tickets.granting_ticket(cache, identity.principal, f"read {cache}")
 
 
 def test_what_can_not_be_renewed_says_why_and_stays_as_it_was(
@@ -185,11 +185,11 @@ def test_what_can_not_be_renewed_says_why_and_stays_as_it_was(
     not_renewable(edge, cache)
     before = cache.read_bytes()
     with pytest.raises(CredentialError, match=r"it is not renewable: .*kinit -r.*or give a keytab"):
-        tickets.renew(edge.principal, cache)
+        tickets.renew(held(edge, cache), cache)
     with pytest.raises(CredentialError, match=r"it is a cache of streamer@"):
-        tickets.renew(minicluster.principal("watcher"), cache)
+        held(replace(edge, principal=minicluster.principal("watcher")), cache)
     with pytest.raises(CredentialError, match="there is no such file"):
-        tickets.renew(edge.principal, cache.with_name("gone"))
+        held(edge, cache.with_name("gone"))
     assert cache.read_bytes() == before
 
 
@@ -198,7 +198,7 @@ def test_past_the_end_of_its_renewals_a_ticket_is_over(minicluster: Minicluster,
     tickets.acquire(mayfly, cache)
     await_that(lambda: over(cache), "the end of the renewals has passed")
     with pytest.raises(CredentialError, match=r"it reached the end of its renewals at 20.* UTC\. Get another ticket"):
-        tickets.renew(mayfly.principal, cache)
+        tickets.renew(held(mayfly, cache), cache)
     with pytest.raises(CredentialError, match=f"copy the ticket cache {cache} .*its ticket expired at"):
         tickets.acquire(Identity(mayfly.principal, ticket_cache=str(cache)), tmp_path / "copy")
 
@@ -446,4 +446,4 @@ def test_a_kdc_that_is_away_is_unavailable_and_a_refusal_is_not(
     with pytest.raises(Unavailable, match="Cannot contact any KDC"):
         tickets.acquire(edge, cache)
     with pytest.raises(Unavailable, match="Cannot contact any KDC"):
-        tickets.renew(edge.principal, cache)
+        tickets.renew(held(edge, cache), cache)

@@ -57,17 +57,17 @@ def log_in(identity: Identity, cache: Path) -> Ticket:
             _login(principal, Path(identity.keytab), fresh)
         else:
             _copy(source, fresh)
-        return _serving(_granting(inspect(str(fresh)), principal, tried), tried, principal)
+        return _serving(granting_ticket(fresh, principal, tried), tried, principal)
 
 
-def renew(principal: str, cache: Path) -> Ticket:
-    """Exchange the cache's ticket-granting ticket for one that lives as long again, by its own renewability.
+def renew(held: Ticket, cache: Path) -> Ticket:
+    """Exchange the ticket-granting ticket that `cache` holds for one that lives as long again, by its renewability.
 
-    It writes as `log_in` does. Raises CredentialError: when the ticket is not renewable, expired, at the end of its
-    renewals or another principal's. Raises Unavailable: when no KDC answers.
+    `held` is what the caller read there: it tells what is to be renewed and what is gained, and libkrb5 reads the cache
+    again for the keys. It writes as `log_in` does. Raises CredentialError: when the ticket is not renewable, expired,
+    at the end of its renewals, or no longer there. Raises Unavailable: when no KDC answers.
     """
-    tried = f"renew the ticket in {cache}"
-    held = _granting(inspect(str(cache)), principal, tried)
+    tried, principal = f"renew the ticket in {cache}", held.client
     _require_renewable(held, tried, principal)
     with _replaced(cache, principal) as fresh, _mapped(tried, principal):
         try:
@@ -76,7 +76,7 @@ def renew(principal: str, cache: Path) -> Ticket:
             if _code(error) == _TICKET_EXPIRED:
                 raise _too_late(held, tried, principal) from error
             raise
-        got = _granting(inspect(str(fresh)), principal, tried)
+        got = granting_ticket(fresh, principal, tried)
         _require_gain(held, got, tried, principal)
         return got
 
@@ -103,6 +103,16 @@ def inspect(name: str) -> TicketCache:
         raise CredentialError(f"it is damaged: {error.message}", tried=tried) from error
 
 
+def granting_ticket(path: Path, principal: str, tried: str) -> Ticket:
+    """Read the principal's ticket-granting ticket, even if expired. Raises CredentialError: when it is not there."""
+    cache = inspect(str(path))
+    if cache.principal != principal:
+        raise CredentialError(f"it is a cache of {cache.principal}", tried=tried, principal=principal)
+    if cache.granting is None:
+        raise CredentialError("it holds no ticket-granting ticket", tried=tried, principal=principal)
+    return cache.granting
+
+
 def members(name: str) -> tuple[str, ...]:
     """Return the names of the caches that `name` stands for: all in a "DIR:/folder" or a folder's path, else itself.
 
@@ -122,6 +132,13 @@ def members(name: str) -> tuple[str, ...]:
     return found
 
 
+def begins_like_a_cache(file: Path) -> bool:
+    """Return True if the file begins as libkrb5's caches do; False also if it can't be read."""
+    with suppress(OSError), file.open("rb") as opened:
+        return opened.read(2) in _BEGINNINGS
+    return False
+
+
 def _caches(files: Iterable[Path]) -> tuple[str, ...]:
     return tuple(_member(file) for file in sorted(files) if _is_member(file))
 
@@ -136,17 +153,7 @@ def _is_member(file: Path) -> bool:
         return False
     if file.name.startswith("tkt") or file.suffix == ".ccache":
         return True
-    with suppress(OSError), file.open("rb") as opened:
-        return opened.read(2) in _BEGINNINGS
-    return False
-
-
-def _granting(cache: TicketCache, principal: str, tried: str) -> Ticket:
-    if cache.principal != principal:
-        raise CredentialError(f"it is a cache of {cache.principal}", tried=tried, principal=principal)
-    if cache.granting is None:
-        raise CredentialError("it holds no ticket-granting ticket", tried=tried, principal=principal)
-    return cache.granting
+    return begins_like_a_cache(file)
 
 
 def _serving(held: Ticket, tried: str, principal: str) -> Ticket:

@@ -24,7 +24,7 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import cache_file_name, split_cache_name
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy
-from airflow_kstream.supervise.tickets.renewal import ManagedTicket
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
 
 
 @dataclass(frozen=True, kw_only=True)

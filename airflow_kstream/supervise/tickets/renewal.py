@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.kerberos.renewal_failures import NONE, Failures, forget, recall, remember
 from airflow_kstream.model.errors import CredentialError, KstreamError
-from airflow_kstream.model.identity import Identity, split_principal
+from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.plain import fields_of, plain
-from airflow_kstream.model.ticket import CacheKind, Ticket, TicketCache, split_cache_name
+from airflow_kstream.model.ticket import CacheKind, Ticket, split_cache_name
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
+from airflow_kstream.supervise.tickets.managed import CacheCondition, CacheState, ManagedTicket, read_cache
 
 # Per realm. Renewals wait for their own realm's KDC only.
 _AT_ONCE = 4
-# The first bytes of a cache in libkrb5's format 3 or 4, and of an empty one.
-_BEGINNINGS = {b"\x05\x03", b"\x05\x04", b""}
-
-
-@dataclass(frozen=True)
-class ManagedTicket:
-    """A principal's ticket that is kept fresh, and the file that holds it alone.
-
-    `in_our_folder` is True if nobody named the file: it lies in the folder that is only for kept tickets.
-    """
-
-    cluster: str
-    identity: Identity
-    cache: Path
-    in_our_folder: bool = False
-
-    @property
-    def principal(self) -> str:
-        return self.identity.principal
 
 
 class RenewalOutcome(StrEnum):
@@ -126,7 +106,7 @@ def renew_all(kept: Sequence[ManagedTicket], policy: RenewalPolicy, *, force: bo
     """
     renew = partial(_renew_one, policy=policy, silent=RealmCircuitBreaker(), force=force)
     with _pools(kept) as pools:
-        coming: list[Future[RenewalReport]] = [pools[_realm(each)].submit(renew, each) for each in kept]
+        coming: list[Future[RenewalReport]] = [pools[ticket.realm].submit(renew, ticket) for ticket in kept]
         try:
             for report in coming:
                 yield report.result()
@@ -142,61 +122,40 @@ def _pools(kept: Sequence[ManagedTicket]) -> Iterator[Mapping[str, Executor]]:
     with ExitStack() as stack:
         yield {
             realm: stack.enter_context(ThreadPoolExecutor(_AT_ONCE, f"renewal-{realm}"))
-            for realm in {_realm(each) for each in kept}
+            for realm in {ticket.realm for ticket in kept}
         }
-
-
-def _realm(kept: ManagedTicket) -> str:
-    return split_principal(kept.principal)[2]
-
-
-def look(kept: ManagedTicket) -> TicketCache | None:
-    """Read the kept cache; None if there is none yet.
-
-    Raises CredentialError: when it is damaged, not a cache, or another principal's.
-    """
-    tried = f"look into {kept.cache}"
-    try:
-        kept.cache.stat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CredentialError(error.strerror or str(error), tried=tried, principal=kept.principal) from error
-    try:
-        found = tickets.inspect(str(kept.cache))
-    except CredentialError as error:
-        raise _with_remedy(error, kept) from error
-    if found.principal != kept.principal:
-        remedy = "delete it" if kept.in_our_folder else "name another file for one of them"
-        why = f"it is a cache of {found.principal}: {remedy}"
-        raise CredentialError(why, tried=tried, principal=kept.principal)
-    return found
 
 
 def ticket_status(kept: ManagedTicket, policy: RenewalPolicy) -> TicketStatus:
     """Return the state of the kept ticket, without any request; an unreadable cache is MISSING, with its error."""
-    failures = recall(kept.cache)
-    try:
-        _require_java(kept.identity)
-        ticket = _granting(look(kept))
-    except KstreamError as error:
+    return _status(kept, read_cache(kept), policy)
+
+
+def _status(kept: ManagedTicket, cache: CacheState, policy: RenewalPolicy) -> TicketStatus:
+    failures, error = recall(kept.cache), _unusable_source(kept.identity) or cache.error
+    if error:
         return TicketStatus(kept, TicketState.MISSING, failures=failures, error=error)
-    return TicketStatus(kept, ticket_state(ticket, policy, datetime.now(UTC)), ticket, failures)
+    return TicketStatus(kept, ticket_state(cache.ticket, policy, datetime.now(UTC)), cache.ticket, failures)
 
 
 def _renew_one(
     kept: ManagedTicket, policy: RenewalPolicy, silent: RealmCircuitBreaker, *, force: bool
 ) -> RenewalReport:
-    before = ticket_status(kept, policy)
-    outcome, ticket = RenewalOutcome.KEPT, before.ticket
+    cache = read_cache(kept)
+    before = _status(kept, cache, policy)
+    outcome, ticket = RenewalOutcome.KEPT, cache.ticket
     try:
-        if before.error and not _is_replaced(kept):
+        if before.error and cache.condition is not CacheCondition.DAMAGED:
             raise before.error
         if force or before.state is not TicketState.FRESH:
             with silent.asking(kept.principal, f"renew the ticket in {kept.cache}"):
-                outcome, ticket = _replenish(kept, before.ticket)
+                outcome, ticket = _replenish(kept, cache.ticket)
     except KstreamError as error:
-        return _failed(ticket_status(kept, policy), error)
+        now = ticket_status(kept, policy)
+        if now.ticket == cache.ticket or now.state is not TicketState.FRESH:
+            return _failed(now, error)
+        # Another process renewed it meanwhile.
+        ticket = now.ticket
     if before.failures.count:
         forget(kept.cache)
     report = _report(TicketStatus(kept, ticket_state(ticket, policy, datetime.now(UTC)), ticket), outcome)
@@ -204,63 +163,34 @@ def _renew_one(
     return replace(report, copied_from=kept.identity.ticket_cache or "") if copied else report
 
 
-def _is_replaced(kept: ManagedTicket) -> bool:
-    """Tell whether its file is damaged and may be replaced: a torn cache, or any other file in our own folder.
-
-    Never replaceable: another principal's cache, and a file of another kind that somebody named, probably by mistake.
-    """
-    try:
-        tickets.inspect(str(kept.cache))
-    except CredentialError:
-        with suppress(OSError):
-            return kept.cache.is_file() and (kept.in_our_folder or _begins_like_a_cache(kept.cache))
-    return False
-
-
-def _begins_like_a_cache(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(2) in _BEGINNINGS
-
-
-def _with_remedy(error: CredentialError, kept: ManagedTicket) -> CredentialError:
-    """Add what the file is, if it can be read."""
-    if not os.access(kept.cache, os.R_OK) or not kept.cache.is_file():
-        return error
-    what = "the next renewal replaces it"
-    if not _is_replaced(kept):
-        what = "it is left as it is, for it was named as the cache: delete it, or name another file"
-    return CredentialError(f"{error.message.rstrip('.')}; {what}", tried=error.tried, principal=kept.principal)
-
-
 def _replenish(kept: ManagedTicket, held: Ticket | None) -> tuple[RenewalOutcome, Ticket]:
-    if kept.identity.keytab or _source_serves_longer(kept, held):
+    if held is None or kept.identity.keytab or _source_serves_longer(kept.identity, held):
         return RenewalOutcome.ACQUIRED, tickets.log_in(kept.identity, kept.cache)
-    return RenewalOutcome.RENEWED, tickets.renew(kept.principal, kept.cache)
+    return RenewalOutcome.RENEWED, tickets.renew(held, kept.cache)
 
 
-def _source_serves_longer(kept: ManagedTicket, held: Ticket | None) -> bool:
+def _source_serves_longer(identity: Identity, held: Ticket) -> bool:
     """Tell whether the source of our copy now holds a ticket that lasts longer, from a new login."""
-    if held is None:
-        return True
     try:
-        source = _granting(tickets.inspect(kept.identity.ticket_cache or ""))
+        source = tickets.inspect(identity.ticket_cache or "").granting
     except CredentialError:
         # Our copy is renewed for as long as possible without its source.
         return False
     return source is not None and source.expiry > held.expiry
 
 
-def _granting(cache: TicketCache | None) -> Ticket | None:
-    return cache.granting if cache else None
-
-
-def _require_java(identity: Identity) -> None:
-    """Refuse a source of a kind that only libkrb5 reads, with the words of `inspect`."""
+def _unusable_source(identity: Identity) -> KstreamError | None:
+    """Return the error of a source of a kind that only libkrb5 reads, in the words of `inspect`."""
     if identity.keytab or not identity.ticket_cache:
-        return
+        return None
     kind, _ = split_cache_name(identity.ticket_cache)
-    if kind in {CacheKind.KCM, CacheKind.KEYRING}:
+    if kind not in {CacheKind.KCM, CacheKind.KEYRING}:
+        return None
+    try:
         tickets.inspect(identity.ticket_cache)
+    except KstreamError as error:
+        return error
+    return None
 
 
 def _failed(now: TicketStatus, error: KstreamError) -> RenewalReport:

@@ -9,7 +9,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity, is_principal
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration, kept_tickets
-from airflow_kstream.supervise.tickets.renewal import ManagedTicket
+from airflow_kstream.supervise.tickets.managed import ManagedTicket
 
 
 @dataclass(frozen=True)
