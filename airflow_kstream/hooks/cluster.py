@@ -54,11 +54,11 @@ class KstreamClusterHook(BaseHook):
         """Return the result of `kstream connection check`: whether all probes passed, and all of them in one line."""
         try:
             with self.cluster() as cluster:
-                steps = list(check_connection(cluster))
+                results = list(check_connection(cluster))
         except KstreamError as error:
             return False, str(error)
-        said = "; ".join(f"{step.name}: {'ok' if step.passed else 'FAILED'}, {step.said}" for step in steps)
-        return all(step.passed for step in steps), said
+        line = "; ".join(f"{result.name}: {'ok' if result.passed else 'FAILED'}, {result.detail}" for result in results)
+        return all(result.passed for result in results), line
 
 
 def _mask_secrets(spark_conf: Mapping[str, str]) -> None:

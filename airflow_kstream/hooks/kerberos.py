@@ -64,13 +64,13 @@ class KerberosHook(BaseHook):
     ) -> None:
         super().__init__(**kwargs)
         self.cluster_conn_id = cluster_conn_id
-        self.wish = TicketSelection(principal, keytab, cache)
+        self.selection = TicketSelection(principal, keytab, cache)
 
     def principals(self) -> list[str]:
         """Return the connection's own principal and those of its declaration, regardless of this hook's own."""
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             kept = selected(cluster, ticket_declaration(self.cluster_conn_id), TicketSelection())
-        return [one.identity.principal for one in kept]
+        return [ticket.principal for ticket in kept]
 
     def acquire(self) -> Ticket:
         """Put a ticket into the cache: from the keytab, or from the cache that the connection names.
@@ -107,7 +107,7 @@ class KerberosHook(BaseHook):
         also give it `-Djava.security.krb5.conf`.
         """
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster, private_folder() as private:
-            kept = select_one(cluster, ticket_declaration(self.cluster_conn_id), self.wish)
+            kept = select_one(cluster, ticket_declaration(self.cluster_conn_id), self.selection)
             cache = private / "ticket.ccache"
             tickets.acquire(kept.identity, cache)
             krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
@@ -120,7 +120,7 @@ class KerberosHook(BaseHook):
     @contextmanager
     def _kept(self) -> Iterator[ManagedTicket]:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            yield select_one(cluster, ticket_declaration(self.cluster_conn_id), self.wish)
+            yield select_one(cluster, ticket_declaration(self.cluster_conn_id), self.selection)
 
 
 def ticket_declaration(cluster_conn_id: str) -> TicketDeclaration:

@@ -109,12 +109,13 @@ class LoginResult(StrEnum):
 class KdcStatus:
     """The answers of the realm's KDC about a principal; None means unknown.
 
-    `kvno` is that of the principal's current key; `kvno_unknown` says why it is unknown. `refused_enctypes` are those
-    of the keytab that the KDC no longer accepts for this principal. `offset` is the KDC's clock minus this host's.
+    `detail` has the KDC's own words. `kvno` is that of the principal's current key; `kvno_unknown` says why it is
+    unknown. `refused_enctypes` are those of the keytab that the KDC no longer accepts for this principal. `offset` is
+    the KDC's clock minus this host's.
     """
 
     login: LoginResult
-    said: str = ""
+    detail: str = ""
     kvno: int | None = None
     kvno_unknown: str = ""
     refused_enctypes: tuple[int, ...] = ()

@@ -55,10 +55,10 @@ class DelegationToken:
         content = SecretBytes(text.encode(errors="replace"))
         # A traceback may be shown with its local variables.
         del text
-        found = Token.from_url_string(content).identifier
-        if isinstance(found, DelegationToken):
-            return found
-        why = found.why if isinstance(found, Opaque) and found.why else "it is of another kind"
+        identifier = Token.from_url_string(content).identifier
+        if isinstance(identifier, DelegationToken):
+            return identifier
+        why = identifier.why if isinstance(identifier, Opaque) and identifier.why else "it is of another kind"
         raise InvalidInput(f"not a Hadoop delegation token: {why}")
 
 
@@ -173,9 +173,9 @@ def decoded_url_string(text: SecretBytes) -> SecretBytes:
 
 def _decoded(text: SecretBytes) -> SecretBytes | None:
     """Decode base64, or return None: it raises nothing, so that no traceback can show the bytes in clear."""
-    given = text.reveal().strip()
-    bare = given.rstrip(b"=").replace(b"+", b"-").replace(b"/", b"_")
-    if not _BASE64.fullmatch(given) or len(bare) % 4 == 1:
+    encoded = text.reveal().strip()
+    bare = encoded.rstrip(b"=").replace(b"+", b"-").replace(b"/", b"_")
+    if not _BASE64.fullmatch(encoded) or len(bare) % 4 == 1:
         return None
     return SecretBytes(base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4)))
 
@@ -211,11 +211,11 @@ def _yarn(raw: Span) -> DelegationToken:
     """Read a YARNDelegationTokenIdentifierProto, or the Writable of Hadoop before 2.6: no protobuf begins with a 0."""
     if raw.reveal()[:1] == b"\x00":
         return _writable(raw)
-    at, found = raw.at, SecretMessage(raw, "the identifier")
-    found.require(1, 4, 5)
-    owner, renewer, real_user = (found.text(number) for number in (1, 2, 3))
-    issued, max_date = (_moment(raw, at, found.int64(number), what) for number, what in _YARN_DATES.items())
-    return DelegationToken(owner, renewer, real_user, issued, max_date, found.int32(6), found.int32(7))
+    at, message = raw.at, SecretMessage(raw, "the identifier")
+    message.require(1, 4, 5)
+    owner, renewer, real_user = (message.text(number) for number in (1, 2, 3))
+    issued, max_date = (_moment(raw, at, message.int64(number), what) for number, what in _YARN_DATES.items())
+    return DelegationToken(owner, renewer, real_user, issued, max_date, message.int32(6), message.int32(7))
 
 
 _YARN_DATES = {4: "the issue date", 5: "the max date"}
@@ -223,15 +223,15 @@ _YARN_DATES = {4: "the issue date", 5: "the max date"}
 
 def _attempt(raw: Span) -> AttemptToken:
     """Read an AMRMTokenIdentifierProto, which holds an ApplicationAttemptIdProto with an ApplicationIdProto."""
-    found = SecretMessage(raw, "the identifier")
-    found.require(1)
-    attempt = found.message(1)
+    message = SecretMessage(raw, "the identifier")
+    message.require(1)
+    attempt = message.message(1)
     attempt.require(1)
     application = attempt.message(1)
     numbers = (application.int64(2), application.int32(1), attempt.int32(2))
     if min(numbers) < 0:
         raise raw.wrong("the identifier names an application attempt with a negative number")
-    return AttemptToken("appattempt_{}_{:04d}_{:06d}".format(*numbers), found.int32(2))
+    return AttemptToken("appattempt_{}_{:04d}_{:06d}".format(*numbers), message.int32(2))
 
 
 def _kafka(raw: Span) -> KafkaToken:

@@ -56,33 +56,33 @@ class KeytabCheckOperator(BaseOperator):
             checks = self._checks()
         except InvalidInput as error:
             raise AirflowFailException(str(error)) from error
-        told = [check.to_json() for check in checks]
+        result = [check.to_json() for check in checks]
         broken = [check for check in checks if check.failed]
         if broken:
             # The findings are kept although the task fails.
-            context["ti"].xcom_push("return_value", told)
+            context["ti"].xcom_push("return_value", result)
             named = ", ".join(f"{check.place.principal} ({check.place.path})" for check in broken)
             raise AirflowFailException(f"{len(broken)} of {len(checks)} keytabs can't be used: {named}")
-        return told
+        return result
 
     def _checks(self) -> list[KeytabCheck]:
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             checks = []
-            for check in check_keytabs(cluster, self._place(), self._of_the_order(cluster)):
-                self._tell(check)
+            for check in check_keytabs(cluster, self._place(), self._declared_keytabs(cluster)):
+                self._log_check(check)
                 checks.append(check)
         return checks
 
-    def _of_the_order(self, cluster: Cluster) -> list[KeytabPlace]:
-        found = [kept.identity for kept in kept_tickets(cluster, ticket_declaration(self.cluster_conn_id))]
-        return [KeytabPlace(identity.principal, identity.keytab) for identity in found if identity.keytab]
+    def _declared_keytabs(self, cluster: Cluster) -> list[KeytabPlace]:
+        identities = [kept.identity for kept in kept_tickets(cluster, ticket_declaration(self.cluster_conn_id))]
+        return [KeytabPlace(identity.principal, identity.keytab) for identity in identities if identity.keytab]
 
     def _place(self) -> KeytabPlace | None:
         if bool(self.principal) != bool(self.keytab):
             raise InvalidInput("principal and keytab are given together, or neither of them")
         return KeytabPlace(self.principal, self.keytab) if self.principal and self.keytab else None
 
-    def _tell(self, check: KeytabCheck) -> None:
+    def _log_check(self, check: KeytabCheck) -> None:
         if not check.findings:
             self.log.info("%s: %s is in order", check.place.principal, check.place.path)
         for finding in check.findings:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from rich.table import Table
 
-_ROWS_IN_XCOM, _ROWS_IN_LOG, _TOLD_EVERY = 50, 200, 500
+_ROWS_IN_XCOM, _ROWS_IN_LOG, _FILES_PER_LINE = 50, 200, 500
 
 
 class HdfsLeaseRecoverOperator(BaseOperator):
@@ -87,7 +87,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
             open_lease_session(cluster, cluster.watcher) as session,
         ):
             done = recover_stuck_files(session, settings, self._watcher())
-        self._tell(done, settings)
+        self._log_result(done, settings)
         report = lease_views.bounded(done, _ROWS_IN_XCOM)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.
@@ -113,7 +113,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         progress = _Progress(self.log.info)
         return Watcher(tell=self.log.info, on=progress.finished, started=progress.started, stop=self._stop)
 
-    def _tell(self, done: RecoveryReport, settings: RecoverySettings) -> None:
+    def _log_result(self, done: RecoveryReport, settings: RecoverySettings) -> None:
         self.log.info("%s: %s", printable(self.path), lease_views.summary(done))
         if settings.dry_run:
             self._table(lease_views.intents_table(done.intents, _ROWS_IN_LOG))
@@ -137,14 +137,14 @@ class _Progress:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._meant = self._finished = 0
+        self._count = self._finished = 0
 
-    def started(self, meant: int) -> None:
-        self._meant = meant
-        if meant:
-            self._tell(f"{meant} files are to be recovered")
+    def started(self, count: int) -> None:
+        self._count = count
+        if count:
+            self._tell(f"{count} files are to be recovered")
 
     def finished(self, recovery: Recovery) -> None:
         self._finished += 1
-        if self._finished % _TOLD_EVERY == 0:
-            self._tell(f"{self._finished} of {self._meant} files are done")
+        if self._finished % _FILES_PER_LINE == 0:
+            self._tell(f"{self._finished} of {self._count} files are done")

@@ -92,23 +92,23 @@ class KerberosTicketRenewOperator(BaseOperator):
             reports = self._renewed()
         except InvalidInput as error:
             raise AirflowFailException(str(error)) from error
-        told = [report.to_json() for report in reports]
+        result = [report.to_json() for report in reports]
         alerts = [report for report in reports if report.alert]
         if alerts:
             # The reports are kept although the task fails: what was renewed is renewed.
-            context["ti"].xcom_push("return_value", told)
+            context["ti"].xcom_push("return_value", result)
             raise _alarm(alerts)
-        return told
+        return result
 
     def _renewed(self) -> list[RenewalReport]:
         declaration = self._declaration()
-        wish = TicketSelection(self.principal or None, self.keytab or None, self.cache or None)
+        selection = TicketSelection(self.principal or None, self.keytab or None, self.cache or None)
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             reports = []
             for report in renew_all(
-                selected(cluster, declaration, wish), declaration.policy, force=_as_bool(self.force)
+                selected(cluster, declaration, selection), declaration.policy, force=_as_bool(self.force)
             ):
-                self._tell(report)
+                self._log_report(report)
                 _publish(report)
                 reports.append(report)
         return reports
@@ -120,10 +120,10 @@ class KerberosTicketRenewOperator(BaseOperator):
             else ticket_declaration(self.cluster_conn_id)
         )
         ours = {"renew_at": self.renew_at, "alert_before": self.alert_before}
-        given = {name: value for name, value in ours.items() if value not in (None, "", "None")}
-        return TicketDeclaration.from_mapping({**declaration.to_mapping(), **given})
+        overrides = {name: value for name, value in ours.items() if value not in (None, "", "None")}
+        return TicketDeclaration.from_mapping({**declaration.to_mapping(), **overrides})
 
-    def _tell(self, report: RenewalReport) -> None:
+    def _log_report(self, report: RenewalReport) -> None:
         until = f", good until {report.expiry:%Y-%m-%d %H:%M:%S %Z}" if report.expiry else ""
         if report.outcome is RenewalOutcome.FAILED:
             since = f" since {report.failing_since:%Y-%m-%d %H:%M:%S %Z}" if report.failing_since else ""
@@ -153,9 +153,9 @@ def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
     return AirflowFailException(message)
 
 
-def _as_bool(given: bool | str) -> bool:
+def _as_bool(flag: bool | str) -> bool:
     """Read a flag, which is text if it was a template; empty text is false."""
     try:
-        return _BOOL.validate_python(given.strip() or "false" if isinstance(given, str) else given)
+        return _BOOL.validate_python(flag.strip() or "false" if isinstance(flag, str) else flag)
     except ValidationError:
-        raise InvalidInput(f"force is {given!r}; allowed are true and false") from None
+        raise InvalidInput(f"force is {flag!r}; allowed are true and false") from None

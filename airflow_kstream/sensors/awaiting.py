@@ -1,4 +1,4 @@
-"""The base of the sensors: one look on the worker, then a wait in the triggerer or on the worker."""
+"""The base of the sensors: one poll on the worker, then a wait in the triggerer or on the worker."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class AwaitingSensor(BaseSensorOperator):
         self.deferrable = deferrable
 
     @abstractmethod
-    def look(self) -> tuple[bool, dict[str, Any]]:
-        """Return whether the awaited thing has come, and the report. Raises KstreamError: when the look fails."""
+    def poll(self) -> tuple[bool, dict[str, Any]]:
+        """Return whether the awaited thing has come, and the report. Raises KstreamError: when the poll fails."""
 
     @abstractmethod
     def trigger(self) -> PollingTrigger:
-        """Return the trigger that takes over the looking."""
+        """Return the trigger that takes over the polling."""
 
     def execute(self, context: Context) -> Any:
-        """Look once, then wait in the triggerer or here."""
+        """Poll once, then wait in the triggerer or here."""
         if not self.deferrable:
             return super().execute(context)
         with self._skip_if_soft():
-            seen = self.poke(context)
-        return seen.xcom_value if seen else self._wait()
+            result = self.poke(context)
+        return result.xcom_value if result else self._wait()
 
     def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Return the trigger's report, or raise the error that ended its wait."""
@@ -52,9 +52,9 @@ class AwaitingSensor(BaseSensorOperator):
         return report
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once. Log an error that waiting can resolve, and raise any other."""
+        """Poll once. Log an error that waiting can resolve, and raise any other."""
         try:
-            has_come, report = self.look()
+            has_come, report = self.poll()
         except KstreamError as error:
             if not is_transient(error):
                 raise_error(error)

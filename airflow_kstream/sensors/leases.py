@@ -57,7 +57,7 @@ class HdfsOpenFileSensor(AwaitingSensor):
         self.path = path
         self.condition = condition
 
-    def look(self) -> tuple[bool, dict[str, Any]]:
+    def poll(self) -> tuple[bool, dict[str, Any]]:
         awaited = self._awaited()
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,

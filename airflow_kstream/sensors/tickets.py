@@ -11,7 +11,7 @@ from airflow.sdk.configuration import conf
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.sensors.awaiting import AwaitingSensor
-from airflow_kstream.supervise.tickets.expiry import TicketExpiryCondition, look
+from airflow_kstream.supervise.tickets.expiry import TicketExpiryCondition, check
 from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
 
@@ -23,7 +23,7 @@ class KerberosTicketExpirySensor(AwaitingSensor):
     The result (XCom) lists the principals, with the state and the expiry of each, the most urgent first, at most 20.
 
     What it does not do: it contacts no KDC, and renews nothing; KerberosTicketRenewOperator does. It sees the files of
-    the host where it looks: worker and triggerer must see the same.
+    the host where it polls: worker and triggerer must see the same.
 
     Example::
 
@@ -55,18 +55,19 @@ class KerberosTicketExpirySensor(AwaitingSensor):
         self.cache = cache
         self.within = within
 
-    def look(self) -> tuple[bool, dict[str, Any]]:
+    def poll(self) -> tuple[bool, dict[str, Any]]:
         """Read the caches; one that can't be read counts as missing, and so ends the wait."""
-        seen = look(self._awaited())
-        self.log.info("%d of %d tickets serve no longer than %s", len(seen.expiring), len(seen.seen), self.within)
-        return bool(seen.expiring), seen.report()
+        checked = check(self._awaited())
+        expiring, total = len(checked.expiring), len(checked.tickets)
+        self.log.info("%d of %d tickets serve no longer than %s", expiring, total, self.within)
+        return bool(expiring), checked.report()
 
     def trigger(self) -> TicketExpiryTrigger:
         return TicketExpiryTrigger(self._awaited().to_mapping(), self.poke_interval)
 
     def _awaited(self) -> TicketExpiryCondition:
-        wish = TicketSelection(self.principal or None, cache=self.cache or None)
+        selection = TicketSelection(self.principal or None, cache=self.cache or None)
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-            kept = selected(cluster, ticket_declaration(self.cluster_conn_id), wish)
-        caches = [{"principal": one.identity.principal, "cache": str(one.cache)} for one in kept]
+            kept = selected(cluster, ticket_declaration(self.cluster_conn_id), selection)
+        caches = [{"principal": ticket.principal, "cache": str(ticket.cache)} for ticket in kept]
         return TicketExpiryCondition.from_mapping({"caches": caches, "within": self.within})

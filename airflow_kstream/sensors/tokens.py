@@ -36,7 +36,7 @@ class DelegationTokenExpirySensor(AwaitingSensor):
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param file: a credentials file, as an absolute path on worker and triggerer or as an hdfs:// URI. One of `file`,
         `stream` and `application` is needed.
-    :param stream: a stream's name; each look takes the generation that runs at that time.
+    :param stream: a stream's name; each poll takes the generation that runs at that time.
     :param application: the id of a running application.
     :param within: a duration such as `1d`.
     :param deferrable: wait in the triggerer and hold no worker slot.
@@ -63,21 +63,21 @@ class DelegationTokenExpirySensor(AwaitingSensor):
         self.application = application
         self.within = within
 
-    def look(self) -> tuple[bool, dict[str, Any]]:
+    def poll(self) -> tuple[bool, dict[str, Any]]:
         watch = self._watch_of_this_process()
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_session(cluster, cluster.watcher) as session,
         ):
-            seen = watch.look(session)
-        self.log.info("%s: %d of %d tokens end in time", seen.awaited.source, len(seen.expiring), len(seen.ends))
-        return bool(seen.expiring), seen.report()
+            check = watch.check(session)
+        self.log.info("%s: %d of %d tokens end in time", check.awaited.source, len(check.expiring), len(check.ends))
+        return bool(check.expiring), check.report()
 
     def trigger(self) -> TokenExpiryTrigger:
         return TokenExpiryTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)
 
     def _watch_of_this_process(self) -> TokenWatch:
-        # Not in __init__: Airflow copies and serializes an operator. Not at each look: some looks cost a token.
+        # Not in __init__: Airflow copies and serializes an operator. Not at each poll: some cost a token.
         if getattr(self, "_watch", None) is None:
             self._watch = TokenWatch(self._awaited())
         return self._watch

@@ -1,4 +1,4 @@
-"""Wait, in the triggerer, until one look finds what is awaited."""
+"""Wait, in the triggerer, until one poll finds what is awaited."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_kstream.triggers.waiting_errors import error_event, is_transient
 # end for that of the resumed task (apache/airflow#71580, #72716). Two of the worker's heartbeats at Airflow's default.
 SETTLING_SECONDS = 10.0
 
-Look = Callable[[], Awaitable[dict[str, Any] | None]]
+Poll = Callable[[], Awaitable[dict[str, Any] | None]]
 
 
 class PollingTrigger(BaseTrigger):
@@ -32,8 +32,8 @@ class PollingTrigger(BaseTrigger):
         self.every_seconds = every_seconds
 
     @abstractmethod
-    def open_probe(self) -> AbstractAsyncContextManager[Look]:
-        """Yield the look: it returns the report of what has come, or None, and raises KstreamError."""
+    def open_poll(self) -> AbstractAsyncContextManager[Poll]:
+        """Yield the poll: it returns the report of what has come, or None, and raises KstreamError."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", {
@@ -43,28 +43,28 @@ class PollingTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         await asyncio.sleep(SETTLING_SECONDS)
-        told = ""
-        async with self.open_probe() as look:
+        logged = ""
+        async with self.open_poll() as poll:
             while True:
                 try:
-                    report = await look()
+                    report = await poll()
                 except KstreamError as error:
-                    if str(error) != told:
+                    if str(error) != logged:
                         self.log.warning("%s", error)
-                    told = str(error)
+                    logged = str(error)
                     if not is_transient(error):
                         yield error_event(error)
                         return
                 else:
-                    told = ""
+                    logged = ""
                     if report is not None:
                         yield TriggerEvent({"report": report})  # type: ignore[no-untyped-call]
                         return
                 await asyncio.sleep(self.every_seconds)
 
 
-class ClusterAwaitingTrigger(PollingTrigger):
-    """A polling trigger that looks at the cluster of a connection."""
+class ClusterPollingTrigger(PollingTrigger):
+    """A polling trigger that polls the cluster of a connection."""
 
     def __init__(self, cluster_conn_id: str, awaited: Mapping[str, Any], every_seconds: float) -> None:
         super().__init__(awaited, every_seconds)

@@ -15,11 +15,11 @@ from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.supervise.leases.requests import OpenFileCondition
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.supervise.leases.survey import Survey, Surveyor
-from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
+from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.shared import Sessions, own_sessions
 
 
-class OpenFilesTrigger(ClusterAwaitingTrigger):
+class OpenFilesTrigger(ClusterPollingTrigger):
     """A trigger that reports the open files below a path, when enough of them are stuck or when none is left.
 
     Example::
@@ -28,26 +28,26 @@ class OpenFilesTrigger(ClusterAwaitingTrigger):
 
     :param cluster_conn_id: the `kstream` connection.
     :param awaited: the fields of an `OpenFileCondition`.
-    :param every_seconds: the pause between two looks.
+    :param every_seconds: the pause between two polls.
     """
 
     @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Look]:
+    async def open_poll(self) -> AsyncIterator[Poll]:
         awaited = OpenFileCondition.from_mapping(self.awaited)
         async with _surveyors(self.cluster_conn_id, awaited, self.log.info) as sessions:
 
-            async def look() -> dict[str, Any] | None:
+            async def poll() -> dict[str, Any] | None:
                 survey = await sessions.ask(Surveyor.look)
                 return awaited.report(survey) if awaited.met(survey) else None
 
-            yield look
+            yield poll
 
 
 class OpenFileEventTrigger(BaseEventTrigger):
     """A trigger for an AssetWatcher that fires each time when more files below `path` have become stuck.
 
     The event's payload is `{"cluster", "path", "at", "open", "stuck", "stuck_paths", "newly_stuck"}`: the place and
-    the time (this host's clock) of the look, how many files are open and stuck, and the first 20 paths of the stuck
+    the time (this host's clock) of the poll, how many files are open and stuck, and the first 20 paths of the stuck
     and of the newly stuck ones. A file counts as stuck when it was measured unchanged for `quiet`; the trigger does
     not probe its holder, which HdfsLeaseRecoverOperator does. A triggerer that restarts forgets the events: files that
     are still stuck fire once more, so consumers must be idempotent.
@@ -60,7 +60,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
     :param cluster_conn_id: the `kstream` connection.
     :param path: an absolute folder or file; `patterns` as in OpenFileCondition.
     :param quiet: a duration such as `10m`.
-    :param every_seconds: the pause between two looks.
+    :param every_seconds: the pause between two polls.
     """
 
     def __init__(
@@ -94,23 +94,23 @@ class OpenFileEventTrigger(BaseEventTrigger):
         known: set[tuple[str, int]] = set()
         async with _surveyors(self.cluster_conn_id, awaited, self.log.info) as sessions:
             while True:
-                survey = await self._look(sessions)
+                survey = await self._poll(sessions)
                 if survey:
-                    stuck = {(found.path, found.history.state.file_id) for found in awaited.stuck(survey)}
+                    stuck = {(finding.path, finding.history.state.file_id) for finding in awaited.stuck(survey)}
                     fresh = sorted(path for path, _ in stuck - known)
                     known = stuck
                     if fresh:
                         yield self._event(awaited.report(survey), fresh)
                 await asyncio.sleep(self.every_seconds)
 
-    async def _look(self, sessions: Sessions[Surveyor]) -> Survey | None:
-        """Return the survey, None when the look failed: an asset's watcher has no task that could fail, and goes on."""
+    async def _poll(self, sessions: Sessions[Surveyor]) -> Survey | None:
+        """Return the survey, None when the poll failed: an asset's watcher has no task that could fail, and goes on."""
         try:
             return await sessions.ask(Surveyor.look)
         except KstreamError as error:
             self.log.warning("%s", error)
         except Exception:
-            self.log.exception("A look at the open files below %s failed", self.path)
+            self.log.exception("A poll of the open files below %s failed", self.path)
         return None
 
     def _event(self, report: dict[str, Any], fresh: list[str]) -> TriggerEvent:

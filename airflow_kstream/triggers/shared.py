@@ -1,4 +1,4 @@
-"""Sessions that triggers share to look at a cluster: they run in one thread and follow edits of the connection."""
+"""Sessions that triggers share to poll a cluster: they run in one thread and follow edits of the connection."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-S = TypeVar("S")
-C = TypeVar("C", bound="Closable")
-Opener = Callable[[Cluster], AbstractContextManager[S]]
+AnswerT = TypeVar("AnswerT")
+SessionsT = TypeVar("SessionsT")
+SharedT = TypeVar("SharedT", bound="Closable")
+Opener = Callable[[Cluster], AbstractContextManager[SessionsT]]
 
 
 class Closable(Protocol):
@@ -34,7 +34,7 @@ class Closable(Protocol):
         """Close it without waiting for anything."""
 
 
-class Sessions(Generic[S]):
+class Sessions(Generic[SessionsT]):
     """The sessions that `opener` opens on the cluster of a connection, for questions from the triggerer's loop.
 
     Each question reads the connection again, so a trigger that waits for days sees every edit. An edit or a failure
@@ -42,15 +42,15 @@ class Sessions(Generic[S]):
     exchange reads its credentials again, from the keytab or the cache: no question depends on an earlier one's ticket.
     """
 
-    def __init__(self, conn_id: str, opener: Opener[S]) -> None:
+    def __init__(self, conn_id: str, opener: Opener[SessionsT]) -> None:
         self._conn_id = conn_id
         self._opener = opener
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"kstream-{conn_id}")
         self._opened = ExitStack()
         self._fields: ConnectionFields | None = None
-        self._sessions: S | None = None
+        self._sessions: SessionsT | None = None
 
-    async def ask(self, question: Callable[[S], T]) -> T:
+    async def ask(self, question: Callable[[SessionsT], AnswerT]) -> AnswerT:
         """Run the question in the sessions' thread, so that the triggerer's loop never waits for a server."""
         were_open = self._sessions is not None
         try:
@@ -65,7 +65,7 @@ class Sessions(Generic[S]):
         self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
 
-    async def _ask(self, question: Callable[[S], T]) -> T:
+    async def _ask(self, question: Callable[[SessionsT], AnswerT]) -> AnswerT:
         fields = await self._connection()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, copy_context().run, self._answer, question, fields)
@@ -74,14 +74,14 @@ class Sessions(Generic[S]):
         try:
             connection = await BaseHook.aget_connection(self._conn_id)
         except Exception as error:
-            # Airflow's API server may be away for a moment, which is no reason to stop looking at the cluster.
+            # Airflow's API server may be away for a moment, which is no reason to stop polling the cluster.
             if self._fields is None:
                 raise
             log.warning("Connection %s can't be read; it is taken to be as before: %r", self._conn_id, error)
             return self._fields
         return fields_of(connection)
 
-    def _answer(self, question: Callable[[S], T], fields: ConnectionFields) -> T:
+    def _answer(self, question: Callable[[SessionsT], AnswerT], fields: ConnectionFields) -> AnswerT:
         if self._fields is None or fields.fingerprint() != self._fields.fingerprint():
             self._close()
             self._fields = fields
@@ -94,7 +94,7 @@ class Sessions(Generic[S]):
             self._close()
             raise
 
-    def _open(self, fields: ConnectionFields) -> S:
+    def _open(self, fields: ConnectionFields) -> SessionsT:
         cluster = self._opened.enter_context(cluster_of(self._conn_id, fields))
         self._sessions = self._opened.enter_context(self._opener(cluster))
         return self._sessions
@@ -105,7 +105,7 @@ class Sessions(Generic[S]):
 
 
 @asynccontextmanager
-async def own_sessions(conn_id: str, opener: Opener[S]) -> AsyncIterator[Sessions[S]]:
+async def own_sessions(conn_id: str, opener: Opener[SessionsT]) -> AsyncIterator[Sessions[SessionsT]]:
     """Yield sessions that nothing else uses."""
     sessions = Sessions(conn_id, opener)
     try:
@@ -124,7 +124,7 @@ _in_use: dict[tuple[Callable[[str], Closable], str], _InUse] = {}
 
 
 @asynccontextmanager
-async def shared(make: Callable[[str], C], conn_id: str) -> AsyncIterator[C]:
+async def shared(make: Callable[[str], SharedT], conn_id: str) -> AsyncIterator[SharedT]:
     """Yield the one thing in this process that `make` makes for this connection; its last user closes it."""
     key = make, conn_id
     if key not in _in_use:
@@ -132,7 +132,7 @@ async def shared(make: Callable[[str], C], conn_id: str) -> AsyncIterator[C]:
     entry = _in_use[key]
     entry.users += 1
     try:
-        yield cast("C", entry.thing)
+        yield cast("SharedT", entry.thing)
     finally:
         entry.users -= 1
         if entry.users == 0:

@@ -49,21 +49,21 @@ class StreamTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         await asyncio.sleep(max(self.pause_seconds, SETTLING_SECONDS))
-        told: tuple[str, ...] = ()
+        logged: tuple[str, ...] = ()
         async with shared(ClusterPoller, self.cluster_conn_id) as poller:
             while True:
                 verdict = await poller.next_verdict(self.stream, self.every_seconds)
                 publish(self.stream, verdict)
-                told = self._tell(verdict, told)
+                logged = self._log_change(verdict, logged)
                 if verdict.calls_for_action:
                     yield TriggerEvent({"stream": self.stream, "why": verdict.why})  # type: ignore[no-untyped-call]
                     return
 
-    def _tell(self, verdict: Verdict, told: tuple[str, ...]) -> tuple[str, ...]:
-        """Log a line if something changed, and return what is now known to the log."""
+    def _log_change(self, verdict: Verdict, logged: tuple[str, ...]) -> tuple[str, ...]:
+        """Log a line if something changed, and return the state that the log now shows."""
         pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
         state = (verdict.why, pulse, str(verdict.generation), str(verdict.verified))
-        if state != told:
+        if state != logged:
             remaining = f", horizon in {format_duration(verdict.remaining)}" if verdict.remaining is not None else ""
             remaining = remaining or ("" if verdict.horizon_known else ", horizon unknown")
             beat = f", heartbeat {pulse}: {verdict.heartbeat.why}" if verdict.heartbeat else ""

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from airflow_kstream.supervise.tickets import expiry
-from airflow_kstream.triggers.awaiting import Look, PollingTrigger
+from airflow_kstream.triggers.awaiting import Poll, PollingTrigger
 
 
 class TicketExpiryTrigger(PollingTrigger):
     """A trigger that reports the caches on this host whose ticket ends within `within`, has ended, or is missing.
 
     It carries the caches' names and contacts no server, so an unreachable KDC does not affect it. It reads the files
-    again at each look, in a thread, so a ticket that was renewed meanwhile counts at once.
+    again at each poll, in a thread, so a ticket that was renewed meanwhile counts at once.
 
     Example::
 
@@ -23,15 +23,15 @@ class TicketExpiryTrigger(PollingTrigger):
         TicketExpiryTrigger({"caches": caches, "within": "1h"}, every_seconds=60.0)
 
     :param awaited: the fields of a `TicketExpiryCondition`.
-    :param every_seconds: the pause between two looks.
+    :param every_seconds: the pause between two polls.
     """
 
     @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Look]:
+    async def open_poll(self) -> AsyncIterator[Poll]:
         awaited = expiry.TicketExpiryCondition.from_mapping(self.awaited)
 
-        async def look() -> dict[str, Any] | None:
-            seen = await asyncio.to_thread(expiry.look, awaited)
-            return seen.report() if seen.expiring else None
+        async def poll() -> dict[str, Any] | None:
+            check = await asyncio.to_thread(expiry.check, awaited)
+            return check.report() if check.expiring else None
 
-        yield look
+        yield poll

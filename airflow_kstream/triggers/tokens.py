@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from airflow_kstream.supervise.tokens.expiry import TokenExpiryCondition, TokenWatch
-from airflow_kstream.triggers.awaiting import ClusterAwaitingTrigger, Look
+from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.shared import cluster_sessions, shared
 
 
-class TokenExpiryTrigger(ClusterAwaitingTrigger):
+class TokenExpiryTrigger(ClusterPollingTrigger):
     """A trigger that reports the tokens whose max date is at most `within` away.
 
     It outlives tickets of the connection's own principal, as long as the keytab, or a ticket cache that another
@@ -23,16 +23,16 @@ class TokenExpiryTrigger(ClusterAwaitingTrigger):
 
     :param cluster_conn_id: the `kstream` connection.
     :param awaited: the fields of a `TokenExpiryCondition`.
-    :param every_seconds: the pause between two looks.
+    :param every_seconds: the pause between two polls.
     """
 
     @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Look]:
+    async def open_poll(self) -> AsyncIterator[Poll]:
         watch = TokenWatch(TokenExpiryCondition.from_mapping(self.awaited))
         async with shared(cluster_sessions, self.cluster_conn_id) as sessions:
 
-            async def look() -> dict[str, Any] | None:
-                seen = await sessions.ask(watch.look)
-                return seen.report() if seen.expiring else None
+            async def poll() -> dict[str, Any] | None:
+                check = await sessions.ask(watch.check)
+                return check.report() if check.expiring else None
 
-            yield look
+            yield poll

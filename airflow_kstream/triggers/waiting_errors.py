@@ -17,9 +17,9 @@ def is_transient(error: KstreamError) -> bool:
 
 def error_event(error: KstreamError) -> TriggerEvent:
     """Return the error as an event, which `raise_event` raises on the worker."""
-    said = {name: getattr(error, name) for name in ("message", "tried", "server", "principal")}
+    fields = {name: getattr(error, name) for name in ("message", "tried", "server", "principal")}
     final = not isinstance(error, CredentialError)
-    return TriggerEvent({"error": said, "final": final})  # type: ignore[no-untyped-call]
+    return TriggerEvent({"error": fields, "final": final})  # type: ignore[no-untyped-call]
 
 
 def raise_event(event: dict[str, Any]) -> NoReturn:

@@ -17,5 +17,5 @@ def probes_table(results: Iterable[ProbeResult]) -> Table:
     rows = table("probe", "", "finding")
     for result in results:
         words, style = _RESULTS[result.passed]
-        add(rows, result.name, cell(words, style=style), result.said)
+        add(rows, result.name, cell(words, style=style), result.detail)
     return rows

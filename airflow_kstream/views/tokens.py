@@ -24,7 +24,7 @@ def tokens_table(checked: CheckedFile) -> Table:
     asked = bool(checked.validities)
     rows = table(*_HEADINGS, *(("the NameNode",) if asked else ()), lines=True)
     for token, validity in checked.rows:
-        answer = (cell(validity.said),) if validity else ()
+        answer = (cell(validity.detail),) if validity else ()
         add(rows, _name(token), *_identifier_cells(token.identifier, checked.now), *answer)
     return rows
 

@@ -64,7 +64,7 @@ def test_a_connection_with_a_wrong_keytab_fails_step_by_step_and_in_words(minicl
         steps = {step.name: step for step in check_connection(wrong)}
     assert steps["resolve"].passed
     assert not steps["ticket"].passed
-    assert str(minicluster.keytab("watcher")) in steps["ticket"].said
+    assert str(minicluster.keytab("watcher")) in steps["ticket"].detail
     assert not steps["active NameNode"].passed
 
 

@@ -212,7 +212,7 @@ def test_a_folder_shows_every_cache_in_it(kdc: Kdc, kstream: Commands, prefix: s
 
 
 def test_nothing_in_an_error_is_an_emoji(kstream: Commands) -> None:
-    assert "look into the ticket cache MEMORY:x:" in kstream.run("show", "MEMORY:x").err
+    assert "read the ticket cache MEMORY:x:" in kstream.run("show", "MEMORY:x").err
 
 
 def test_the_folder_of_an_order_shows_those_of_each_cluster(kdc: Kdc, kstream: Commands) -> None:

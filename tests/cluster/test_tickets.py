@@ -248,7 +248,7 @@ def test_a_path_that_is_no_cache_is_reported_without_waiting(tmp_path: Path) -> 
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     for name in (tmp_path / "pipe", tmp_path / "empty", tmp_path, tmp_path / "gone", f"DIR:{tmp_path}/gone", __file__):
-        with pytest.raises(CredentialError, match="look into the ticket cache"):
+        with pytest.raises(CredentialError, match="read the ticket cache"):
             tickets.inspect(str(name))
     assert not (tmp_path / "gone").exists()
 
@@ -265,7 +265,7 @@ def test_a_damaged_cache_is_read_or_a_clear_error(cache: Path, tmp_path: Path, d
     try:
         tickets.inspect(str(tmp_path / "damaged"))
     except CredentialError as error:
-        assert "look into the ticket cache" in str(error)  # noqa: PT017  there may be none
+        assert "read the ticket cache" in str(error)  # noqa: PT017  there may be none
 
 
 # ---- Many kept fresh

@@ -57,7 +57,7 @@ def test_show_renew_and_cancel_at_a_terminal_without_a_word_that_is_secret(
     assert f"renewed by {getuser()}" in before.out
     assert f"{name} of {getuser()} is good until" in renewed.out
     assert f"would cancel {name} of {getuser()} on cluster" in planned.out
-    assert token["namenode"] == {"honoured": True, "said": "honours it"}
+    assert token["namenode"] == {"honoured": True, "detail": "honours it"}
     assert token["seconds_left"] == pytest.approx(minicluster.plan.max_lifetime.total_seconds(), abs=60)
     assert cancelled.out == f"{name} of {getuser()} is cancelled\n"
     assert "refuses it: cancelled" in after.out

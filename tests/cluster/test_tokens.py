@@ -32,7 +32,7 @@ def test_a_token_is_honoured_until_its_owner_cancels_it(minicluster: Minicluster
         assert files.cancel(session, chosen(minicluster, file)) is True
         refused = standing(minicluster, file)
         assert refused.honoured is False
-        assert refused.said.startswith("refuses it: cancelled, or expired without a renewal")
+        assert refused.detail.startswith("refuses it: cancelled, or expired without a renewal")
         assert files.cancel(session, chosen(minicluster, file)) is False
 
 
@@ -57,16 +57,16 @@ def test_the_standby_is_no_judge_of_a_token(minicluster: Minicluster, tmp_path: 
         (alone,) = files.validities(replace(found, namenodes=(standby,)), read_credentials(file))
     assert both.honoured is True
     assert alone.honoured is None
-    assert "state standby" in alone.said
+    assert "state standby" in alone.detail
 
 
 def test_a_server_that_can_not_be_trusted_is_no_judge_either(minicluster: Minicluster, tmp_path: Path) -> None:
     _, active = standby_and_active(minicluster)
     with cluster(minicluster) as found:
         untrusted = replace(found, namenodes=(active.replace("http://", "https://"),))
-        (said,) = files.validities(untrusted, read_credentials(issue(minicluster, tmp_path / "token")))
-    assert said.honoured is None
-    assert "TLS" in said.said
+        (validity,) = files.validities(untrusted, read_credentials(issue(minicluster, tmp_path / "token")))
+    assert validity.honoured is None
+    assert "TLS" in validity.detail
 
 
 def standby_and_active(minicluster: Minicluster) -> tuple[str, str]:
@@ -108,9 +108,9 @@ def test_another_clusters_token_is_not_shown_to_this_one(minicluster: Minicluste
     with cluster(minicluster) as found:
         other = replace(found, default_fs="hdfs://elsewhere", namenodes=("http://192.0.2.1:1",))
         for file in credentials:
-            (said,) = files.validities(other, read_credentials(file))
-            assert said.honoured is None
-            assert said.said.startswith("not asked: its service '")
+            (validity,) = files.validities(other, read_credentials(file))
+            assert validity.honoured is None
+            assert validity.detail.startswith("not asked: its service '")
             with pytest.raises(InvalidInput, match="is not sent to cluster minicluster: its service"):
                 files.choose(other, file, None)
 

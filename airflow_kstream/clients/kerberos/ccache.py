@@ -18,10 +18,10 @@ _SETTINGS = b"X-CACHECONF:"
 def read_cache(name: str) -> TicketCache:
     """Read a cache. Raises CredentialError: when one of its tickets is malformed."""
     context = _context_to_read_with()
-    found = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
+    cache = krb5.cc_resolve(context, name.encode(errors="surrogateescape"))
     # Without a principal there is no cache; this call raises the reason.
-    owner = _text(krb5.unparse_name_flags(context, krb5.cc_get_principal(context, found)))
-    return TicketCache(name, owner, tuple(_ticket(context, each) for each in _tickets(found)))
+    owner = _text(krb5.unparse_name_flags(context, krb5.cc_get_principal(context, cache)))
+    return TicketCache(name, owner, tuple(_ticket(context, ticket) for ticket in _tickets(cache)))
 
 
 def _context_to_read_with() -> krb5.Context:
@@ -31,8 +31,8 @@ def _context_to_read_with() -> krb5.Context:
     """
     if not hasattr(_OF_THIS_THREAD, "context"):
         _OF_THIS_THREAD.context = krb5.init_context()
-    found: krb5.Context = _OF_THIS_THREAD.context
-    return found
+    context: krb5.Context = _OF_THIS_THREAD.context
+    return context
 
 
 _OF_THIS_THREAD = local()
@@ -48,20 +48,20 @@ def store(context: krb5.Context, name: str, owner: krb5.Principal, tickets: Iter
 
 def copy(context: krb5.Context, source: str, target: str) -> None:
     """Copy all of the source, including its settings; libkrb5's lock guards against writers in place."""
-    found = krb5.cc_resolve(context, source.encode(errors="surrogateescape"))
-    store(context, target, krb5.cc_get_principal(context, found), iter(found))
+    cache = krb5.cc_resolve(context, source.encode(errors="surrogateescape"))
+    store(context, target, krb5.cc_get_principal(context, cache), iter(cache))
 
 
 def _tickets(cache: krb5.CCache) -> Iterator[krb5.Creds]:
-    return (each for each in cache if each.server.realm != _SETTINGS)
+    return (ticket for ticket in cache if ticket.server.realm != _SETTINGS)
 
 
-def _ticket(context: krb5.Context, found: krb5.Creds) -> Ticket:
-    times, sealed = found.times, ticket_key(found.ticket)
-    flags = _flags(int(found.ticket_flags))
+def _ticket(context: krb5.Context, credential: krb5.Creds) -> Ticket:
+    times, sealed = credential.times, ticket_key(credential.ticket)
+    flags = _flags(int(credential.ticket_flags))
     return Ticket(
-        client=_text(krb5.unparse_name_flags(context, found.client)),
-        server=_text(krb5.unparse_name_flags(context, found.server)),
+        client=_text(krb5.unparse_name_flags(context, credential.client)),
+        server=_text(krb5.unparse_name_flags(context, credential.server)),
         # A ticket without a start time is valid from its issue.
         start=_moment(times.starttime or times.authtime),
         expiry=_moment(times.endtime),

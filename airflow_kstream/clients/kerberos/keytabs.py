@@ -80,10 +80,10 @@ def ask_kdc(keytab: KeytabFile, principal: str, helpers: Sequence[Path] = ()) ->
     with private_folder() as private:
         own = private / "tickets"
         question = _Question(krb5.init_context(), principal)
-        login, said = question.log_in(keytab.path, own)
+        login, detail = question.log_in(keytab.path, own)
         if login is LoginResult.UNREACHABLE:
             # Each further query would wait for the same silent KDC.
-            return KdcStatus(login, said)
+            return KdcStatus(login, detail)
         # Only an answer that was decrypted tells the time.
         seconds, microseconds = krb5.get_time_offsets(question.context)
         kvno, why_not = _current_kvno(
@@ -91,7 +91,7 @@ def ask_kdc(keytab: KeytabFile, principal: str, helpers: Sequence[Path] = ()) ->
         )
         return KdcStatus(
             login=login,
-            said=said,
+            detail=detail,
             kvno=kvno,
             kvno_unknown=why_not,
             refused_enctypes=tuple(question.refused(sorted({entry.enctype for entry in keytab.newest(principal)}))),
@@ -111,10 +111,10 @@ class _Question:
         try:
             table = krb5.kt_resolve(self.context, f"FILE:{keytab}".encode())
             options = krb5.get_init_creds_opt_alloc(self.context)
-            got = krb5.get_init_creds_keytab(self.context, self._name(), options, table)
+            ticket = krb5.get_init_creds_keytab(self.context, self._name(), options, table)
             store = krb5.cc_resolve(self.context, f"FILE:{cache}".encode())
             krb5.cc_initialize(self.context, store, self._name())
-            krb5.cc_store_cred(self.context, store, got)
+            krb5.cc_store_cred(self.context, store, ticket)
         except krb5.Krb5Error as error:
             return _LOGINS.get(error.err_code, LoginResult.REFUSED), _words(error)
         return LoginResult.ACCEPTED, ""

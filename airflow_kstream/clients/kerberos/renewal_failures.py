@@ -29,8 +29,8 @@ NONE = Failures()
 def recall(cache: Path) -> Failures:
     """Read the failures; `NONE` if there is no file or it makes no sense: the count is a help, not a requirement."""
     try:
-        said = json.loads(_file(cache).read_text())
-        return Failures(int(said["failures"]), datetime.fromisoformat(said["since"]), str(said.get("why", "")))
+        fields = json.loads(_file(cache).read_text())
+        return Failures(int(fields["failures"]), datetime.fromisoformat(fields["since"]), str(fields.get("why", "")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return NONE
 

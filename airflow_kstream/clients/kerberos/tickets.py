@@ -76,9 +76,9 @@ def renew(held: Ticket, cache: Path) -> Ticket:
             if _code(error) == _TICKET_EXPIRED:
                 raise _too_late(held, tried, principal) from error
             raise
-        got = granting_ticket(fresh, principal, tried)
-        _require_gain(held, got, tried, principal)
-        return got
+        renewed = granting_ticket(fresh, principal, tried)
+        _require_gain(held, renewed, tried, principal)
+        return renewed
 
 
 def inspect(name: str) -> TicketCache:
@@ -87,7 +87,7 @@ def inspect(name: str) -> TicketCache:
     Raises CredentialError: when it is missing, damaged, unreadable or of a kind that Java can't read.
     """
     kind, rest = split_cache_name(name)
-    tried = f"look into the ticket cache {name}"
+    tried = f"read the ticket cache {name}"
     if not kind.java_reads and kind is not CacheKind.MEMORY:
         raise CredentialError(_UNREADABLE_BY_JAVA.format(kind=kind), tried=tried)
     if kind is CacheKind.FILE or rest.startswith(":"):
@@ -117,19 +117,19 @@ def members(name: str) -> tuple[str, ...]:
     """Return the names of the caches that `name` stands for: all in a "DIR:/folder" or a folder's path, else itself.
 
     In a folder those are libkrb5's own (tkt...) and all other files that begin like a cache. If it has none, those in
-    its subfolders count: an order's folder has one subfolder per cluster. Raises CredentialError: when there is none.
+    its subfolders count: a declaration's folder has one for each cluster. Raises CredentialError: when there is none.
     """
     kind, rest = split_cache_name(name)
     if kind not in {CacheKind.DIR, CacheKind.FILE} or rest.startswith(":") or not Path(rest).is_dir():
         return (name,)
-    tried = f"look into the folder {rest}"
+    tried = f"read the folder {rest}"
     try:
-        found = _caches(Path(rest).iterdir()) or _caches(Path(rest).glob("*/*"))
+        names = _caches(Path(rest).iterdir()) or _caches(Path(rest).glob("*/*"))
     except OSError as error:
         raise CredentialError(error.strerror or str(error), tried=tried) from error
-    if not found:
+    if not names:
         raise CredentialError("there is no ticket cache in it", tried=tried)
-    return found
+    return names
 
 
 def begins_like_a_cache(file: Path) -> bool:
@@ -170,9 +170,9 @@ def _require_renewable(held: Ticket, tried: str, principal: str) -> None:
         raise _too_late(held, tried, principal)
 
 
-def _require_gain(held: Ticket, got: Ticket, tried: str, principal: str) -> None:
+def _require_gain(held: Ticket, renewed: Ticket, tried: str, principal: str) -> None:
     """Refuse a renewal without gain: near their end the KDC grants ever shorter lifetimes, and nobody would notice."""
-    if held.renew_until and held.renew_until <= got.expiry <= held.expiry:
+    if held.renew_until and held.renew_until <= renewed.expiry <= held.expiry:
         why = f"no renewal extends it beyond its end at {held.expiry:{_MOMENT}}. {_GET_ANOTHER}"
         raise CredentialError(why, tried=tried, principal=principal)
 

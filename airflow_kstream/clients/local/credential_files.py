@@ -86,10 +86,10 @@ _OF_THE_SYSTEM: dict[type[OSError], type[KstreamError]] = {
 
 
 def _warnings(status: os.stat_result) -> list[str]:
-    found = []
+    warnings = []
     mode = stat.S_IMODE(status.st_mode)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        found.append(f"its mode is {mode:04o}: anyone who can enter its folder can use the tokens in it; chmod 600")
+        warnings.append(f"its mode is {mode:04o}: anyone who can enter its folder can use the tokens in it; chmod 600")
     if status.st_uid not in {os.geteuid(), 0}:
-        found.append(f"it belongs to user {status.st_uid}, who can replace it")
-    return found
+        warnings.append(f"it belongs to user {status.st_uid}, who can replace it")
+    return warnings

@@ -37,9 +37,9 @@ def hushed() -> Iterator[None]:
 
 
 def _without_tokens(record: logging.LogRecord) -> bool:
-    said = record.getMessage()
-    if _TOKEN.search(said):
-        record.msg, record.args = _TOKEN.sub(r"\g<name>***", said), ()
+    message = record.getMessage()
+    if _TOKEN.search(message):
+        record.msg, record.args = _TOKEN.sub(r"\g<name>***", message), ()
     return True
 
 

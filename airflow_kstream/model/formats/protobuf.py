@@ -28,9 +28,9 @@ class Malformed(ValueError):
 def encode(fields: Mapping[int, Value | Sequence[Value]]) -> bytes:
     """Encode a message. Pass a nested message as its bytes, a repeated field as a list; negative numbers are int64."""
     parts: list[bytes] = []
-    for number, value in fields.items():
-        values = (value,) if isinstance(value, int | str | bytes) else value
-        parts.extend(_field(number, each) for each in values)
+    for number, content in fields.items():
+        values = (content,) if isinstance(content, int | str | bytes) else content
+        parts.extend(_field(number, value) for value in values)
     return b"".join(parts)
 
 

@@ -41,9 +41,9 @@ def _integer(der: bytes) -> int:
 
 def _only(der: bytes, tag: int) -> bytes:
     """Return the content of the single element that these bytes are."""
-    found, content, rest = _element(der)
-    if found != tag or rest:
-        raise _broken(f"tag {tag:#x} is expected, not {found:#x}" if found != tag else "it goes on behind its end")
+    actual, content, rest = _element(der)
+    if actual != tag or rest:
+        raise _broken(f"tag {tag:#x} is expected, not {actual:#x}" if actual != tag else "it goes on behind its end")
     return content
 
 

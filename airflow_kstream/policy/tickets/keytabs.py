@@ -52,8 +52,8 @@ def keytab_findings(
     if kdc is None:
         return tuple(_mode(keytab))
     case = _Case(keytab, principal, kdc, version, worked)
-    found = [*_mode(keytab), *(finding for rule in _RULES for finding in rule(case))]
-    return tuple(sorted(found, key=lambda finding: list(Severity).index(finding.severity)))
+    findings = [*_mode(keytab), *(finding for rule in _RULES for finding in rule(case))]
+    return tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
 
 
 def unreadable(words: str) -> KeytabFinding:
@@ -78,8 +78,8 @@ def _no_entry(keytab: KeytabFile, principal: str) -> KeytabFinding:
 def _login(case: _Case) -> Iterator[KeytabFinding]:
     if case.kdc.login in _ANSWERS:
         kind, severity, words, remedy = _ANSWERS[case.kdc.login]
-        said = f" ({case.kdc.said})" if case.kdc.said else ""
-        yield KeytabFinding(kind, severity, f"{words.format(principal=case.principal)}{said}", remedy)
+        detail = f" ({case.kdc.detail})" if case.kdc.detail else ""
+        yield KeytabFinding(kind, severity, f"{words.format(principal=case.principal)}{detail}", remedy)
 
 
 def _behind(case: _Case) -> Iterator[KeytabFinding]:
@@ -108,11 +108,11 @@ def _key_refused(case: _Case) -> Iterator[KeytabFinding]:
     if case.kdc.login is not LoginResult.KEY_REFUSED or case.kdc.kvno not in {None, case.version.kvno}:
         return
     if case.kdc.kvno is None:
-        words = f"the KDC refuses its key ({case.kdc.said}): most likely it was rotated after {case.stamped}"
+        words = f"the KDC refuses its key ({case.kdc.detail}): most likely it was rotated after {case.stamped}"
         yield KeytabFinding(FindingKind.KEY_REFUSED, Severity.ERROR, words, f"get a new one; {_EXPORT}")
         return
     words = (
-        f"the KDC refuses its key ({case.kdc.said}) although both have kvno {case.version.kvno}: it was made from a "
+        f"the KDC refuses its key ({case.kdc.detail}) although both have kvno {case.version.kvno}: it was made from a "
         "password with a wrong salt or a typo, or its kvno was set by hand"
     )
     salt = f"; the KDC's salt is {case.kdc.salt!r}" if case.kdc.salt is not None else ""
@@ -151,12 +151,12 @@ def _clock(case: _Case) -> Iterator[KeytabFinding]:
 def _kvno_not_learned(case: _Case) -> Iterator[KeytabFinding]:
     kdc = case.kdc
     # With a wrong clock no service ticket can be obtained, and the clock is already a finding.
-    told = kdc.offset is not None and abs(kdc.offset) > _REFUSED_SKEW
+    clock_is_wrong = kdc.offset is not None and abs(kdc.offset) > _REFUSED_SKEW
     if (
         kdc.kvno is None
         and kdc.kvno_unknown
         and kdc.login in {LoginResult.ACCEPTED, LoginResult.KEY_REFUSED}
-        and not told
+        and not clock_is_wrong
     ):
         words = f"the KDC's kvno is unknown: {kdc.kvno_unknown}"
         remedy = "nothing to do: the login has shown whether the key works"

@@ -66,13 +66,13 @@ class ConnectionFields:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
-def connection_fields(name: str, given: Mapping[str, object]) -> ConnectionFields:
+def connection_fields(name: str, fields: Mapping[str, object]) -> ConnectionFields:
     """Check the fields of connection `name`; an empty field of the form counts as absent.
 
     Raises InvalidInput: when a field is wrong; the error names each.
     """
     try:
-        return read(ConnectionFields, {key: value for key, value in given.items() if value not in (None, "")})
+        return read(ConnectionFields, {key: value for key, value in fields.items() if value not in (None, "")})
     except InvalidInput as error:
         raise InvalidInput(f"connection {name}: {error.message}") from None
 

@@ -1,4 +1,4 @@
-"""The check of a connection: each step by itself, passed or failed, with the reason."""
+"""The check of a connection: probe by probe, passed or failed, with the reason."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The result of one step; `said` is what was found, or why it failed."""
+    """The result of one probe; `detail` is its finding, or why it failed."""
 
     name: str
     passed: bool
-    said: str
+    detail: str
 
     def to_json(self) -> dict[str, Any]:
         return fields_of(self)
 
 
 def check_connection(cluster: Cluster) -> Iterator[ProbeResult]:
-    """Run all steps, each after those that it needs; a failed step doesn't hide the rest."""
+    """Run all probes, each after those that it needs; a failed one does not hide the rest."""
     with open_session(cluster, cluster.watcher) as session:
         for name, probe in _PROBES.items():
             try:
@@ -80,8 +80,10 @@ def _namenode(session: ClusterSession) -> str:
 
 
 def _lifetimes(session: ClusterSession) -> str:
-    found = learn_lifetimes(session.hdfs, session.identity)
-    return f"renewed every {format_duration(found.renew_interval)}, at most {format_duration(found.max_lifetime)}"
+    lifetimes = learn_lifetimes(session.hdfs, session.identity)
+    return (
+        f"renewed every {format_duration(lifetimes.renew_interval)}, at most {format_duration(lifetimes.max_lifetime)}"
+    )
 
 
 def _state_dir(session: ClusterSession) -> str:

@@ -147,11 +147,11 @@ def _running(
     session: ClusterSession, stream: StreamId, claim: Claim, listed: Sequence[Application]
 ) -> Application | None:
     tag = stream.generation_tag(claim.generation)
-    found = [app for app in listed if tag in app.tags and app.alive]
-    if not found and claim.adopted:
+    alive = [app for app in listed if tag in app.tags and app.alive]
+    if not alive and claim.adopted:
         with suppress(NotFound):
-            found = [app for app in [session.yarn.application(claim.adopted)] if app.alive]
-    return max(found, key=lambda app: app.id, default=None)
+            alive = [app for app in [session.yarn.application(claim.adopted)] if app.alive]
+    return max(alive, key=lambda app: app.id, default=None)
 
 
 def _rounds(

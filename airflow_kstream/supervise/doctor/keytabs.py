@@ -51,12 +51,12 @@ class KeytabCheck:
             "severity": self.worst.value if self.worst else None,
             "findings": [
                 {
-                    "kind": found.kind.value,
-                    "severity": found.severity.value,
-                    "words": found.words,
-                    "remedy": found.remedy,
+                    "kind": finding.kind.value,
+                    "severity": finding.severity.value,
+                    "words": finding.words,
+                    "remedy": finding.remedy,
                 }
-                for found in self.findings
+                for finding in self.findings
             ],
             "streams": [stream.to_json() for stream in self.streams],
         }
@@ -77,8 +77,8 @@ def check_keytabs(
     silent = RealmCircuitBreaker(give_up_after=1)
     with _watching(cluster, silent) as helpers:
         users, trouble = _users(cluster, silent)
-        for each in [place] if place else _places(cluster, users, also):
-            yield _checked(each, users, trouble, KdcProbe(silent, helpers))
+        for checked in [place] if place else _places(cluster, users, also):
+            yield _checked(checked, users, trouble, KdcProbe(silent, helpers))
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def _watching(cluster: Cluster, silent: RealmCircuitBreaker) -> Iterator[tuple[P
 
 def _users(cluster: Cluster, silent: RealmCircuitBreaker) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
     try:
-        silent.require_speaking(cluster.watcher.principal, "look which streams use it")
+        silent.require_speaking(cluster.watcher.principal, "find the streams that use it")
         with open_session(cluster, cluster.watcher) as session:
             return keytab_users(session)
     except KstreamError as error:
@@ -143,13 +143,15 @@ def _with_streams(findings: tuple[KeytabFinding, ...], streams: Sequence[Affecte
     if not streams:
         return findings
     words = "; ".join(stream.words for stream in streams)
-    head = next((found for found in findings if found.kind in _COSTLY and found.severity is Severity.ERROR), None)
+    head = next(
+        (finding for finding in findings if finding.kind in _COSTLY and finding.severity is Severity.ERROR), None
+    )
     if head is None:
         remedy = "`kstream streams restart` each, or let their supervisor do it"
         words = f"streams that run with an older key fail at their next renewal: {words}"
         return (KeytabFinding(FindingKind.OLD_KEY_RUNS, Severity.ERROR, words, remedy), *findings)
-    told = replace(head, words=f"{head.words}; streams that started with it fail at their next renewal: {words}")
-    return (told, *(found for found in findings if found is not head))
+    costly = replace(head, words=f"{head.words}; streams that started with it fail at their next renewal: {words}")
+    return (costly, *(finding for finding in findings if finding is not head))
 
 
 _COSTLY = frozenset(FindingKind) - {FindingKind.OPEN_TO_OTHERS, FindingKind.CLOCK}

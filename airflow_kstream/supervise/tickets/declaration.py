@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -77,13 +77,13 @@ class TicketDeclaration:
     check_every: Schedule = timedelta(days=1)
 
     def __post_init__(self) -> None:
-        _distinct("principals names", (each.principal for each in self.principals))
+        _distinct("principals names", (declared.principal for declared in self.principals))
         _ = self.policy
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> TicketDeclaration:
+    def from_mapping(cls, fields: Mapping[str, object]) -> TicketDeclaration:
         """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
-        return read(TicketDeclaration, given)
+        return read(TicketDeclaration, fields)
 
     @classmethod
     def from_yaml(cls, text: str) -> TicketDeclaration:
@@ -92,8 +92,7 @@ class TicketDeclaration:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data, which `from_mapping` takes."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return {**written(given), "principals": [dict(_given(each)) for each in self.principals]}
+        return {**written(_present(self)), "principals": [_present(declared) for declared in self.principals]}
 
     @property
     def policy(self) -> RenewalPolicy:
@@ -129,26 +128,26 @@ def kept_tickets(cluster: Cluster, declaration: TicketDeclaration) -> tuple[Mana
 
     Raises InvalidInput: when a principal has no keytab or cache to log in with, or two share a cache.
     """
-    named = {each.principal: each for each in declaration.principals}
+    named = {declared.principal: declared for declared in declaration.principals}
     own = named.pop(cluster.watcher.principal, PrincipalDeclaration(principal=cluster.watcher.principal))
     folder = (Path(declaration.folder) if declaration.folder else _state_home()) / _folder_name(cluster.name)
-    kept = tuple(_kept(each, cluster, folder) for each in (own, *named.values()))
-    _distinct("several principals have the cache", (os.path.normpath(each.cache) for each in kept))
+    kept = tuple(_kept(declared, cluster, folder) for declared in (own, *named.values()))
+    _distinct("several principals have the cache", (os.path.normpath(ticket.cache) for ticket in kept))
     return kept
 
 
-def _kept(each: PrincipalDeclaration, cluster: Cluster, folder: Path) -> ManagedTicket:
-    named = each.cache_path()
-    cache = named or folder / cache_file_name(each.principal)
-    return ManagedTicket(cluster.name, _identity(each, cluster), cache, in_our_folder=named is None)
+def _kept(declared: PrincipalDeclaration, cluster: Cluster, folder: Path) -> ManagedTicket:
+    named = declared.cache_path()
+    cache = named or folder / cache_file_name(declared.principal)
+    return ManagedTicket(cluster.name, _identity(declared, cluster), cache, in_our_folder=named is None)
 
 
-def _identity(each: PrincipalDeclaration, cluster: Cluster) -> Identity:
-    if each.identity:
-        return each.identity
-    if each.principal == cluster.watcher.principal:
+def _identity(declared: PrincipalDeclaration, cluster: Cluster) -> Identity:
+    if declared.identity:
+        return declared.identity
+    if declared.principal == cluster.watcher.principal:
         return replace(cluster.watcher, do_as=None)
-    raise InvalidInput(f"{each.principal} needs one of keytab or ticket_cache")
+    raise InvalidInput(f"{declared.principal} needs one of keytab or ticket_cache")
 
 
 def _state_home() -> Path:
@@ -182,5 +181,5 @@ def _distinct(what: str, names: Iterable[str]) -> None:
         raise InvalidInput(f"{what} {', '.join(twice)} more than once")
 
 
-def _given(each: PrincipalDeclaration) -> Iterator[tuple[str, str]]:
-    return ((name, value) for name, value in vars(each).items() if value is not None)
+def _present(declared: object) -> dict[str, Any]:
+    return {name: value for name, value in vars(declared).items() if value is not None}

@@ -48,9 +48,9 @@ class TicketExpiryCondition:
     within: Wait = timedelta(hours=1)
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> TicketExpiryCondition:
+    def from_mapping(cls, fields: Mapping[str, object]) -> TicketExpiryCondition:
         """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
-        return read(TicketExpiryCondition, given)
+        return read(TicketExpiryCondition, fields)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data, which `from_mapping` takes."""
@@ -58,7 +58,7 @@ class TicketExpiryCondition:
 
 
 @dataclass(frozen=True)
-class TicketSeen:
+class CheckedTicket:
     """The content of one cache; `error` is why it could not be read, and then the ticket counts as missing."""
 
     watched: WatchedCache
@@ -79,41 +79,41 @@ class TicketSeen:
 
 
 @dataclass(frozen=True)
-class TicketLook:
-    """One look by this host's clock."""
+class TicketCheck:
+    """One check of the caches, by this host's clock."""
 
     awaited: TicketExpiryCondition
     now: datetime
-    seen: tuple[TicketSeen, ...]
+    tickets: tuple[CheckedTicket, ...]
 
     @property
-    def expiring(self) -> tuple[TicketSeen, ...]:
+    def expiring(self) -> tuple[CheckedTicket, ...]:
         """Return the tickets that expire within `within`, the most urgent first."""
-        found = [seen for seen in self.seen if self._left(seen) <= self.awaited.within]
-        return tuple(sorted(found, key=self._left))
+        expiring = [ticket for ticket in self.tickets if self._left(ticket) <= self.awaited.within]
+        return tuple(sorted(expiring, key=self._left))
 
     def report(self, rows: int = 20) -> dict[str, Any]:
         """Return plain data of bounded size."""
         return {
             "at": self.now.isoformat(),
-            "tickets": len(self.seen),
-            "expiring": [seen.to_json(self.now) for seen in self.expiring[:rows]],
+            "tickets": len(self.tickets),
+            "expiring": [ticket.to_json(self.now) for ticket in self.expiring[:rows]],
         }
 
-    def _left(self, seen: TicketSeen) -> timedelta:
-        return seen.ticket.remaining(self.now) if seen.ticket else timedelta.min
+    def _left(self, checked: CheckedTicket) -> timedelta:
+        return checked.ticket.remaining(self.now) if checked.ticket else timedelta.min
 
 
-def look(awaited: TicketExpiryCondition) -> TicketLook:
+def check(awaited: TicketExpiryCondition) -> TicketCheck:
     """Read each cache as it is now. No request goes to any server, and no ticket is renewed."""
-    return TicketLook(awaited, datetime.now(UTC), tuple(_seen(watched) for watched in awaited.caches))
+    return TicketCheck(awaited, datetime.now(UTC), tuple(_checked(watched) for watched in awaited.caches))
 
 
-def _seen(watched: WatchedCache) -> TicketSeen:
+def _checked(watched: WatchedCache) -> CheckedTicket:
     try:
         cache = inspect(watched.cache)
     except KstreamError as error:
-        return TicketSeen(watched, None, str(error))
+        return CheckedTicket(watched, None, str(error))
     if cache.principal != watched.principal:
-        return TicketSeen(watched, None, f"it is the cache of {cache.principal}")
-    return TicketSeen(watched, cache.granting)
+        return CheckedTicket(watched, None, f"it is the cache of {cache.principal}")
+    return CheckedTicket(watched, cache.granting)

@@ -31,16 +31,16 @@ class KdcProbe:
             self.silent.require_speaking(principal, "log in")
         except Unavailable as error:
             return KdcStatus(LoginResult.UNREACHABLE, error.message)
-        view = keytabs.ask_kdc(keytab, principal, self.helpers)
-        if view.login is LoginResult.UNREACHABLE:
+        status = keytabs.ask_kdc(keytab, principal, self.helpers)
+        if status.login is LoginResult.UNREACHABLE:
             self.silent.note_silence(principal)
-        return view
+        return status
 
 
 def why_refused(place: KeytabPlace) -> str:
     """Return the errors of one keytab and their remedies as one sentence; empty if there are none."""
-    errors = (found for found in _findings(place) if found.severity is Severity.ERROR)
-    return "; ".join(f"{found.words}: {found.remedy}" for found in errors)
+    errors = (finding for finding in _findings(place) if finding.severity is Severity.ERROR)
+    return "; ".join(f"{finding.words}: {finding.remedy}" for finding in errors)
 
 
 def _findings(place: KeytabPlace) -> tuple[KeytabFinding, ...]:

@@ -59,7 +59,7 @@ class CacheState:
 
 def read_cache(kept: ManagedTicket) -> CacheState:
     """Read the file and classify it. Raises nothing, sends no request and changes nothing."""
-    tried = f"look into {kept.cache}"
+    tried = f"read the ticket cache {kept.cache}"
     try:
         status = kept.cache.stat()
     except FileNotFoundError:

@@ -34,36 +34,38 @@ class TicketSelection:
                 raise InvalidInput(f"{name} is {path!r}; allowed is an absolute path")
 
 
-def selected(cluster: Cluster, declaration: TicketDeclaration, wish: TicketSelection) -> tuple[ManagedTicket, ...]:
+def selected(cluster: Cluster, declaration: TicketDeclaration, selection: TicketSelection) -> tuple[ManagedTicket, ...]:
     """Return all declared tickets, or the selected one.
 
     Raises InvalidInput: when the principal is not declared and has neither keytab nor cache.
     """
-    if wish == TicketSelection():
+    if selection == TicketSelection():
         return kept_tickets(cluster, declaration)
-    return (select_one(cluster, declaration, wish),)
+    return (select_one(cluster, declaration, selection),)
 
 
-def select_one(cluster: Cluster, declaration: TicketDeclaration, wish: TicketSelection) -> ManagedTicket:
+def select_one(cluster: Cluster, declaration: TicketDeclaration, selection: TicketSelection) -> ManagedTicket:
     """Return one ticket as `selected` does; without a principal, that of the connection's own."""
-    principal = wish.principal or cluster.watcher.principal
-    found = _known(cluster, declaration).get(principal) or _stranger(cluster, declaration, principal, wish)
-    if wish.keytab:
-        found = replace(found, identity=Identity(principal, keytab=wish.keytab.removeprefix("FILE:")))
-    if wish.cache:
-        found = replace(found, cache=Path(wish.cache.removeprefix("FILE:")), in_our_folder=False)
-    return found
+    principal = selection.principal or cluster.watcher.principal
+    kept = _known(cluster, declaration).get(principal) or _stranger(cluster, declaration, principal, selection)
+    if selection.keytab:
+        kept = replace(kept, identity=Identity(principal, keytab=selection.keytab.removeprefix("FILE:")))
+    if selection.cache:
+        kept = replace(kept, cache=Path(selection.cache.removeprefix("FILE:")), in_our_folder=False)
+    return kept
 
 
 def _known(cluster: Cluster, declaration: TicketDeclaration) -> dict[str, ManagedTicket]:
-    return {kept.identity.principal: kept for kept in kept_tickets(cluster, declaration)}
+    return {ticket.principal: ticket for ticket in kept_tickets(cluster, declaration)}
 
 
-def _stranger(cluster: Cluster, declaration: TicketDeclaration, principal: str, wish: TicketSelection) -> ManagedTicket:
-    proof = {"keytab": wish.keytab} if wish.keytab else {"ticket_cache": wish.cache}
-    if not (wish.keytab or wish.cache):
+def _stranger(
+    cluster: Cluster, declaration: TicketDeclaration, principal: str, selection: TicketSelection
+) -> ManagedTicket:
+    proof = {"keytab": selection.keytab} if selection.keytab else {"ticket_cache": selection.cache}
+    if not (selection.keytab or selection.cache):
         known = ", ".join(_known(cluster, declaration))
         raise InvalidInput(f"{principal} is not among {known}, whom {cluster.name} knows; give its keytab or cache")
-    said = declaration.to_mapping()
-    more = {**said, "principals": [*said.get("principals", ()), {"principal": principal, **proof}]}
-    return _known(cluster, TicketDeclaration.from_mapping(more))[principal]
+    fields = declaration.to_mapping()
+    principals = [*fields.get("principals", ()), {"principal": principal, **proof}]
+    return _known(cluster, TicketDeclaration.from_mapping({**fields, "principals": principals}))[principal]

@@ -49,14 +49,14 @@ class TokenExpiryCondition:
     within: Wait = timedelta(days=1)
 
     def __post_init__(self) -> None:
-        given = [name for name in _SOURCES if getattr(self, name)]
-        if len(given) != 1:
-            raise InvalidInput(f"{' and '.join(given) or 'nothing'} is given; give one of {', '.join(_SOURCES)}")
+        sources = [name for name in _SOURCES if getattr(self, name)]
+        if len(sources) != 1:
+            raise InvalidInput(f"{' and '.join(sources) or 'nothing'} is given; give one of {', '.join(_SOURCES)}")
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> TokenExpiryCondition:
+    def from_mapping(cls, fields: Mapping[str, object]) -> TokenExpiryCondition:
         """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
-        return read(TokenExpiryCondition, given)
+        return read(TokenExpiryCondition, fields)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data, which `from_mapping` takes."""
@@ -82,8 +82,8 @@ class TokenEnd:
 
 
 @dataclass(frozen=True)
-class TokenLook:
-    """One look. `now` is the NameNode's clock, or this host's for a local file; the next end comes first."""
+class TokenCheck:
+    """One check. `now` is the NameNode's clock, or this host's for a local file; the next end comes first."""
 
     awaited: TokenExpiryCondition
     now: datetime
@@ -104,9 +104,9 @@ class TokenLook:
 
 
 class TokenWatch:
-    """A repeatable look that reads unchanging facts once. Not thread-safe.
+    """A repeatable check that reads unchanging facts once. Not thread-safe.
 
-    A look changes nothing, except that for an application of no stream the first look gets a token and cancels it
+    A check changes nothing, except that for an application of no stream the first one gets a token and cancels it
     again, to learn how long the cluster lets tokens live.
     """
 
@@ -115,16 +115,16 @@ class TokenWatch:
         self._file: tuple[tuple[datetime, int], tuple[TokenEnd, ...]] | None = None
         self._launch: TokenEnd | None = None
 
-    def look(self, session: ClusterSession) -> TokenLook:
-        """Look at the tokens once.
+    def check(self, session: ClusterSession) -> TokenCheck:
+        """Check the tokens once.
 
-        Raises NotFound: while there is nothing to look at. Raises InvalidInput: when waiting can't help. Raises
+        Raises NotFound: while there is nothing to check. Raises InvalidInput: when waiting can't help. Raises
         StreamEnded: when the application has ended.
         """
-        for name, look in _LOOKS.items():
-            if meant := getattr(self._awaited, name):
-                now, ends = look(self, session, meant)
-                return TokenLook(self._awaited, now, tuple(sorted(ends, key=lambda end: end.max_date)))
+        for name, read_ends in _READERS.items():
+            if source := getattr(self._awaited, name):
+                now, ends = read_ends(self, session, source)
+                return TokenCheck(self._awaited, now, tuple(sorted(ends, key=lambda end: end.max_date)))
         raise AssertionError(self._awaited)
 
     def _of_file(self, session: ClusterSession, path: str) -> tuple[datetime, tuple[TokenEnd, ...]]:
@@ -143,14 +143,14 @@ class TokenWatch:
         folder = StreamFolder(session.hdfs, stream)
         claim = folder.claim(folder.names())
         if claim is None:
-            raise NotFound(f"no generation of {name} was ever claimed", tried=f"look at the tokens of stream {name}")
+            raise NotFound(f"no generation of {name} was ever claimed", tried=f"inspect the tokens of stream {name}")
         _refuse_its_own(claim, f"stream {name}")
         claim = completed(session, claim, _require_running(session, stream, claim))
         issued = issued_at(claim, _spec_of(claim, f"stream {name}").restart)
         if claim.lifetimes is None or issued is None:
             raise Unavailable(
                 f"neither the claim of generation {claim.generation} nor the cluster tells how old they are",
-                tried=f"look at the tokens of stream {name}",
+                tried=f"inspect the tokens of stream {name}",
             )
         end = issued + claim.lifetimes.max_lifetime
         return session.hdfs.now(), (TokenEnd(f"launch tokens of generation {claim.generation} of {name}", end),)
@@ -163,13 +163,13 @@ class TokenWatch:
             self._launch = TokenEnd(f"launch tokens of {application_id}", launch.end)
         app = session.yarn.application(application_id)
         if not app.alive:
-            tried = f"look at the tokens of {application_id}"
+            tried = f"inspect the tokens of {application_id}"
             raise StreamEnded(f"it is {app.state.value}: its tokens are no longer in use", tried=tried)
         return session.hdfs.now(), (self._launch,)
 
 
-_Look = Callable[[TokenWatch, ClusterSession, str], tuple[datetime, tuple[TokenEnd, ...]]]
-_LOOKS: Mapping[str, _Look] = {
+_Reader = Callable[[TokenWatch, ClusterSession, str], tuple[datetime, tuple[TokenEnd, ...]]]
+_READERS: Mapping[str, _Reader] = {
     "file": TokenWatch._of_file,
     "stream": TokenWatch._of_stream,
     "application": TokenWatch._of_application,
@@ -197,19 +197,19 @@ def _refuse_its_own(claim: Claim, what: str) -> None:
 
 def _spec_of(claim: Claim, what: str) -> StreamSpec:
     if isinstance(claim.spec, UnknownSpec):
-        raise InvalidInput(claim.doubt, tried=f"look at the tokens of {what}")
+        raise InvalidInput(claim.doubt, tried=f"inspect the tokens of {what}")
     return claim.spec
 
 
 def _require_running(session: ClusterSession, stream: StreamId, claim: Claim) -> Application:
-    found = (
+    applications = (
         (session.yarn.application(claim.adopted),)
         if claim.adopted
         else session.yarn.applications(stream.generation_tag(claim.generation))
     )
-    if alive := [app for app in found if app.alive]:
+    if alive := [app for app in applications if app.alive]:
         return alive[-1]
     # Another application may follow; a ResourceManager that has just restarted may not know it yet.
     raise NotFound(
-        f"no application of generation {claim.generation} is alive", tried=f"look at the tokens of {stream.name}"
+        f"no application of generation {claim.generation} is alive", tried=f"inspect the tokens of {stream.name}"
     )

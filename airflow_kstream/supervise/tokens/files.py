@@ -23,10 +23,10 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 
 @dataclass(frozen=True)
 class TokenValidity:
-    """The NameNode's answer about a token: valid, invalid, or None if it could not be asked; `said` is the reason."""
+    """The NameNode's answer about a token: valid, invalid, or None if it could not be asked; `detail` is the reason."""
 
     honoured: bool | None
-    said: str
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ def choose(cluster: Cluster, path: Path, alias: str | None) -> ChosenToken:
     Raises InvalidInput: when there is none or several, or when it is another cluster's: its password is not sent.
     """
     candidates = [token for token in read_credentials(path).credentials.tokens if token.is_of_namenode]
-    meant = [token for token in candidates if alias in (None, token.alias)]
-    if len(meant) != 1:
+    chosen = [token for token in candidates if alias in (None, token.alias)]
+    if len(chosen) != 1:
         aliases = ", ".join(repr(token.alias) for token in candidates) or "none"
         which = "in all" if alias is None else f"with alias {alias!r}"
-        raise InvalidInput(f"{path} has {len(meant)} tokens of a NameNode {which}; name one by --alias, of: {aliases}")
-    (token,) = meant
+        raise InvalidInput(f"{path} has {len(chosen)} tokens of a NameNode {which}; name one by --alias, of: {aliases}")
+    (token,) = chosen
     obstacle = _obstacle(cluster, token)
     if obstacle or not isinstance(token.identifier, DelegationToken):
         raise InvalidInput(f"the {token.kind} in {path} is not sent to cluster {cluster.name}: {obstacle}")
@@ -166,8 +166,8 @@ _REFUSALS: tuple[tuple[str, type[KstreamError], str], ...] = (
 def _explained(error: Denied, chosen: ChosenToken) -> KstreamError:
     for sign, kind, words in _REFUSALS:
         if sign in error.message:
-            told = f"{words.format(chosen.identifier)} ({error.message})"
-            return kind(told, tried=f"{error.tried}, {chosen.name}", server=error.server, principal=error.principal)
+            why = f"{words.format(chosen.identifier)} ({error.message})"
+            return kind(why, tried=f"{error.tried}, {chosen.name}", server=error.server, principal=error.principal)
     return error
 
 
@@ -201,6 +201,6 @@ def _hosts(cluster: Cluster) -> set[str]:
 
 def _addresses(host: str) -> set[str]:
     try:
-        return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+        return {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError:
         return set()

@@ -82,12 +82,12 @@ def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
     app = session.yarn.application(application_id)
     for registered in newest_claims(session):
         claim = _claim_of(registered, app)
-        if claim and (found := _of_stream(session, app, registered.stream.name, claim)):
-            return found
+        if claim and (launch := _of_stream(session, app, registered.stream.name, claim)):
+            return launch
     if app.started is None:
         raise Denied(
             "it is of no stream, and this principal may not see when it started",
-            tried=f"look at the tokens of {application_id}",
+            tried=f"inspect the tokens of {application_id}",
             principal=str(session.identity),
         )
     lifetimes = learn_lifetimes(session.hdfs, session.identity)

@@ -1,4 +1,4 @@
-"""The steps of a connection's check as a table: whole words at any width, and nothing in them is markup."""
+"""The probes of a connection as a table: whole words at any width, and nothing in them is markup."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airflow_kstream.views.connection import probes_table
 
 
 def test_a_narrow_table_folds_its_words_and_cuts_none() -> None:
-    said = "keytab [/etc/watcher.keytab]: its mode is 0644 :x: " + "x" * 90
+    detail = "keytab [/etc/watcher.keytab]: its mode is 0644 :x: " + "x" * 90
     console = Console(file=StringIO(), width=80)
-    console.print(probes_table([ProbeResult("SPNEGO and active ResourceManager", False, said)]))
+    console.print(probes_table([ProbeResult("SPNEGO and active ResourceManager", False, detail)]))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert "failed" in printed
     assert "…" not in printed

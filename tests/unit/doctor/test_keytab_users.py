@@ -28,8 +28,8 @@ def user(key: KeyVersion | None) -> KeytabUser:
 
 
 def doomed(key: KeyVersion | None, at_hand: KeyVersion, kdc: KdcStatus) -> AffectedStream | None:
-    found = affected_streams([user(key)], at_hand, kdc, NOW)
-    return found[0] if found else None
+    streams = affected_streams([user(key)], at_hand, kdc, NOW)
+    return streams[0] if streams else None
 
 
 @pytest.mark.parametrize("login", [login for login in LoginResult if login.lasting])
@@ -45,19 +45,19 @@ def test_a_login_that_works_or_proves_nothing_ends_none(login: LoginResult) -> N
 
 def test_a_replaced_keytab_ends_the_streams_with_its_old_key_at_a_known_hour() -> None:
     """With rounds at 0 h and 18 h and a keytab of 19 h, the tokens of 18 h are the last ones, and end at 42 h."""
-    found = doomed(OLD, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4))
-    assert found is not None
-    assert found.loss is not None
-    assert found.loss.dies_from == found.loss.dies_by == START + 42 * HOUR
-    assert "orders (application_1_0001) about 2026-01-02 12:00:00 UTC; its last tokens end" in found.words
+    stream = doomed(OLD, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4))
+    assert stream is not None
+    assert stream.loss is not None
+    assert stream.loss.dies_from == stream.loss.dies_by == START + 42 * HOUR
+    assert "orders (application_1_0001) about 2026-01-02 12:00:00 UTC; its last tokens end" in stream.words
     assert doomed(NEW, NEW, KdcStatus(LoginResult.ACCEPTED, kvno=4)) is None
 
 
 def test_an_unrecorded_rotation_was_between_the_submission_and_now() -> None:
-    found = doomed(OLD, OLD, KdcStatus(LoginResult.KEY_REFUSED, kvno=4))
-    assert found is not None
-    assert found.loss is not None
-    assert (found.loss.dies_from, found.loss.dies_by) == (START + 24 * HOUR, START + 42 * HOUR)
+    stream = doomed(OLD, OLD, KdcStatus(LoginResult.KEY_REFUSED, kvno=4))
+    assert stream is not None
+    assert stream.loss is not None
+    assert (stream.loss.dies_from, stream.loss.dies_by) == (START + 24 * HOUR, START + 42 * HOUR)
 
 
 def test_a_wrong_keytab_in_place_of_the_right_one_ends_no_stream_with_the_right_one() -> None:

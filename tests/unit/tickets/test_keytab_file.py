@@ -75,9 +75,9 @@ def test_the_newest_version_is_the_one_that_counts() -> None:
 
 def test_the_key_and_not_its_number_or_export_makes_a_version() -> None:
     def version(key: Key) -> str:
-        found = keytab(key).version("streamer@KSTREAM.TEST")
-        assert found is not None
-        return found.fingerprint
+        version = keytab(key).version("streamer@KSTREAM.TEST")
+        assert version is not None
+        return version.fingerprint
 
     assert version(Key(3)) != version(Key(3, secret=b"x" * 32))
     assert version(Key(3)) != version(Key(4))

@@ -18,7 +18,7 @@ ERROR, WARNING, NOTE = Severity
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "severity", "words"),
+    ("answer", "kind", "severity", "words"),
     [
         ({"login": LoginResult.KEY_REFUSED, "kvno": 5}, FindingKind.BEHIND, ERROR, "after 2026-01-01 08:30:00 UTC"),
         ({"kvno": 5}, FindingKind.BEHIND, WARNING, "still accepts the old key, so nothing fails yet"),
@@ -43,7 +43,7 @@ ERROR, WARNING, NOTE = Severity
         ),
         ({"login": LoginResult.SKEWED}, FindingKind.CLOCK, ERROR, "refuses this host's clock"),
         ({"login": LoginResult.UNREACHABLE}, FindingKind.UNREACHABLE, WARNING, "nothing is concluded"),
-        ({"login": LoginResult.REFUSED, "said": "policy"}, FindingKind.REFUSED, ERROR, "refuses a login of"),
+        ({"login": LoginResult.REFUSED, "detail": "policy"}, FindingKind.REFUSED, ERROR, "refuses a login of"),
         ({"refused_enctypes": (23,)}, FindingKind.ENCTYPES_REFUSED, WARNING, "arcfour-hmac"),
         ({"salt": b"EXAMPLE.COMold"}, FindingKind.SALT, NOTE, "b'EXAMPLE.COMold'"),
         ({"offset": timedelta(minutes=-6)}, FindingKind.CLOCK, ERROR, "6m behind"),
@@ -52,12 +52,12 @@ ERROR, WARNING, NOTE = Severity
     ],
 )
 def test_each_answer_of_the_kdc_is_one_finding(
-    said: dict[str, object], kind: FindingKind, severity: Severity, words: str
+    answer: dict[str, object], kind: FindingKind, severity: Severity, words: str
 ) -> None:
-    (found,) = keytab_findings(KEYTAB, PRINCIPAL, replace(FINE, **said))  # type: ignore[arg-type]
-    assert (found.kind, found.severity) == (kind, severity)
-    assert words in found.words
-    assert found.remedy
+    (finding,) = keytab_findings(KEYTAB, PRINCIPAL, replace(FINE, **answer))  # type: ignore[arg-type]
+    assert (finding.kind, finding.severity) == (kind, severity)
+    assert words in finding.words
+    assert finding.remedy
 
 
 def test_a_keytab_that_fits_has_no_finding() -> None:
@@ -65,27 +65,27 @@ def test_a_keytab_that_fits_has_no_finding() -> None:
 
 
 def test_a_key_that_worked_later_than_it_was_written_was_rotated_after_that() -> None:
-    said = replace(FINE, login=LoginResult.KEY_REFUSED, kvno=5)
-    (found,) = keytab_findings(KEYTAB, PRINCIPAL, said, WRITTEN + timedelta(days=2))
-    assert "it was rotated after 2026-01-03 08:30:00 UTC" in found.words
+    answer = replace(FINE, login=LoginResult.KEY_REFUSED, kvno=5)
+    (finding,) = keytab_findings(KEYTAB, PRINCIPAL, answer, WRITTEN + timedelta(days=2))
+    assert "it was rotated after 2026-01-03 08:30:00 UTC" in finding.words
 
 
 def test_errors_come_before_warnings_and_notes() -> None:
-    said = replace(FINE, login=LoginResult.LOCKED, refused_enctypes=(18,), salt=b"other")
-    assert [found.severity for found in keytab_findings(KEYTAB, PRINCIPAL, said)] == [ERROR, WARNING, NOTE]
+    answer = replace(FINE, login=LoginResult.LOCKED, refused_enctypes=(18,), salt=b"other")
+    assert [finding.severity for finding in keytab_findings(KEYTAB, PRINCIPAL, answer)] == [ERROR, WARNING, NOTE]
 
 
 def test_a_keytab_without_the_principal_names_those_that_it_has() -> None:
-    (found,) = keytab_findings(KEYTAB, "nobody@EXAMPLE.COM", None)
-    assert found.kind is FindingKind.NO_ENTRY
-    assert PRINCIPAL in found.words
+    (finding,) = keytab_findings(KEYTAB, "nobody@EXAMPLE.COM", None)
+    assert finding.kind is FindingKind.NO_ENTRY
+    assert PRINCIPAL in finding.words
 
 
 @pytest.mark.parametrize(("mode", "severity"), [(0o604, ERROR), (0o640, WARNING), (0o400, None)])
 def test_a_keytab_readable_by_others_is_a_finding(mode: int, severity: Severity | None) -> None:
-    found = keytab_findings(replace(KEYTAB, mode=mode), PRINCIPAL, FINE)
-    assert [each.severity for each in found] == ([severity] if severity else [])
-    assert all(f"{mode:04o}" in each.words for each in found)
+    findings = keytab_findings(replace(KEYTAB, mode=mode), PRINCIPAL, FINE)
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
+    assert all(f"{mode:04o}" in finding.words for finding in findings)
 
 
 def test_only_silence_and_clock_skew_are_not_lasting_failures() -> None:

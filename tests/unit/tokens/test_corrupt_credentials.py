@@ -61,12 +61,12 @@ BROKEN_IDENTIFIERS = {
 def test_an_identifier_that_its_kind_can_not_have_says_why_and_hides_no_other_token(damage: str) -> None:
     raw, why = BROKEN_IDENTIFIERS[damage]
     odd = Written("a" * 35, "HDFS_DELEGATION_TOKEN", "", raw, PASSWORD)
-    found = read(java_file([odd, HDFS]))
-    identifier = found.tokens[0].identifier
+    credentials = read(java_file([odd, HDFS]))
+    identifier = credentials.tokens[0].identifier
     assert isinstance(identifier, Opaque)
     assert identifier.byte_count == len(raw)
     assert re.match(why, identifier.why), identifier.why
-    assert found.tokens[1].identifier == HERS
+    assert credentials.tokens[1].identifier == HERS
 
 
 CORRUPT = {

@@ -47,14 +47,14 @@ def test_every_field_of_every_kind_comes_back_as_it_was_written(
     form: TokenFormat, given_tokens: list[tuple[Written, Identifier]], secrets: list[tuple[str, bytes]]
 ) -> None:
     content = SecretBytes(WRITERS[form]([token for token, _ in given_tokens], secrets))
-    found = HadoopCredentials.read(content)
-    assert found.format is form
-    assert found.secret_keys == tuple(SecretKey(alias, len(secret)) for alias, secret in secrets)
-    assert len(found.tokens) == len(given_tokens)
-    for token, (written, identifier) in zip(found.tokens, given_tokens, strict=True):
+    credentials = HadoopCredentials.read(content)
+    assert credentials.format is form
+    assert credentials.secret_keys == tuple(SecretKey(alias, len(secret)) for alias, secret in secrets)
+    assert len(credentials.tokens) == len(given_tokens)
+    for token, (written, identifier) in zip(credentials.tokens, given_tokens, strict=True):
         assert (token.alias, token.kind, token.service) == (written.alias, written.kind, written.service)
         assert token.identifier == identifier
-        assert found.url_string(content, token).reveal().decode() == url_string(written)
+        assert credentials.url_string(content, token).reveal().decode() == url_string(written)
 
 
 @given(tokens())
@@ -62,9 +62,9 @@ def test_a_token_in_its_url_form_comes_back_too_padded_or_not(written: tuple[Wri
     token, identifier = written
     for padding in ("", "=" * (-len(url_string(token)) % 4), "\n"):
         content = SecretBytes((url_string(token) + padding).encode())
-        found = HadoopCredentials.read(content)
-        assert (found.format, found.tokens[0].identifier) == (TokenFormat.URL_STRING, identifier)
-        assert found.url_string(content, found.tokens[0]).reveal().decode() == url_string(token)
+        credentials = HadoopCredentials.read(content)
+        assert (credentials.format, credentials.tokens[0].identifier) == (TokenFormat.URL_STRING, identifier)
+        assert credentials.url_string(content, credentials.tokens[0]).reveal().decode() == url_string(token)
 
 
 @FORMATS
@@ -87,9 +87,9 @@ def test_fields_that_a_later_hadoop_may_add_do_no_harm() -> None:
 @FORMATS
 @pytest.mark.parametrize("kind", ["HBASE_AUTH_TOKEN", "OzoneToken", "of tomorrow", ""])
 def test_a_kind_that_nobody_knows_is_a_kind_a_service_and_a_number_of_bytes(form: TokenFormat, kind: str) -> None:
-    found = read(WRITERS[form]([Written("alias", kind, "service", b"\x00" * 33, PASSWORD), HDFS]))
-    assert [token.identifier for token in found.tokens] == [Opaque(33), HERS]
-    assert found.tokens[0].max_date is None
+    credentials = read(WRITERS[form]([Written("alias", kind, "service", b"\x00" * 33, PASSWORD), HDFS]))
+    assert [token.identifier for token in credentials.tokens] == [Opaque(33), HERS]
+    assert credentials.tokens[0].max_date is None
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_file_tells_its_tokens_and_the_names_of_its_secret_keys(file: Path) -> None:
-    found = credential_files.read_credentials(file)
-    assert found.credentials.tokens[0].identifier == HERS
-    assert found.credentials.secret_keys == (SecretKey("spark.authenticate.secret", 14),)
-    assert found.warnings == ()
+    content = credential_files.read_credentials(file)
+    assert content.credentials.tokens[0].identifier == HERS
+    assert content.credentials.secret_keys == (SecretKey("spark.authenticate.secret", 14),)
+    assert content.warnings == ()
 
 
 def test_a_file_that_others_may_read_is_read_with_a_warning(file: Path) -> None:
@@ -140,10 +140,8 @@ def test_a_token_whose_file_was_replaced_is_not_taken_for_another(file: Path) ->
 
 def test_neither_values_nor_errors_show_a_password_or_a_secret_key(tmp_path: Path) -> None:
     """The test inspects each error as a debugger would: with its causes, and with the variables of every frame."""
-    found = credential_files.read_credentials(private(tmp_path / "good", java_file([HDFS], SECRETS)))
-    assert not leaks(
-        repr(found), str(found), repr(credential_files.url_string(found.path, found.credentials.tokens[0]))
-    )
+    good = credential_files.read_credentials(private(tmp_path / "good", java_file([HDFS], SECRETS)))
+    assert not leaks(repr(good), str(good), repr(credential_files.url_string(good.path, good.credentials.tokens[0])))
     for index, content in enumerate(broken_files()):
         path = private(tmp_path / f"broken{index}", content)
         with pytest.raises(KstreamError) as refused:
@@ -167,7 +165,7 @@ def broken_files() -> Iterator[bytes]:
 def leaks(*texts: str) -> list[str]:
     secrets = (PASSWORD, b"hunter2", *(secret for _, secret in SECRETS))
     spelled = {spelling(secret) for secret in secrets for spelling in SPELLINGS} | {url_string(HDFS)[60:90]}
-    return [each for each in spelled if any(each in text for text in texts)]
+    return [spelling for spelling in spelled if any(spelling in text for text in texts)]
 
 
 SPELLINGS: Sequence[Callable[[bytes], str]] = (

@@ -52,9 +52,9 @@ def private(path: Path, content: bytes) -> Path:
 
 def shown(error: BaseException) -> list[str]:
     """Return all that a traceback with local variables can show below a test, including causes and contexts."""
-    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    trace = traceback.TracebackException.from_exception(error, capture_locals=True)
     lines = [str(error), repr(error.args)]
-    for frame in told.stack:
+    for frame in trace.stack:
         lines.extend((frame.locals or {}).values() if "/tests/" not in frame.filename else ())
     for cause in (error.__cause__, error.__context__):
         lines.extend(shown(cause) if cause else ())
