@@ -45,7 +45,7 @@ def _credential(identity: Identity) -> spnego.KerberosKeytab | spnego.KerberosCC
     if identity.keytab:
         if is_special(Path(identity.keytab)):
             tried = f"open the keytab {identity.keytab}"
-            raise CredentialError("it is no regular file", tried=tried, principal=identity.principal)
+            raise CredentialError("it is not a regular file", tried=tried, principal=identity.principal)
         return spnego.KerberosKeytab(keytab=identity.keytab, principal=identity.principal)
     if identity.ticket_cache:
         return spnego.KerberosCCache(ccache=identity.ticket_cache, principal=identity.principal)

@@ -76,9 +76,7 @@ def fields_of(connection: Connection) -> ConnectionFields:
     """
     extra = connection.extra_dejson
     if "keytab" in extra:
-        raise InvalidInput(
-            f"connection {connection.conn_id}: the keytab belongs into its password field, not into extra"
-        )
+        raise InvalidInput(f"connection {connection.conn_id}: put the keytab into its password field, not into extra")
     return connection_fields(connection.conn_id, {**extra, "keytab": connection.password})
 
 

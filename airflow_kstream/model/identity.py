@@ -32,7 +32,7 @@ def is_principal(text: str) -> bool:
 
 
 def split_principal(principal: str) -> tuple[str, str | None, str]:
-    """Split a principal into primary, instance and realm. Raises InvalidInput: when it is no principal."""
+    """Split a principal into primary, instance and realm. Raises InvalidInput: when it is not a principal."""
     match = _PRINCIPAL.fullmatch(principal)
     if match is None:
         raise InvalidInput(f"{principal!r} is not a principal; write primary[/instance]@REALM")

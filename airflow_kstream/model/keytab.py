@@ -50,7 +50,7 @@ class KeyVersion:
         return self.fingerprint != other.fingerprint
 
     def succeeds(self, other: KeyVersion) -> bool:
-        """Return True if this key is newer than the other one: an older keytab that was put back is no rotation."""
+        """Return True if this key is newer than the other one: an older keytab that was put back is not a rotation."""
         return self.differs_from(other) and self.kvno >= other.kvno
 
 

@@ -94,10 +94,10 @@ def split_cache_name(name: str) -> tuple[CacheKind, str]:
         return CacheKind(prefix.upper()), rest
     except ValueError:
         known = ", ".join(CacheKind)
-        raise InvalidInput(f"{name!r} is no ticket cache: its kind is {prefix!r}; known kinds are {known}") from None
+        raise InvalidInput(f"{name!r} is not a ticket cache: its kind is {prefix!r}; known kinds are {known}") from None
 
 
 def cache_file_name(principal: str) -> str:
-    """Return a file name that no other principal shares. Raises InvalidInput: when it is no principal."""
+    """Return a file name that no other principal shares. Raises InvalidInput: when it is not a principal."""
     split_principal(principal)
     return f"{quote(principal, safe='@')}.ccache"

@@ -50,7 +50,7 @@ class DelegationToken:
     def from_url_string(cls, text: str) -> DelegationToken:
         """Parse the identifier out of `Token.encodeToUrlString()`; the password is not kept.
 
-        Raises InvalidInput: when the text is no such token; the error never contains the text.
+        Raises InvalidInput: when the text is not such a token; the error never contains the text.
         """
         content = SecretBytes(text.encode(errors="replace"))
         # A traceback may be shown with its local variables.

@@ -79,7 +79,7 @@ class KeytabCheckOperator(BaseOperator):
 
     def _place(self) -> KeytabPlace | None:
         if bool(self.principal) != bool(self.keytab):
-            raise InvalidInput("principal and keytab are given together, or neither of them")
+            raise InvalidInput("give principal and keytab together, or neither of them")
         return KeytabPlace(self.principal, self.keytab) if self.principal and self.keytab else None
 
     def _log_check(self, check: KeytabCheck) -> None:

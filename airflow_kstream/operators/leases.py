@@ -55,7 +55,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
     :param path: an absolute folder or file. To map the task over several: `.partial(...).expand(path=[...])`.
     :param request: what to recover and how, if the defaults don't fit: the other fields of `RecoveryRequest`, by
         name. `approved_by` defaults to the user who triggered the run.
-    :param dry_run: look and say what would be done. It touches no lease.
+    :param dry_run: scan and report what would be done. It touches no lease.
     :raises Unavailable: when some files were not recovered and retrying may help.
     :raises Conflict: when some files were not recovered and retrying will not help.
     """
@@ -142,9 +142,9 @@ class _Progress:
     def started(self, count: int) -> None:
         self._count = count
         if count:
-            self._tell(f"{count} files are to be recovered")
+            self._tell(f"{count} files to recover")
 
     def finished(self, recovery: Recovery) -> None:
         self._finished += 1
         if self._finished % _FILES_PER_LINE == 0:
-            self._tell(f"{self._finished} of {self._count} files are done")
+            self._tell(f"{self._finished} of {self._count} files done")

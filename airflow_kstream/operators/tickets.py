@@ -17,6 +17,7 @@ from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
 from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
+from airflow_kstream.views.tickets import UNCOUNTED, failure_count
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -128,7 +129,7 @@ class KerberosTicketRenewOperator(BaseOperator):
         if report.outcome is RenewalOutcome.FAILED:
             since = f" since {report.failing_since:%Y-%m-%d %H:%M:%S %Z}" if report.failing_since else ""
             level = self.log.error if report.alert else self.log.warning
-            count = f"{report.failures} in a row{since}" if report.counted else "how often in a row can't be kept"
+            count = f"{failure_count(report.failures)}{since}" if report.counted else UNCOUNTED
             what = f"not renewed, {count}; the ticket at hand is {report.state}{until}"
             level("%s: %s: %s", report.principal, what, report.error)
         else:
@@ -145,9 +146,9 @@ def _publish(report: RenewalReport) -> None:
 def _alarm(alerts: Sequence[RenewalReport]) -> Exception:
     """Return Unavailable if a later try may renew one of them by itself, else AirflowFailException."""
     named = "; ".join(
-        f"{report.principal} ({report.state}, {report.failures} in a row): {report.error}" for report in alerts
+        f"{report.principal} ({report.state}, {failure_count(report.failures)}): {report.error}" for report in alerts
     )
-    message = f"{len(alerts)} tickets can't wait: {named}"
+    message = f"not renewed, and can't wait: {named}"
     if any(report.retryable for report in alerts):
         return Unavailable(message, tried=f"renew the tickets of {alerts[0].cluster}")
     return AirflowFailException(message)

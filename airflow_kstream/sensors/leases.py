@@ -20,7 +20,7 @@ class HdfsOpenFileSensor(AwaitingSensor):
     """A wait until files below a path are stuck, or (`until="none"`) until none is open: then readers miss no rows.
 
     A file counts as stuck when it was measured unchanged for `quiet`, or when it is known to be past recovery. The
-    sensor keeps what it saw in `state_dir`, so that a later run continues from there. The result (XCom) has the
+    sensor keeps its measurements in `state_dir`, so that a later run continues from there. The result (XCom) has the
     counts and the first 20 paths.
 
     What it does not do: it touches no lease, and therefore doesn't know whether a holder lives. The only way to learn

@@ -59,7 +59,7 @@ class KerberosTicketExpirySensor(AwaitingSensor):
         """Read the caches; one that can't be read counts as missing, and so ends the wait."""
         checked = check(self._awaited())
         expiring, total = len(checked.expiring), len(checked.tickets)
-        self.log.info("%d of %d tickets serve no longer than %s", expiring, total, self.within)
+        self.log.info("%d of %d tickets expire within %s", expiring, total, self.within)
         return bool(expiring), checked.report()
 
     def trigger(self) -> TicketExpiryTrigger:

@@ -70,7 +70,8 @@ class DelegationTokenExpirySensor(AwaitingSensor):
             open_session(cluster, cluster.watcher) as session,
         ):
             check = watch.check(session)
-        self.log.info("%s: %d of %d tokens end in time", check.awaited.source, len(check.expiring), len(check.ends))
+        source, expiring, total = check.awaited.source, len(check.expiring), len(check.ends)
+        self.log.info("%s: %d of %d tokens reach their max date within %s", source, expiring, total, self.within)
         return bool(check.expiring), check.report()
 
     def trigger(self) -> TokenExpiryTrigger:

@@ -29,7 +29,7 @@ _OUTCOMES = {
     RenewalOutcome.ACQUIRED: "acquired",
     RenewalOutcome.FAILED: "FAILED",
 }
-_UNCOUNTED = "consecutive failures can't be counted: the cache folder is not writable"
+UNCOUNTED = "consecutive failures can't be counted: the cache folder is not writable"
 
 
 def statuses_table(statuses: Sequence[TicketStatus], now: datetime) -> Table:
@@ -45,7 +45,7 @@ def troubles(statuses: Sequence[TicketStatus], now: datetime) -> Iterator[Text]:
     """Yield a line for each ticket that can't be read or whose renewals fail: how often, since when, and why."""
     for status in statuses:
         failures = _failures(status.failures.count, status.failures.since, now)
-        failed = f"renewing failed {failures}: {status.failures.why}".removesuffix(": ") if failures else ""
+        failed = f"not renewed, {failures}: {status.failures.why}".removesuffix(": ") if failures else ""
         reasons = "; ".join(filter(None, (status.error.message if status.error else "", failed)))
         if reasons:
             style = _STATES[status.state][1] if status.alert else ""
@@ -96,7 +96,7 @@ def _parts(report: RenewalReport, now: datetime) -> Iterator[str]:
         if report.expiry:
             yield f"good until {moment(report.expiry, now)}"
         return
-    yield _failures(report.failures, report.failing_since, now) if report.counted else _UNCOUNTED
+    yield _failures(report.failures, report.failing_since, now) if report.counted else UNCOUNTED
     yield f"the ticket at hand: {_STATES[report.state][0]}" + (
         f", {'good until' if report.state.serves else 'it ended'} {moment(report.expiry, now)}" if report.expiry else ""
     )
@@ -109,7 +109,15 @@ def _style(report: RenewalReport) -> str:
     return "red" if report.alert else "yellow"
 
 
+def failure_count(count: int) -> str:
+    """Return the number of consecutive failures in words."""
+    return "1 failure" if count == 1 else f"{count} consecutive failures"
+
+
 def _failures(count: int, since: datetime | None, now: datetime) -> str:
     if not count:
         return ""
-    return f"{count} in a row" + (f" for {format_duration(now - since)}" if since else "")
+    if since is None:
+        return failure_count(count)
+    elapsed = format_duration(now - since)
+    return f"{failure_count(count)} {f'{elapsed} ago' if count == 1 else f'over {elapsed}'}"

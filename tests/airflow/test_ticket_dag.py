@@ -182,7 +182,7 @@ def test_a_broken_keytab_is_warned_of_counted_and_stops_no_other(
     again = airflow.renew(force=True)
     assert outcomes(again) == {"streamer": acquired, ETL: acquired, OPS: ("success", "failed", 1)}
     log = airflow.api.task_log(again[OPS].ref, 1)
-    assert "not renewed, 1 in a row" in log
+    assert "not renewed, 1 failure since" in log
     assert "the ticket at hand is fresh, good until" in log
 
     principal = minicluster.principal(OPS)
@@ -190,7 +190,7 @@ def test_a_broken_keytab_is_warned_of_counted_and_stops_no_other(
     only = airflow.renew(principal=principal)
     assert outcomes(only) == {OPS: ("failed", "failed", 2)}
     assert only[OPS].report["state"] == "missing"
-    assert f"1 tickets can't wait: {principal}" in airflow.api.task_log(only[OPS].ref, 1)
+    assert f"not renewed, and can't wait: {principal}" in airflow.api.task_log(only[OPS].ref, 1)
     name = f"airflow.kstream.{CONNECTION}.ops_KSTREAM_TEST.ticket"
     await_that(lambda: airflow.metrics.value(f"{name}.failures") == 2, "the failures are measured")
     assert airflow.metrics.value(f"{name}.remaining") == 0

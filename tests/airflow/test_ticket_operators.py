@@ -166,7 +166,7 @@ class TestTheOperator:
     ) -> None:
         broken = {"principal": minicluster.principal("gateway"), "keytab": str(tmp_path / "nowhere")}
         declaration = {"principals": [broken], "folder": str(tmp_path / "caches")}
-        with pytest.raises(AirflowFailException, match=r"1 tickets can't wait: gateway@\S+ \(missing, 1 in a row\)"):
+        with pytest.raises(AirflowFailException, match=r"and can't wait: gateway@\S+ \(missing, 1 failure\)"):
             renewal(declaration=declaration)
 
         assert KerberosHook(CONNECTION).ticket().client == minicluster.principal("streamer")
@@ -179,7 +179,7 @@ class TestTheOperator:
         try:
             [warned] = renewal(force=True)
             shutil.rmtree(folder)
-            with pytest.raises(Unavailable, match=r"streamer@\S+ \(missing, 1 in a row\)"):
+            with pytest.raises(Unavailable, match=r"streamer@\S+ \(missing, 1 failure\)"):
                 renewal()
         finally:
             minicluster.start("kdc")

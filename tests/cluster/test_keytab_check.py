@@ -94,5 +94,5 @@ def test_the_reason_of_a_refused_login_is_one_sentence_with_its_remedy(kdc: Kdc)
 
 def test_the_principal_of_a_keytab_may_be_left_out_when_the_keytab_has_only_one(kdc: Kdc) -> None:
     assert only_principal(str(kdc.keytab("gateway"))) == kdc.principal("gateway")
-    with pytest.raises(InvalidInput, match=r"has keys of .*nn/localhost@.*; say whose with --principal"):
+    with pytest.raises(InvalidInput, match=r"has keys of .*nn/localhost@.*; choose one with --principal"):
         only_principal(str(kdc.folders.service_keytab))

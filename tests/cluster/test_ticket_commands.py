@@ -92,13 +92,13 @@ def test_a_broken_keytab_and_a_foreign_cache_are_rows_and_harm_no_other(
     renewed, listed = kstream.on_cluster("renew"), kstream.on_cluster("list")
     assert (renewed.code, listed.code) == (1, 1)
     assert f"{minicluster.principal('watcher')}: acquired" in renewed.out
-    failed = rf"{minicluster.principal('gateway')}: FAILED, 1 in a row for \d+s, the ticket at hand: no ticket"
+    failed = rf"{minicluster.principal('gateway')}: FAILED, 1 failure \d+s ago, the ticket at hand: no ticket"
     assert re.search(failed, renewed.out)
-    assert "it does not exist for this process" in renewed.out
+    assert "this process finds no such file" in renewed.out
     assert "it is a cache of watcher@KSTREAM.TEST: name another file for one of them" in renewed.out
     assert "it is a cache of watcher@KSTREAM.TEST" in listed.words
-    assert "a KCM cache is kept by the system and is no file" in listed.words
-    assert "1 in a row" in listed.words
+    assert "a KCM cache is kept by the system and is not a file" in listed.words
+    assert "not renewed, 1 failure" in listed.words
     assert theirs.read_bytes() == mine.read_bytes()
 
 

@@ -151,14 +151,14 @@ def test_a_cache_for_which_there_is_no_room_stays_as_it_was(edge: Identity, cach
     before = cache.read_bytes()
     command = [sys.executable, "-c", _WITHOUT_ROOM, edge.principal, str(edge.keytab), str(cache)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert f"the folder {cache.parent} does not take it: File too large" in said
+    assert f"can't write to the folder {cache.parent}: File too large" in said
     assert cache.read_bytes() == before
     assert [file.name for file in cache.parent.iterdir()] == [cache.name]
 
 
 def test_a_folder_that_takes_no_file_is_named(edge: Identity) -> None:
     with pytest.raises(
-        CredentialError, match=r"write the ticket cache /proc/self/tickets .*the folder /proc/self does"
+        CredentialError, match=r"write the ticket cache /proc/self/tickets .*can't write to the folder /proc/self:"
     ):
         tickets.acquire(edge, Path("/proc/self/tickets"))
 
@@ -240,7 +240,7 @@ def test_a_cache_in_memory_is_looked_into_like_any_other(edge: Identity, cache: 
 
 @pytest.mark.parametrize("name", ["KCM:0", "KEYRING:persistent:0"])
 def test_a_cache_that_java_can_not_read_is_explained(name: str) -> None:
-    with pytest.raises(CredentialError, match=r"is no file, so Hadoop's and Spark's Java programs can't read it; give"):
+    with pytest.raises(CredentialError, match=r"is not a file, so Hadoop's and Spark's Java programs can't read it"):
         tickets.inspect(name)
 
 
@@ -354,7 +354,7 @@ def test_a_silent_realm_is_given_up_for_one_round_alone(
     without_kdc.kill("kdc")
     silent = renewed(*those)
     assert {report.outcome for report in silent} == {RenewalOutcome.FAILED}
-    assert sum("not asked: no KDC of KSTREAM.TEST answered" in report.error for report in silent) >= 5
+    assert sum("not contacted: no KDC of KSTREAM.TEST answered" in report.error for report in silent) >= 5
     without_kdc.start("kdc")
     assert {report.outcome for report in renewed(*those)} == {RenewalOutcome.ACQUIRED}
 

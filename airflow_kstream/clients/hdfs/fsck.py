@@ -46,7 +46,7 @@ def open_files_by_fsck(addresses: tuple[str, ...], identity: Identity, tls: Tls,
             return
     reasons = "; ".join(troubles)
     raise Unavailable(
-        f"no NameNode answers as the active one ({reasons})",
+        f"no active NameNode found ({reasons})",
         tried=f"look for open files below {path}",
         server=", ".join(addresses),
         principal=str(identity),

@@ -36,7 +36,7 @@ class NameNodeRpc:
     `protection` is the value of hadoop.rpc.protection: one word, or several with the preferred one first.
     `seconds` are the times that connecting with login, and any answer, may take before the next NameNode is tried.
     Paths are absolute. Threads may share an instance, and take turns call by call.
-    Raises Unavailable: when no NameNode answers as the active one.
+    Raises Unavailable: when no NameNode is active.
     """
 
     def __init__(

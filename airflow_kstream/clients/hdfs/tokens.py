@@ -33,7 +33,7 @@ def ask_why_refused(namenodes: tuple[str, ...], token: SecretBytes, verify: str 
     """Return why the active NameNode refuses the bearer of this token, in its words; empty when it honours the token.
 
     It needs no ticket and changes nothing: it looks up the bearer's home folder, which need not exist.
-    Raises Unavailable: when no NameNode answers as the active one.
+    Raises Unavailable: when no NameNode is active.
     """
     said = []
     for address in namenodes:

@@ -31,7 +31,7 @@ _A_CACHE_S_BYTES = 4096
 _BEGINNINGS = {b"\x05\x03", b"\x05\x04"}
 _GET_ANOTHER = "Get another ticket with kinit, or give a keytab"
 _UNREADABLE_BY_JAVA = (
-    "a {kind} cache is kept by the system and is no file, so Hadoop's and Spark's Java programs can't read it; "
+    "a {kind} cache is kept by the system and is not a file, so Hadoop's and Spark's Java programs can't read it; "
     "give a keytab, or a FILE cache (kinit -c FILE:/path)"
 )
 
@@ -185,10 +185,10 @@ def _too_late(held: Ticket, tried: str, principal: str) -> CredentialError:
 
 def _require_keytab(keytab: Path, tried: str, principal: str) -> None:
     if is_special(keytab):
-        raise CredentialError("it is no regular file", tried=tried, principal=principal)
+        raise CredentialError("it is not a regular file", tried=tried, principal=principal)
     if not os.access(keytab, os.R_OK):
-        reason = "it is not readable" if keytab.exists() else "it does not exist"
-        raise CredentialError(f"{reason} for this process", tried=tried, principal=principal)
+        why = "this process may not read it" if keytab.exists() else "this process finds no such file"
+        raise CredentialError(why, tried=tried, principal=principal)
 
 
 def _login(principal: str, keytab: Path, cache: Path) -> None:
@@ -221,7 +221,7 @@ def _replaced(cache: Path, principal: str) -> Iterator[Path]:
         with replacing(cache) as fresh:
             yield fresh
     except OSError as error:
-        words = f"the folder {cache.parent} does not take it: {error.strerror or error}"
+        words = f"can't write to the folder {cache.parent}: {error.strerror or error}"
         raise CredentialError(words, tried=f"write the ticket cache {cache}", principal=principal) from error
 
 

@@ -51,7 +51,7 @@ def require_folder(path: Path) -> None:
     """Raises InvalidInput: when there is no folder that this process may enter."""
     try:
         if not path.is_dir():
-            raise InvalidInput(f"{path} is no folder")
+            raise InvalidInput(f"{path} is not a folder")
         next(iter(path.iterdir()), None)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} can't be read: {_reason(error)}") from None
@@ -60,7 +60,7 @@ def require_folder(path: Path) -> None:
 def _require_regular(path: Path, descriptor: int) -> os.stat_result:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise InvalidInput(f"{path} is no regular file but a folder, a pipe or a device")
+        raise InvalidInput(f"{path} is not a regular file but a folder, a pipe or a device")
     return status
 
 

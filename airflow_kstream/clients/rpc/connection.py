@@ -177,7 +177,7 @@ class RpcConnection:
         # Hadoop's own clients query the reverse DNS and believe it; we query it only when the names differ.
         claimed = Message(offer).text(4).lower()
         if claimed not in (host.lower(), socket.getfqdn(self._socket.getpeername()[0]).lower()):
-            raise CredentialError(f"the server at {host} calls itself {claimed!r}, which is no name of that host")
+            raise CredentialError(f"the server at {host} calls itself {claimed!r}, which is not a name of that host")
         return f"{primary}/{claimed}@{realm}"
 
 
@@ -248,21 +248,21 @@ def _sealing() -> Iterator[None]:
 def _length(prefix: bytes) -> int:
     length = int.from_bytes(prefix)
     if length > _LONGEST_FRAME:
-        raise BrokenConnection(f"what answers does not speak Hadoop RPC: it begins with {prefix!r}")
+        raise BrokenConnection(f"the server does not speak Hadoop RPC: its answer begins with {prefix!r}")
     return length
 
 
 def _split(frame: bytes) -> tuple[Message, Message]:
     """Split a frame into header and body; an error has no body."""
     if not frame:
-        raise BrokenConnection("what answers does not speak Hadoop RPC: it sends an empty frame")
+        raise BrokenConnection("the server does not speak Hadoop RPC: it sends an empty frame")
     header, *body = split_delimited(frame)
     return Message(header), Message(body[0] if body else b"")
 
 
 def _answered(answers: dict[int, Answer], call: int) -> Answer:
     if call not in answers:
-        raise BrokenConnection("the server answered another call than those that were made")
+        raise BrokenConnection("the server answered a call that was not made")
     return answers[call]
 
 
@@ -279,7 +279,7 @@ def _kerberos_offer(answer: Message) -> bytes:
     for offer in offers:
         if (offer.text(1), offer.text(2)) == ("KERBEROS", "GSSAPI"):
             return encode({number: offer.text(number) for number in (1, 2, 3, 4)})
-    raise BrokenConnection(f"the server offers no login by Kerberos, but {[offer.text(1) for offer in offers]}")
+    raise BrokenConnection(f"the server does not offer a Kerberos login, only {[offer.text(1) for offer in offers]}")
 
 
 def _user(identity: Identity) -> bytes:

@@ -29,7 +29,7 @@ class ActiveNameNode:
     def __init__(self, addresses: tuple[str, ...], identity: Identity, terms: Terms) -> None:
         for address in addresses:
             if not address.rpartition(":")[2].isdecimal():
-                raise InvalidInput(f"{address!r} is no RPC address of a NameNode; write host:port")
+                raise InvalidInput(f"{address!r} is not an RPC address of a NameNode; write host:port")
         self._addresses = list(addresses)
         self._identity = identity
         self._terms = terms
@@ -43,7 +43,7 @@ class ActiveNameNode:
     def call(self, tried: str, method: str, requests: Sequence[bytes]) -> list[Answer]:
         """Call the method for each request and return the answers in order; a refused request's answer is the refusal.
 
-        Raises Unavailable: when no NameNode answers as the active one. Raises Denied or CredentialError: when none lets
+        Raises Unavailable: when no NameNode is active. Raises Denied or CredentialError: when none lets
         us in.
         """
         retrying = Retrying(
@@ -121,7 +121,7 @@ def _nobody(troubles: dict[str, KstreamError]) -> KstreamError:
         return errors[0]
     kind = _FailingOver if any(isinstance(error, _FailingOver) for error in errors) else Unavailable
     reasons = "; ".join(f"{address}: {error.message.rstrip('.')}" for address, error in troubles.items())
-    return kind(f"no NameNode answers as the active one ({reasons})")
+    return kind(f"no active NameNode found ({reasons})")
 
 
 def _foreign() -> tuple[type[Exception], ...]:

@@ -16,7 +16,7 @@ from airflow_kstream.model.errors import (
     Unavailable,
 )
 
-# The server lacks the operation, and a retry will not help. Callers that have another way check for these.
+# The server lacks the operation, and retrying will not help. Callers that have another way check for these.
 NO_SUCH_OPERATION = frozenset({"RpcNoSuchMethodException", "UnsupportedOperationException"})
 
 ERRORS: Mapping[str, type[KstreamError]] = MappingProxyType(

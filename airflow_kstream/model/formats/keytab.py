@@ -22,7 +22,7 @@ _QUOTED = re.compile(r"([\\/@])")
 
 
 def read_entries(content: bytes) -> tuple[KeytabEntry, ...]:
-    """Parse a keytab. Raises CredentialError: when the bytes are no keytab; it names the position. Raises no other."""
+    """Parse a keytab. Raises CredentialError: when it is not one; it names the position. Raises nothing else."""
     if content[:2] != _VERSION:
         raise CredentialError("it does not begin like a keytab of version 2, with the bytes 05 02")
     return tuple(_entries(content))

@@ -17,7 +17,7 @@ _VARINT_BYTES = 10
 
 
 class Malformed(ValueError):
-    """A run of bytes that is no message: `why`, and the byte at which that shows."""
+    """A run of bytes that is not a message: `why`, and the byte at which that shows."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(f"byte {at}: {why}")
@@ -116,7 +116,7 @@ def signed(value: int, bits: int = 64) -> int:
 class Message:
     """The fields of a message, by number. If a field occurs twice the last one counts, unless the caller reads all.
 
-    Raises Malformed: when a field is read as another type than it was sent, or the bytes are no message.
+    Raises Malformed: when a field is read as another type than it was sent, or the bytes are not a message.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -131,7 +131,7 @@ class Message:
     def number(self, number: int, default: int = 0) -> int:
         value = self._last(number, default)
         if not isinstance(value, int):
-            raise Malformed(f"field {number} is no number", 0)
+            raise Malformed(f"field {number} is not a number", 0)
         return value
 
     def signed(self, number: int, default: int = 0) -> int:

@@ -28,7 +28,7 @@ class TicketKey(NamedTuple):
 
 
 def ticket_key(der: bytes) -> TicketKey:
-    """Read the key from a ticket. Raises CredentialError: when the bytes are no ticket. Raises nothing else."""
+    """Read the key from a ticket. Raises CredentialError: when the bytes are not a ticket. Raises nothing else."""
     ticket = _fields(_only(_only(der, _APPLICATION_1), _SEQUENCE))
     sealed = _fields(_only(_named(ticket, _ENC_PART), _SEQUENCE))
     kvno = _integer(sealed[_KVNO]) & 0xFFFFFFFF if _KVNO in sealed else None
@@ -81,4 +81,4 @@ def _element(der: bytes) -> tuple[int, bytes, bytes]:
 
 
 def _broken(why: str) -> CredentialError:
-    return CredentialError(f"this is no Kerberos ticket: {why}")
+    return CredentialError(f"this is not a Kerberos ticket: {why}")

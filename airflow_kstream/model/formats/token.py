@@ -100,7 +100,7 @@ class Span:
     def vint(self, what: str) -> int:
         at, value = self.at, self.vlong(what)
         if not -(1 << 31) <= value < 1 << 31:
-            raise self.wrong(f"{what} is {value}, which is no 32-bit number", at)
+            raise self.wrong(f"{what} is {value}, which is not a 32-bit number", at)
         return value
 
     def sized(self, what: str) -> Span:
@@ -175,7 +175,7 @@ class SecretMessage:
     def _number(self, number: int) -> int:
         value = self._fields.get(number, 0)
         if not isinstance(value, int):
-            raise self._raw.wrong(f"field {number} of {self._what} is no number", self._start)
+            raise self._raw.wrong(f"field {number} of {self._what} is not a number", self._start)
         return value
 
 

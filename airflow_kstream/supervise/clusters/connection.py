@@ -103,7 +103,7 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
 
 
 def _require_files(name: str, fields: ConnectionFields) -> None:
-    """Check the files. Raises InvalidInput: when one is missing or unreadable; libraries report that in riddles."""
+    """Check the files. Raises InvalidInput: when one is missing or unreadable, which libraries don't report."""
     try:
         for path in (fields.krb5_conf, fields.tls_ca):
             if path:

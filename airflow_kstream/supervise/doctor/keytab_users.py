@@ -47,7 +47,7 @@ class AffectedStream:
     @property
     def words(self) -> str:
         if self.loss is None:
-            return f"{self.stream} ({self.application}), at a time that is not known"
+            return f"{self.stream} ({self.application}), at an unknown time"
         fails = _span(self.loss.fails_from, self.loss.fails_by)
         ends = _span(self.loss.dies_from, self.loss.dies_by)
         return (
@@ -80,7 +80,7 @@ def keytab_users(session: ClusterSession) -> tuple[tuple[KeytabUser, ...], tuple
     trouble: list[KeytabFinding] = []
     for registered in newest_claims(session):
         if doubt := _doubt(registered):
-            words = f"whether {registered.stream.name} uses it is not known: {doubt}"
+            words = f"could not determine whether {registered.stream.name} uses it: {doubt}"
             trouble.append(KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words))
         elif user := _user(session, registered, listed):
             users.append(user)

@@ -101,7 +101,7 @@ def _users(cluster: Cluster, silent: RealmCircuitBreaker) -> tuple[tuple[KeytabU
         with open_session(cluster, cluster.watcher) as session:
             return keytab_users(session)
     except KstreamError as error:
-        words = f"which streams use it is not known: {error}"
+        words = f"could not determine which streams use it: {error}"
         return (), (KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words, "see `kstream connection`"),)
 
 

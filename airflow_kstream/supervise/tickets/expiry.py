@@ -35,7 +35,7 @@ class WatchedCache:
     def __post_init__(self) -> None:
         kind, _ = split_cache_name(self.cache)
         if not kind.java_reads:
-            raise InvalidInput(f"cache is {self.cache!r}; what is watched is a file, and a {kind} cache is none")
+            raise InvalidInput(f"cache is {self.cache!r}; only files can be watched, and a {kind} cache is not one")
 
 
 @dataclass(frozen=True)

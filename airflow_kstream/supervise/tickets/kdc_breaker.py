@@ -62,6 +62,6 @@ class RealmCircuitBreaker:
     def _require_speaking(self, realm: str, principal: str, tried: str) -> None:
         silences = self._silences[realm]
         if silences >= self._give_up_after:
-            when = "" if silences == 1 else f"when {silences} others were tried "
-            words = f"not asked: no KDC of {realm} answered {when}before, in this round"
+            earlier = "an earlier request" if silences == 1 else f"{silences} earlier requests"
+            words = f"not contacted: no KDC of {realm} answered {earlier} of this round"
             raise Unavailable(words, tried=tried, principal=principal)

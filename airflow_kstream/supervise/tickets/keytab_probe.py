@@ -60,5 +60,5 @@ def only_principal(path: str) -> str:
     """
     principals = keytabs.read(path).principals
     if len(principals) != 1:
-        raise InvalidInput(f"{path} has keys of {', '.join(principals) or 'nobody'}; say whose with --principal")
+        raise InvalidInput(f"{path} has keys of {', '.join(principals) or 'nobody'}; choose one with --principal")
     return principals[0]

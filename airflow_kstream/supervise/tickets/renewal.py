@@ -99,10 +99,9 @@ class RenewalReport:
 def renew_all(kept: Sequence[ManagedTicket], policy: RenewalPolicy, *, force: bool = False) -> Iterator[RenewalReport]:
     """Renew the tickets that are due, or all with `force`, several at a time; yield a report for each, in their order.
 
-    A failed renewal raises no error: its report says so, and the others continue. Another principal's cache, or a
-    file that somebody named but that is no cache, is left as it is. A realm whose KDCs do not respond is given up for
-    this round, so that hundreds of principals do not wait for it one after the other; other realms' tickets are
-    renewed meanwhile.
+    A failed renewal raises no error: its report says so, and the others continue. A FOREIGN cache is left as it is. A
+    realm whose KDCs do not respond is given up for this round, so that hundreds of principals do not wait for it one
+    after the other; other realms' tickets are renewed meanwhile.
     """
     renew = partial(_renew_one, policy=policy, silent=RealmCircuitBreaker(), force=force)
     with _pools(kept) as pools:

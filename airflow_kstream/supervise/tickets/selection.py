@@ -18,7 +18,7 @@ class TicketSelection:
 
     Without a principal, a keytab or cache belongs to the connection's own; with no field at all, all are selected.
 
-    Raises InvalidInput: when it is no principal, or a path depends on where the process was started.
+    Raises InvalidInput: when it is not a principal, or a path depends on where the process was started.
     """
 
     principal: str | None = None

@@ -149,7 +149,7 @@ class TokenWatch:
         issued = issued_at(claim, _spec_of(claim, f"stream {name}").restart)
         if claim.lifetimes is None or issued is None:
             raise Unavailable(
-                f"neither the claim of generation {claim.generation} nor the cluster tells how old they are",
+                f"their age is unknown: neither the claim of generation {claim.generation} nor the cluster shows it",
                 tried=f"inspect the tokens of stream {name}",
             )
         end = issued + claim.lifetimes.max_lifetime
@@ -179,7 +179,7 @@ _READERS: Mapping[str, _Reader] = {
 def _ends(path: str, credentials: HadoopCredentials) -> tuple[TokenEnd, ...]:
     ends = tuple(TokenEnd(_name(token), token.max_date) for token in credentials.tokens if token.max_date)
     if not ends:
-        raise InvalidInput(f"{path} holds no token that tells its max date, of {len(credentials.tokens)} in all")
+        raise InvalidInput(f"no token in {path} has a max date; it holds {len(credentials.tokens)}")
     return ends
 
 
@@ -192,7 +192,7 @@ def _name(token: Token) -> str:
 def _refuse_its_own(claim: Claim, what: str) -> None:
     """Refuse a job that makes its own tokens in time: those of its launch tell nothing about its end."""
     if _spec_of(claim, what).credentials.renews_itself:
-        raise InvalidInput(f"{what} makes its own tokens from its keytab: those of its launch are not its end")
+        raise InvalidInput(f"{what} gets new tokens with its keytab, so those of its launch do not limit it")
 
 
 def _spec_of(claim: Claim, what: str) -> StreamSpec:

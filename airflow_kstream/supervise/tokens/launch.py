@@ -86,7 +86,7 @@ def launch_tokens(session: ClusterSession, application_id: str) -> LaunchTokens:
             return launch
     if app.started is None:
         raise Denied(
-            "it is of no stream, and this principal may not see when it started",
+            "it belongs to no stream, and this principal may not see its start time",
             tried=f"inspect the tokens of {application_id}",
             principal=str(session.identity),
         )

@@ -189,7 +189,7 @@ def namenode(*addresses: str, seconds: float = 30) -> NameNodeRpc:
 def test_a_web_server_is_recognized_as_no_namenode() -> None:
     with (
         server_that_says(b"HTTP/1.1 400 Bad Request\r\n\r\n") as web,
-        pytest.raises(Unavailable, match=rf"{web}: what answers does not speak Hadoop RPC"),
+        pytest.raises(Unavailable, match=rf"{web}: the server does not speak Hadoop RPC"),
     ):
         namenode(web).closed(["/file"])
 

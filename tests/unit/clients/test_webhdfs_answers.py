@@ -68,5 +68,5 @@ def test_an_answer_that_makes_no_sense_proves_nothing(hdfs: Hdfs, body: bytes, m
 
 def test_a_pipe_in_place_of_a_keytab_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "keytab")
-    with pytest.raises(CredentialError, match=r"keytab as ada@EXAMPLE\.TEST: it is no regular file"):
+    with pytest.raises(CredentialError, match=r"keytab as ada@EXAMPLE\.TEST: it is not a regular file"):
         Hdfs(("http://127.0.0.1:1",), Identity("ada@EXAMPLE.TEST", keytab=str(tmp_path / "keytab")), Tls())

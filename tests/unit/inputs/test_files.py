@@ -22,19 +22,19 @@ def opened(**change: Any) -> None:
 
 @pytest.mark.parametrize("field", ["krb5_conf", "tls_ca", "hadoop_conf_dir"])
 def test_a_file_of_a_connection_that_is_not_there_is_named(field: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"connection prod: .*/missing (can't be read|is no folder)"):
+    with pytest.raises(InvalidInput, match=r"connection prod: .*/missing (can't be read|is not a folder)"):
         opened(**{field: str(tmp_path / "missing")})
 
 
 @pytest.mark.parametrize("field", ["krb5_conf", "tls_ca", "hadoop_conf_dir"])
 def test_a_pipe_in_place_of_a_connections_file_is_not_waited_for(field: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInput, match=r"/pipe is no (regular file|folder)"):
+    with pytest.raises(InvalidInput, match=r"/pipe is not a (regular file|folder)"):
         opened(**{field: str(tmp_path / "pipe")})
 
 
 def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"can't be read: Is a directory|no regular file"):
+    with pytest.raises(InvalidInput, match=r"can't be read: Is a directory|not a regular file"):
         opened(tls_ca=str(tmp_path))
 
 

@@ -155,7 +155,7 @@ class SimulatedHdfs(Clock):
     def _answer(self, seconds: float) -> None:
         self._pass(timedelta(seconds=seconds))
         if self.away:
-            raise Unavailable("no NameNode answers as the active one")
+            raise Unavailable("no active NameNode found")
 
     def _state(self, path: str) -> FileState | KstreamError:
         return self.files[path].state(path) if path in self.files else NotFound("it does not exist")

@@ -51,7 +51,7 @@ BROKEN_IDENTIFIERS = {
     ),
     "no 32 bits": (
         writable(HERS)[:-2] + vlong(1 << 31) + b"\x02",
-        r"byte \d+: the sequence number is 2147483648, which is no 32-bit number",
+        r"byte \d+: the sequence number is 2147483648, which is not a 32-bit number",
     ),
     "empty": (b"", r"byte 43: the bytes end before the identifier's version"),
 }
@@ -89,7 +89,7 @@ CORRUPT = {
     ),
     "a length of 64 bits": (
         b"HDTS\x00\x01" + vlong(1 << 40) + b"01234",
-        "byte 6: the length of a token's alias is 1099511627776, which is no 32-bit number",
+        "byte 6: the length of a token's alias is 1099511627776, which is not a 32-bit number",
     ),
     "bytes after the end": (java_file([HDFS]) + b"x", r"byte \d+: 1 bytes are left over after the last secret key"),
     "a message without end": (b"HDTS\x01" + b"\xff" * 11, "byte 5: .* is a number of more than 10 bytes"),

@@ -126,7 +126,7 @@ def test_what_is_no_file_of_credentials_is_refused_by_name(tmp_path: Path) -> No
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInput, match="is no regular file"):
+    with pytest.raises(InvalidInput, match="is not a regular file"):
         credential_files.read_credentials(tmp_path / "pipe")
 
 
