@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_kstream.clients.spark import SPARK_BINARIES
@@ -44,8 +45,11 @@ class KstreamClusterHook(BaseHook):
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
-        """Yield the cluster. A keytab in the connection is a file in a private folder until the block ends."""
-        fields = fields_of(self.get_connection(self.cluster_conn_id))
+        """Yield the cluster. A keytab in the connection is a file in a private folder until the block ends.
+
+        Raises InvalidInput: when there is no such connection, or a field of it is wrong.
+        """
+        fields = fields_of(read_connection(self.cluster_conn_id))
         _mask_secrets(fields.spark_conf)
         with cluster_of(self.cluster_conn_id, fields) as cluster:
             yield cluster
@@ -66,6 +70,18 @@ def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
     for key, value in spark_conf.items():
         for secret in secrets_in(key, value):
             mask_secret(secret)
+
+
+def read_connection(conn_id: str) -> Connection:
+    """Read a connection, for a task that starts. Raises InvalidInput: when Airflow has none of this id.
+
+    Airflow says the same of a connection that its API server can't return at the moment; the worker has then repeated
+    the request for a while. A trigger, which waits for days, reads it by `triggers.shared.Sessions`.
+    """
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise InvalidInput(f"Airflow has no connection {conn_id!r}", tried=f"read connection {conn_id}") from error
 
 
 def fields_of(connection: Connection) -> ConnectionFields:

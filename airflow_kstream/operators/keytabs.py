@@ -13,6 +13,7 @@ from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.keytab import Severity
+from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.declaration import kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
@@ -37,7 +38,8 @@ class KeytabCheckOperator(BaseOperator):
 
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param principal, keytab: check only this keytab (an absolute path) of this principal; give both or neither.
-    :raises AirflowFailException: when a keytab can no longer be used, or the fields or the declaration are wrong.
+    :raises AirflowFailException: when a keytab can no longer be used, or the fields, the connection or the declaration
+        are wrong.
     """
 
     template_fields: Sequence[str] = ("cluster_conn_id", "principal", "keytab")
@@ -52,10 +54,8 @@ class KeytabCheckOperator(BaseOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Check, and return a report for each keytab. Raises AirflowFailException: when one can no longer be used."""
-        try:
+        with wrong_input_is_final():
             checks = self._checks()
-        except InvalidInput as error:
-            raise AirflowFailException(str(error)) from error
         result = [check.to_json() for check in checks]
         broken = [check for check in checks if check.failed]
         if broken:

@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
+from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
@@ -58,6 +59,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
     :param dry_run: scan and report what would be done. It touches no lease.
     :raises Unavailable: when some files were not recovered and retrying may help.
     :raises Conflict: when some files were not recovered and retrying will not help.
+    :raises AirflowFailException: when a field or the connection is wrong.
     """
 
     template_fields: Sequence[str] = ("cluster_conn_id", "path", "request", "only_plan")
@@ -81,12 +83,8 @@ class HdfsLeaseRecoverOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Recover, and return the bounded report. Raises Unavailable or Conflict: when some files were not closed."""
-        settings = self._settings(context)
-        with (
-            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-            open_lease_session(cluster, cluster.watcher) as session,
-        ):
-            done = recover_stuck_files(session, settings, self._watcher())
+        with wrong_input_is_final():
+            settings, done = self._recovered(context)
         self._log_result(done, settings)
         report = lease_views.bounded(done, _ROWS_IN_XCOM)
         if done.incomplete:
@@ -100,6 +98,14 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         stop: threading.Event | None = getattr(self, "_stop", None)
         if stop:
             stop.set()
+
+    def _recovered(self, context: Context) -> tuple[RecoverySettings, RecoveryReport]:
+        settings = self._settings(context)
+        with (
+            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+            open_lease_session(cluster, cluster.watcher) as session,
+        ):
+            return settings, recover_stuck_files(session, settings, self._watcher())
 
     def _settings(self, context: Context) -> RecoverySettings:
         ours = {"path": self.path, "dry_run": self.only_plan}

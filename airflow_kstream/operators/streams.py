@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk import BaseHook, BaseOperator, XComArg
+from airflow.sdk import BaseOperator, XComArg
 
 from airflow_kstream import metrics
-from airflow_kstream.hooks.cluster import KstreamClusterHook, spark_defaults_of
+from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.hooks.secrets import AirflowSecrets
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
 from airflow_kstream.model.errors import InvalidInput, RestartAborted, StreamEnded
@@ -159,7 +159,7 @@ class SparkStreamOperator(BaseOperator):
         return engine_of(spec, self._spark)
 
     def _spark(self) -> SparkDefaults:
-        return spark_defaults_of(BaseHook.get_connection(self.conn_id)) if self.conn_id else SparkDefaults()
+        return spark_defaults_of(read_connection(self.conn_id)) if self.conn_id else SparkDefaults()
 
 
 def _require_no_literals(stream: object) -> None:

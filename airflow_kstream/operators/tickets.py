@@ -14,6 +14,7 @@ from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput, Unavailable
+from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
 from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
@@ -55,7 +56,8 @@ class KerberosTicketRenewOperator(BaseOperator):
     :param alert_before: how long before its expiry a failure is an alert, such as `1h`; the declaration's by default.
     :param force: also renew tickets that have enough of their life left.
     :raises Unavailable: when a failure is an alert and retrying may help.
-    :raises AirflowFailException: when a failure is an alert and retrying will not help, or the declaration is wrong.
+    :raises AirflowFailException: when a failure is an alert and retrying will not help, or the connection or the
+        declaration is missing or wrong.
     """
 
     template_fields: Sequence[str] = (
@@ -89,10 +91,8 @@ class KerberosTicketRenewOperator(BaseOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Renew what is due, and return the reports. Raises Unavailable or AirflowFailException: for an alert."""
-        try:
+        with wrong_input_is_final():
             reports = self._renewed()
-        except InvalidInput as error:
-            raise AirflowFailException(str(error)) from error
         result = [report.to_json() for report in reports]
         alerts = [report for report in reports if report.alert]
         if alerts:

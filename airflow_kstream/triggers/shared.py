@@ -15,7 +15,7 @@ from airflow.sdk import BaseHook
 
 from airflow_kstream.hooks.cluster import fields_of
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
@@ -40,6 +40,11 @@ class Sessions(Generic[SessionsT]):
     Each question reads the connection again, so a trigger that waits for days sees every edit. An edit or a failure
     opens the sessions again; a refusal counts only if it came from sessions opened for that question. Each SPNEGO
     exchange reads its credentials again, from the keytab or the cache: no question depends on an earlier one's ticket.
+
+    A connection that can't be read is taken to be as before, because Airflow does not tell one that was deleted from
+    one that its API server can't return at the moment. So a deletion ends no wait: the watch goes on with the last
+    fields until somebody ends it, and a connection that is made again counts from the next question on. A triggerer
+    that starts after the deletion has no last fields: each question then raises Unavailable, and the wait goes on.
     """
 
     def __init__(self, conn_id: str, opener: Opener[SessionsT]) -> None:
@@ -49,9 +54,13 @@ class Sessions(Generic[SessionsT]):
         self._opened = ExitStack()
         self._fields: ConnectionFields | None = None
         self._sessions: SessionsT | None = None
+        self._complaint = ""
 
     async def ask(self, question: Callable[[SessionsT], AnswerT]) -> AnswerT:
-        """Run the question in the sessions' thread, so that the triggerer's loop never waits for a server."""
+        """Run the question in the sessions' thread, so that the triggerer's loop never waits for a server.
+
+        Raises Unavailable: when the connection was never readable. Raises InvalidInput: when a field of it is wrong.
+        """
         were_open = self._sessions is not None
         try:
             return await self._ask(question)
@@ -74,11 +83,13 @@ class Sessions(Generic[SessionsT]):
         try:
             connection = await BaseHook.aget_connection(self._conn_id)
         except Exception as error:
-            # Airflow's API server may be away for a moment, which is no reason to stop polling the cluster.
             if self._fields is None:
-                raise
-            log.warning("Connection %s can't be read; it is taken to be as before: %r", self._conn_id, error)
+                raise Unavailable(f"it can't be read: {error}", tried=f"read connection {self._conn_id}") from error
+            if str(error) != self._complaint:
+                log.warning("Connection %s can't be read; it is taken to be as before: %r", self._conn_id, error)
+            self._complaint = str(error)
             return self._fields
+        self._complaint = ""
         return fields_of(connection)
 
     def _answer(self, question: Callable[[SessionsT], AnswerT], fields: ConnectionFields) -> AnswerT:

@@ -7,17 +7,19 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
+from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.triggers import shared as sharing
+from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.poller import ClusterPoller
-from airflow_kstream.triggers.shared import Sessions, cluster_sessions, shared
+from airflow_kstream.triggers.shared import Sessions, cluster_sessions, own_sessions, shared
 
 CONNECTION = "made_up"
 
@@ -105,6 +107,92 @@ def test_a_connection_that_can_not_be_read_for_a_moment_ends_no_wait(connection:
 
     assert asyncio.run(wait()) == "http://rm1.test"
     assert clusters.opened == ["http://rm1.test"]
+
+
+def test_a_deleted_connection_ends_no_wait_and_counts_again_when_it_is_made_again(connection: Connection) -> None:
+    """Even after a failure, for which the sessions are opened again: with the connection's last fields."""
+    clusters = Clusters()
+
+    def fail(session: Session) -> None:
+        raise Unavailable("away")
+
+    async def wait() -> list[str]:
+        sessions = Sessions(CONNECTION, clusters.open)
+        before = await sessions.ask(lambda session: session.where)
+        connection.delete()
+        with pytest.raises(Unavailable, match="away"):
+            await sessions.ask(fail)
+        meanwhile = await sessions.ask(lambda session: session.where)
+        connection.edit(resourcemanagers="http://rm2.test")
+        after = await sessions.ask(lambda session: session.where)
+        sessions.close()
+        return [before, meanwhile, after]
+
+    assert asyncio.run(wait()) == ["http://rm1.test", "http://rm1.test", "http://rm2.test"]
+
+
+def test_a_deleted_connection_is_logged_once_and_again_after_it_was_there(
+    connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def wait() -> None:
+        sessions = Sessions(CONNECTION, Clusters().open)
+        for _ in range(2):
+            connection.edit(resourcemanagers="http://rm1.test")
+            await sessions.ask(lambda session: session.where)
+            connection.delete()
+            for _ in range(3):
+                await sessions.ask(lambda session: session.where)
+        sessions.close()
+
+    asyncio.run(wait())
+    assert caplog.text.count("is taken to be as before") == 2
+
+
+def test_a_wait_that_begins_without_its_connection_goes_on_until_it_is_there(connection: Connection) -> None:
+    """As on a triggerer that was restarted after the deletion."""
+    connection.delete()
+
+    async def wait() -> list[str]:
+        poller = ClusterPoller(CONNECTION, Clusters().open)
+        before = await poller.next_verdict("orders", 0.01)
+        connection.edit(resourcemanagers="http://rm1.test")
+        after = await poller.next_verdict("orders", 0.01)
+        poller.close()
+        return [before.why, after.why]
+
+    before, after = asyncio.run(wait())
+    assert f"read connection {CONNECTION}: it can't be read: " in before
+    assert after == "http://rm1.test"
+
+
+def test_a_polling_trigger_waits_for_a_connection_that_was_never_readable(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_kstream.triggers.awaiting.SETTLING_SECONDS", 0.0)
+    connection.delete()
+
+    class Asking(ClusterPollingTrigger):
+        @asynccontextmanager
+        async def open_poll(self) -> AsyncIterator[Poll]:
+            async with own_sessions(self.cluster_conn_id, Clusters().open) as sessions:
+
+                async def poll() -> dict[str, str]:
+                    return {"where": await sessions.ask(lambda session: session.where)}
+
+                yield poll
+
+    async def wait() -> list[TriggerEvent]:
+        events = asyncio.create_task(all_of(Asking(CONNECTION, {}, every_seconds=0.01)))
+        await asyncio.sleep(0.2)
+        assert not events.done()
+        connection.edit(resourcemanagers="http://rm1.test")
+        return await asyncio.wait_for(events, 10)
+
+    assert [event.payload for event in asyncio.run(wait())] == [{"report": {"where": "http://rm1.test"}}]
+
+
+async def all_of(trigger: ClusterPollingTrigger) -> list[TriggerEvent]:
+    return [event async for event in trigger.run()]
 
 
 @pytest.mark.parametrize(("error", "opened"), [(Unavailable("away"), 2), (Denied("no"), 2), (NotFound("none"), 1)])
