@@ -58,9 +58,8 @@ class KerberosTicketExpirySensor(AwaitingSensor):
     def poll(self) -> tuple[bool, dict[str, Any]]:
         """Read the caches; one that can't be read counts as missing, and so ends the wait."""
         checked = check(self._awaited())
-        expiring, total = len(checked.expiring), len(checked.tickets)
-        self.log.info("%d of %d tickets expire within %s", expiring, total, self.within)
-        return bool(expiring), checked.report()
+        self.log.info("%s", checked.words)
+        return bool(checked.due), checked.report()
 
     def trigger(self) -> TicketExpiryTrigger:
         return TicketExpiryTrigger(self._awaited().to_mapping(), self.poke_interval)

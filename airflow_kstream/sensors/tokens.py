@@ -70,9 +70,8 @@ class DelegationTokenExpirySensor(AwaitingSensor):
             open_session(cluster, cluster.watcher) as session,
         ):
             check = watch.check(session)
-        source, expiring, total = check.awaited.source, len(check.expiring), len(check.ends)
-        self.log.info("%s: %d of %d tokens reach their max date within %s", source, expiring, total, self.within)
-        return bool(check.expiring), check.report()
+        self.log.info("%s", check.words)
+        return bool(check.due), check.report()
 
     def trigger(self) -> TokenExpiryTrigger:
         return TokenExpiryTrigger(self.cluster_conn_id, self._awaited().to_mapping(), self.poke_interval)

@@ -32,6 +32,6 @@ class TicketExpiryTrigger(PollingTrigger):
 
         async def poll() -> dict[str, Any] | None:
             check = await asyncio.to_thread(expiry.check, awaited)
-            return check.report() if check.expiring else None
+            return check.report() if check.due else None
 
         yield poll

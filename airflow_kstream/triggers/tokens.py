@@ -33,6 +33,6 @@ class TokenExpiryTrigger(ClusterPollingTrigger):
 
             async def poll() -> dict[str, Any] | None:
                 check = await sessions.ask(watch.check)
-                return check.report() if check.expiring else None
+                return check.report() if check.due else None
 
             yield poll

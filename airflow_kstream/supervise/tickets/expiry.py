@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 from airflow_kstream.clients.kerberos.tickets import inspect
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.expiry import ExpiryCheck
 from airflow_kstream.model.fields import Principal, TicketCacheName, Wait
 from airflow_kstream.model.ticket import Ticket, split_cache_name
 from airflow_kstream.policy.tickets.renewal import RenewalPolicy, TicketState, ticket_state
@@ -65,6 +66,9 @@ class CheckedTicket:
     ticket: Ticket | None
     error: str = ""
 
+    def remaining(self, now: datetime) -> timedelta:
+        return self.ticket.remaining(now) if self.ticket else timedelta.min
+
     def to_json(self, now: datetime) -> dict[str, Any]:
         ticket = self.ticket
         state: TicketState = ticket_state(ticket, RenewalPolicy(), now)
@@ -78,35 +82,13 @@ class CheckedTicket:
         }
 
 
-@dataclass(frozen=True)
-class TicketCheck:
-    """One check of the caches, by this host's clock."""
-
-    awaited: TicketExpiryCondition
-    now: datetime
-    tickets: tuple[CheckedTicket, ...]
-
-    @property
-    def expiring(self) -> tuple[CheckedTicket, ...]:
-        """Return the tickets that expire within `within`, the most urgent first."""
-        expiring = [ticket for ticket in self.tickets if self._left(ticket) <= self.awaited.within]
-        return tuple(sorted(expiring, key=self._left))
-
-    def report(self, rows: int = 20) -> dict[str, Any]:
-        """Return plain data of bounded size."""
-        return {
-            "at": self.now.isoformat(),
-            "tickets": len(self.tickets),
-            "expiring": [ticket.to_json(self.now) for ticket in self.expiring[:rows]],
-        }
-
-    def _left(self, checked: CheckedTicket) -> timedelta:
-        return checked.ticket.remaining(self.now) if checked.ticket else timedelta.min
+TicketCheck = ExpiryCheck[CheckedTicket]
 
 
 def check(awaited: TicketExpiryCondition) -> TicketCheck:
     """Read each cache as it is now. No request goes to any server, and no ticket is renewed."""
-    return TicketCheck(awaited, datetime.now(UTC), tuple(_checked(watched) for watched in awaited.caches))
+    checked = [_checked(watched) for watched in awaited.caches]
+    return TicketCheck("tickets", "caches of this host", awaited.within, datetime.now(UTC), checked)
 
 
 def _checked(watched: WatchedCache) -> CheckedTicket:

@@ -17,6 +17,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput, NotFound, StreamEnded, Unavailable
+from airflow_kstream.model.expiry import ExpiryCheck
 from airflow_kstream.model.fields import ApplicationId, StreamName, TokenFile, Wait
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
@@ -76,31 +77,16 @@ class TokenEnd:
     name: str
     max_date: datetime
 
+    def remaining(self, now: datetime) -> timedelta:
+        return self.max_date - now
+
     def to_json(self, now: datetime) -> dict[str, Any]:
-        remaining = (self.max_date - now).total_seconds()
-        return {"token": self.name, "max_date": self.max_date.isoformat(), "remaining_seconds": round(remaining, 3)}
+        seconds = round(self.remaining(now).total_seconds(), 3)
+        return {"token": self.name, "max_date": self.max_date.isoformat(), "remaining_seconds": seconds}
 
 
-@dataclass(frozen=True)
-class TokenCheck:
-    """One check. `now` is the NameNode's clock, or this host's for a local file; the next end comes first."""
-
-    awaited: TokenExpiryCondition
-    now: datetime
-    ends: tuple[TokenEnd, ...]
-
-    @property
-    def expiring(self) -> tuple[TokenEnd, ...]:
-        return tuple(end for end in self.ends if end.max_date - self.now <= self.awaited.within)
-
-    def report(self, rows: int = 20) -> dict[str, Any]:
-        """Return plain data of bounded size."""
-        return {
-            "source": self.awaited.source,
-            "at": self.now.isoformat(),
-            "tokens": len(self.ends),
-            "expiring": [end.to_json(self.now) for end in self.expiring[:rows]],
-        }
+# `now` is the NameNode's clock, or this host's for a local file.
+TokenCheck = ExpiryCheck[TokenEnd]
 
 
 class TokenWatch:
@@ -124,7 +110,7 @@ class TokenWatch:
         for name, read_ends in _READERS.items():
             if source := getattr(self._awaited, name):
                 now, ends = read_ends(self, session, source)
-                return TokenCheck(self._awaited, now, tuple(sorted(ends, key=lambda end: end.max_date)))
+                return TokenCheck("tokens", self._awaited.source, self._awaited.within, now, ends)
         raise AssertionError(self._awaited)
 
     def _of_file(self, session: ClusterSession, path: str) -> tuple[datetime, tuple[TokenEnd, ...]]:

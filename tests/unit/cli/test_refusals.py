@@ -24,7 +24,7 @@ class Case:
 
     words: str
     code: int
-    told: str
+    expected: str
 
     def argv(self, cluster: Path, folder: Path) -> list[str]:
         named = self.words.replace("CLUSTER", f"--cluster {cluster}").replace("FOLDER", str(folder))
@@ -111,7 +111,7 @@ def test_wrong_words_are_refused_clearly(
     printed = capsys.readouterr()
     words = f"{printed.err}{printed.out}"
     assert code == case.code
-    assert case.told.replace("FOLDER", str(folder)) in words
+    assert case.expected.replace("FOLDER", str(folder)) in words
     assert not {character for character in words if not character.isprintable()} - {"\n"}
 
 
@@ -125,9 +125,9 @@ def test_a_user_without_name_and_home_is_advised_to_name_a_folder(
     for name in ("HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     assert ended("tickets", "list", "--cluster", str(cluster_file)) == WRONG
-    told = capsys.readouterr().err
-    assert "folder" in told
-    assert "--declaration" in told
+    complaint = capsys.readouterr().err
+    assert "folder" in complaint
+    assert "--declaration" in complaint
 
 
 def test_the_command_line_reads_no_declaration_that_the_environment_names(

@@ -1,0 +1,60 @@
+"""Which tickets and tokens are about to expire, by a clock that the test holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.expiry import ExpiryCheck
+from airflow_kstream.supervise.tickets.expiry import CheckedTicket, TicketExpiryCondition, WatchedCache, check
+from airflow_kstream.supervise.tokens.expiry import TokenEnd
+from tests.unit.tickets.caches import write_cache
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ME, YOU = "me@NOWHERE.TEST", "you@NOWHERE.TEST"
+
+lefts = st.lists(st.timedeltas(-2 * HOUR, 5 * HOUR), max_size=30)
+
+
+def of(lefts: list[timedelta]) -> ExpiryCheck[TokenEnd]:
+    return ExpiryCheck("tokens", "file /t", HOUR, NOW, [TokenEnd(str(left), NOW + left) for left in lefts])
+
+
+@given(lefts)
+def test_due_is_what_has_at_most_the_time_left_the_most_urgent_first(lefts: list[timedelta]) -> None:
+    assert [end.max_date - NOW for end in of(lefts).due] == sorted(left for left in lefts if left <= HOUR)
+
+
+@given(lefts)
+def test_a_report_counts_all_and_lists_a_bounded_number(lefts: list[timedelta]) -> None:
+    report = of(lefts).report(rows=3)
+    assert (report["source"], report["tokens"]) == ("file /t", len(lefts))
+    assert [row["token"] for row in report["expiring"]] == [end.name for end in of(lefts).due[:3]]
+
+
+def test_a_check_is_one_line_for_people() -> None:
+    assert of([HOUR, HOUR / 2, 2 * HOUR]).words == "file /t: 2 of 3 tokens expire within 1h"
+
+
+@pytest.mark.parametrize("content", [None, b"garbage"])
+def test_a_cache_without_a_ticket_is_due_before_all_others(tmp_path: Path, content: bytes | None) -> None:
+    now = datetime.now(UTC)
+    write_cache(tmp_path / "expired", ME, now - 2 * HOUR, now - HOUR, now)
+    write_cache(tmp_path / "good", ME, now - HOUR, now + 9 * HOUR, now + 9 * HOUR)
+    write_cache(tmp_path / "yours", YOU, now - HOUR, now + 9 * HOUR, now + 9 * HOUR)
+    if content:
+        (tmp_path / "none").write_bytes(content)
+    caches = [{"principal": ME, "cache": str(tmp_path / name)} for name in ("good", "expired", "none", "yours")]
+    checked = check(TicketExpiryCondition.from_mapping({"caches": caches, "within": "1h"}))
+    assert [Path(ticket.watched.cache).name for ticket in checked.due] == ["none", "yours", "expired"]
+    assert [row["state"] for row in checked.report()["expiring"]] == ["missing", "missing", "expired"]
+    assert checked.report()["tickets"] == 4
+
+
+def test_a_missing_ticket_has_no_time_left() -> None:
+    assert CheckedTicket(WatchedCache(ME, "/nowhere"), None, "gone").remaining(NOW) < timedelta()
