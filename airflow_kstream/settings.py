@@ -12,6 +12,7 @@ from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 
 _SECTION = "kstream"
+_NUMBERS = "allowed is a whole number that is not negative"
 
 
 def folder(option: str) -> Path | None:
@@ -47,6 +48,3 @@ def whole_number(option: str) -> int:
     if number < 0:
         raise InvalidInput(f"[{_SECTION}] {option} is {number}; {_NUMBERS}")
     return number
-
-
-_NUMBERS = "allowed is a whole number that is not negative"

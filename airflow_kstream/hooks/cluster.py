@@ -21,6 +21,15 @@ from airflow_kstream.supervise.doctor.connection import check_connection
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+_WHY_CLUSTER = "the driver outlives the submitter"
+_OF_SPARK = {"queue", "deploy-mode", "spark-binary"}
+_INSTEAD = {
+    "principal": "use the stream's credentials.principal",
+    "keytab": "use the stream's credentials.keytab",
+    "spark-home": "set SPARK_HOME for the worker",
+    "yarn_resourcemanager_webapp_address": "use resourcemanagers of the kstream connection",
+}
+
 
 class KstreamClusterHook(BaseHook):
     """A hook that reads a `kstream` connection. It sends nothing to the cluster until its result is used.
@@ -115,13 +124,3 @@ def spark_defaults_of(connection: Connection) -> SparkDefaults:
         # A path would let everyone who may edit connections run any file of a worker.
         raise InvalidInput(f"{where} has spark-binary {binary!r}; allowed are {', '.join(SPARK_BINARIES)}, and no path")
     return SparkDefaults(source=where, binary=binary, queue=extra.get("queue") or None)
-
-
-_WHY_CLUSTER = "the driver outlives the submitter"
-_OF_SPARK = {"queue", "deploy-mode", "spark-binary"}
-_INSTEAD = {
-    "principal": "use the stream's credentials.principal",
-    "keytab": "use the stream's credentials.keytab",
-    "spark-home": "set SPARK_HOME for the worker",
-    "yarn_resourcemanager_webapp_address": "use resourcemanagers of the kstream connection",
-}

@@ -11,6 +11,7 @@ from airflow_kstream.model.formats.token import SecretBytes, SecretMessage, Span
 from airflow_kstream.model.tokens import Token, decoded_url_string, short_name
 
 MAGIC = b"HDTS"
+_TOKENS, _SECRETS = 1, 2
 
 
 class TokenFormat(StrEnum):
@@ -107,9 +108,6 @@ def _protobuf(raw: Span) -> HadoopCredentials:
         elif number == _SECRETS:
             secret_keys.append(_protobuf_secret(entry))
     return HadoopCredentials(TokenFormat.PROTOBUF, tuple(tokens), tuple(secret_keys))
-
-
-_TOKENS, _SECRETS = 1, 2
 
 
 def _protobuf_token(raw: Span) -> Token:

@@ -16,6 +16,12 @@ from airflow_kstream.model.plain import fields_of
 # Of Spark's HadoopDelegationTokenManager and of Flink's DefaultDelegationTokenManager: a job with a keytab gets new
 # tokens at this share of their renew interval.
 USUAL_RENEWAL_RATIO = 0.75
+_TEXTS = ("kind", "service")
+_LONGEST_NAME = 60
+_NAMENODE_KINDS = {"HDFS_DELEGATION_TOKEN", "WEBHDFS delegation", "SWEBHDFS delegation"}
+_BASE64 = re.compile(rb"[\w+/-]+={0,2}", re.ASCII)
+_YARN_DATES = {4: "the issue date", 5: "the max date"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -152,12 +158,6 @@ class Token:
         return SecretBytes(base64.urlsafe_b64encode(written).rstrip(b"="))
 
 
-_TEXTS = ("kind", "service")
-_LONGEST_NAME = 60
-_NAMENODE_KINDS = {"HDFS_DELEGATION_TOKEN", "WEBHDFS delegation", "SWEBHDFS delegation"}
-_BASE64 = re.compile(rb"[\w+/-]+={0,2}", re.ASCII)
-
-
 def short_name(alias: str) -> str:
     """Return a token's alias for error messages, shortened and on one line."""
     return f"token {alias[:_LONGEST_NAME]!r}" if alias else "the token"
@@ -218,9 +218,6 @@ def _yarn(raw: Span) -> DelegationToken:
     return DelegationToken(owner, renewer, real_user, issued, max_date, message.int32(6), message.int32(7))
 
 
-_YARN_DATES = {4: "the issue date", 5: "the max date"}
-
-
 def _attempt(raw: Span) -> AttemptToken:
     """Read an AMRMTokenIdentifierProto, which holds an ApplicationAttemptIdProto with an ApplicationIdProto."""
     message = SecretMessage(raw, "the identifier")
@@ -246,7 +243,6 @@ def _moment(raw: Span, at: int, millis: int, what: str) -> datetime:
         raise raw.wrong(f"{what} is {millis} ms after 1970, which is not a valid date", at) from None
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _READERS: Mapping[str, Callable[[Span], Identifier]] = {
     **dict.fromkeys((*_NAMENODE_KINDS, "HIVE_DELEGATION_TOKEN", "MR_DELEGATION_TOKEN", "kms-dt"), _writable),
     "RM_DELEGATION_TOKEN": _yarn,

@@ -13,6 +13,7 @@ from airflow_kstream.model.ticket import Ticket, TicketCache
 
 # A cache's own settings look like tickets of this realm.
 _SETTINGS = b"X-CACHECONF:"
+_OF_THIS_THREAD = local()
 
 
 def read_cache(name: str) -> TicketCache:
@@ -33,9 +34,6 @@ def _context_to_read_with() -> krb5.Context:
         _OF_THIS_THREAD.context = krb5.init_context()
     context: krb5.Context = _OF_THIS_THREAD.context
     return context
-
-
-_OF_THIS_THREAD = local()
 
 
 def store(context: krb5.Context, name: str, owner: krb5.Principal, tickets: Iterator[krb5.Creds]) -> None:

@@ -18,6 +18,11 @@ from airflow_kstream.model.tokens import Token
 
 # A token has some 300 bytes, and a job a dozen of them.
 MAX_BYTES = 1024 * 1024
+_OF_THE_SYSTEM: dict[type[OSError], type[KstreamError]] = {
+    FileNotFoundError: NotFound,
+    NotADirectoryError: NotFound,
+    IsADirectoryError: InvalidInput,
+}
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,6 @@ def _read(path: Path) -> tuple[SecretBytes, os.stat_result]:
     except OSError as error:
         raise _OF_THE_SYSTEM.get(type(error), CredentialError)(f"{path}: {error.strerror}") from None
     return SecretBytes(content), status
-
-
-_OF_THE_SYSTEM: dict[type[OSError], type[KstreamError]] = {
-    FileNotFoundError: NotFound,
-    NotADirectoryError: NotFound,
-    IsADirectoryError: InvalidInput,
-}
 
 
 def _warnings(status: os.stat_result) -> list[str]:

@@ -22,6 +22,59 @@ from airflow_kstream.model.keytab import (
 _REFUSED_SKEW, _NOTED_SKEW = timedelta(minutes=5), timedelta(minutes=1)
 _GROUP, _OTHERS = 0o070, 0o007
 _EXPORT = "kadmin: ktadd -norandkey (without -norandkey it rotates the key once more)"
+_SET_CLOCK = "set the clocks by NTP, on this host or on the KDC's, whichever is wrong"
+_Answer = tuple[FindingKind, Severity, str, str]
+_ANSWERS: dict[LoginResult, _Answer] = {
+    LoginResult.UNKNOWN: (
+        FindingKind.UNKNOWN,
+        Severity.ERROR,
+        "the KDC does not know {principal}: it was deleted or renamed",
+        "ask the KDC's administrators for its current name",
+    ),
+    LoginResult.EXPIRED: (
+        FindingKind.EXPIRED,
+        Severity.ERROR,
+        "{principal} has expired",
+        "kadmin: modprinc -expire never (Active Directory: accountExpires)",
+    ),
+    LoginResult.LOCKED: (
+        FindingKind.LOCKED,
+        Severity.ERROR,
+        "{principal} is locked or disabled",
+        "kadmin: modprinc +allow_tix, or -unlock after too many failed logins; find out which client failed",
+    ),
+    LoginResult.PASSWORD_EXPIRED: (
+        FindingKind.PASSWORD_EXPIRED,
+        Severity.ERROR,
+        "the password of {principal} has expired, and a keytab can't change it",
+        "kadmin: modprinc -pwexpire never, or rotate the key and get a new keytab",
+    ),
+    LoginResult.ENCTYPES_REFUSED: (
+        FindingKind.ENCTYPES_REFUSED,
+        Severity.ERROR,
+        "the KDC accepts none of the keytab's enctypes for {principal}",
+        f"get a new one with an enctype that is allowed; {_EXPORT}",
+    ),
+    LoginResult.NO_KEY: (
+        FindingKind.ENCTYPES_REFUSED,
+        Severity.ERROR,
+        "it has no key for {principal} in an enctype that this host and the KDC allow",
+        f"get a new one, or check permitted_enctypes in krb5.conf; {_EXPORT}",
+    ),
+    LoginResult.SKEWED: (FindingKind.CLOCK, Severity.ERROR, "the KDC refuses this host's clock", _SET_CLOCK),
+    LoginResult.UNREACHABLE: (
+        FindingKind.UNREACHABLE,
+        Severity.WARNING,
+        "no KDC answered; nothing is concluded about the key",
+        "check the realm's kdc in krb5.conf, and try again",
+    ),
+    LoginResult.REFUSED: (
+        FindingKind.REFUSED,
+        Severity.ERROR,
+        "the KDC refuses a login of {principal}",
+        "check the KDC's log",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -169,7 +222,6 @@ def default_salt(principal: str) -> bytes:
     return (realm + name.replace("/", "")).encode()
 
 
-_SET_CLOCK = "set the clocks by NTP, on this host or on the KDC's, whichever is wrong"
 _Rule = Callable[[_Case], Iterator[KeytabFinding]]
 _RULES: tuple[_Rule, ...] = (
     _login,
@@ -181,55 +233,3 @@ _RULES: tuple[_Rule, ...] = (
     _clock,
     _kvno_not_learned,
 )
-_Answer = tuple[FindingKind, Severity, str, str]
-_ANSWERS: dict[LoginResult, _Answer] = {
-    LoginResult.UNKNOWN: (
-        FindingKind.UNKNOWN,
-        Severity.ERROR,
-        "the KDC does not know {principal}: it was deleted or renamed",
-        "ask the KDC's administrators for its current name",
-    ),
-    LoginResult.EXPIRED: (
-        FindingKind.EXPIRED,
-        Severity.ERROR,
-        "{principal} has expired",
-        "kadmin: modprinc -expire never (Active Directory: accountExpires)",
-    ),
-    LoginResult.LOCKED: (
-        FindingKind.LOCKED,
-        Severity.ERROR,
-        "{principal} is locked or disabled",
-        "kadmin: modprinc +allow_tix, or -unlock after too many failed logins; find out which client failed",
-    ),
-    LoginResult.PASSWORD_EXPIRED: (
-        FindingKind.PASSWORD_EXPIRED,
-        Severity.ERROR,
-        "the password of {principal} has expired, and a keytab can't change it",
-        "kadmin: modprinc -pwexpire never, or rotate the key and get a new keytab",
-    ),
-    LoginResult.ENCTYPES_REFUSED: (
-        FindingKind.ENCTYPES_REFUSED,
-        Severity.ERROR,
-        "the KDC accepts none of the keytab's enctypes for {principal}",
-        f"get a new one with an enctype that is allowed; {_EXPORT}",
-    ),
-    LoginResult.NO_KEY: (
-        FindingKind.ENCTYPES_REFUSED,
-        Severity.ERROR,
-        "it has no key for {principal} in an enctype that this host and the KDC allow",
-        f"get a new one, or check permitted_enctypes in krb5.conf; {_EXPORT}",
-    ),
-    LoginResult.SKEWED: (FindingKind.CLOCK, Severity.ERROR, "the KDC refuses this host's clock", _SET_CLOCK),
-    LoginResult.UNREACHABLE: (
-        FindingKind.UNREACHABLE,
-        Severity.WARNING,
-        "no KDC answered; nothing is concluded about the key",
-        "check the realm's kdc in krb5.conf, and try again",
-    ),
-    LoginResult.REFUSED: (
-        FindingKind.REFUSED,
-        Severity.ERROR,
-        "the KDC refuses a login of {principal}",
-        "check the KDC's log",
-    ),
-}

@@ -20,6 +20,8 @@ from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, Keytab
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 from airflow_kstream.supervise.tickets.keytab_probe import KdcProbe, KeytabPlace
 
+_COSTLY = frozenset(FindingKind) - {FindingKind.OPEN_TO_OTHERS, FindingKind.CLOCK}
+
 
 @dataclass(frozen=True)
 class KeytabCheck:
@@ -152,6 +154,3 @@ def _with_streams(findings: tuple[KeytabFinding, ...], streams: Sequence[Affecte
         return (KeytabFinding(FindingKind.OLD_KEY_RUNS, Severity.ERROR, words, remedy), *findings)
     costly = replace(head, words=f"{head.words}; streams that started with it fail at their next renewal: {words}")
     return (costly, *(finding for finding in findings if finding is not head))
-
-
-_COSTLY = frozenset(FindingKind) - {FindingKind.OPEN_TO_OTHERS, FindingKind.CLOCK}

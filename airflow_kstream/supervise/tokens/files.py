@@ -20,6 +20,30 @@ from airflow_kstream.model.plain import fields_of
 from airflow_kstream.model.tokens import DelegationToken, Opaque, Token
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
+_NOT_KNOWN = "can't be found in cache"
+_UNKNOWN_AT_CANCEL = "InvalidToken: Token not found"
+# By the words of Hadoop's AbstractDelegationTokenSecretManager; ours are put before them.
+_REFUSALS: tuple[tuple[str, type[KstreamError], str], ...] = (
+    (
+        "tried to renew an expired token",
+        CredentialError,
+        "it reached its max date, {0.max_date:%Y-%m-%d %H:%M:%S %Z}, beyond which nothing renews it: get a new token",
+    ),
+    ("with non-matching renewer", Denied, "only its renewer {0.renewer!r} may renew it"),
+    ("without a renewer", Denied, "it was issued without a renewer, so nobody may renew it: get a new token"),
+    (
+        "unknown token",
+        CredentialError,
+        "the NameNode no longer knows it (cancelled, or not renewed in time): get a new one",
+    ),
+    (
+        "is not authorized to cancel",
+        Denied,
+        "only its owner {0.owner!r} and its renewer {0.renewer!r} may cancel it; an owner with a realm is known as "
+        "such over RPC alone, for which the connection needs hadoop_conf_dir",
+    ),
+)
+
 
 @dataclass(frozen=True)
 class TokenValidity:
@@ -66,9 +90,6 @@ def _validity(cluster: Cluster, file: CredentialFile, token: Token) -> TokenVali
         return TokenValidity(True, "honours it")
     forgotten = "cancelled, or expired without a renewal: " if _NOT_KNOWN in why else ""
     return TokenValidity(False, f"refuses it: {forgotten}{why}")
-
-
-_NOT_KNOWN = "can't be found in cache"
 
 
 @dataclass(frozen=True)
@@ -137,30 +158,6 @@ def _rpc_conf(cluster: Cluster) -> HadoopConf | None:
     """Return the folder with the RPC addresses, if there is one for the cluster's filesystem."""
     conf = HadoopConf(cluster.hadoop_conf_dir) if cluster.hadoop_conf_dir else None
     return conf if conf and conf.default_fs == cluster.default_fs.rstrip("/") else None
-
-
-_UNKNOWN_AT_CANCEL = "InvalidToken: Token not found"
-# By the words of Hadoop's AbstractDelegationTokenSecretManager; ours are put before them.
-_REFUSALS: tuple[tuple[str, type[KstreamError], str], ...] = (
-    (
-        "tried to renew an expired token",
-        CredentialError,
-        "it reached its max date, {0.max_date:%Y-%m-%d %H:%M:%S %Z}, beyond which nothing renews it: get a new token",
-    ),
-    ("with non-matching renewer", Denied, "only its renewer {0.renewer!r} may renew it"),
-    ("without a renewer", Denied, "it was issued without a renewer, so nobody may renew it: get a new token"),
-    (
-        "unknown token",
-        CredentialError,
-        "the NameNode no longer knows it (cancelled, or not renewed in time): get a new one",
-    ),
-    (
-        "is not authorized to cancel",
-        Denied,
-        "only its owner {0.owner!r} and its renewer {0.renewer!r} may cancel it; an owner with a realm is known as "
-        "such over RPC alone, for which the connection needs hadoop_conf_dir",
-    ),
-)
 
 
 def _explained(error: Denied, chosen: ChosenToken) -> KstreamError:
