@@ -66,15 +66,20 @@ def schema(name: str) -> Any:
     return json.loads(Path(str(path)).read_text())
 
 
+def faults(value: Any, schema: Any) -> list[str]:
+    """Return what the schema refuses of the value."""
+    return [error.message for error in jsonschema.validators.validator_for(schema)(schema).iter_errors(value)]
+
+
 def test_it_is_valid_at_run_time(info: dict[str, Any]) -> None:
-    jsonschema.validate(info, schema("provider_info.schema.json"))
+    assert faults(info, schema("provider_info.schema.json")) == []
 
 
 def test_it_is_valid_as_a_provider_yaml(info: dict[str, Any]) -> None:
     # Only this schema knows the connection form; its other requirements concern Airflow's own releases.
     release = {"state": "ready", "source-date-epoch": 1, "versions": ["0.1.0"]}
 
-    jsonschema.validate(info | release, schema("provider.yaml.schema.json"))
+    assert faults(info | release, schema("provider.yaml.schema.json")) == []
 
 
 def test_it_names_its_own_distribution(info: dict[str, Any]) -> None:
@@ -122,13 +127,12 @@ def test_only_what_every_cluster_needs_is_required(connection_type: dict[str, An
 
 @pytest.mark.parametrize("principal", ["watcher@EXAMPLE.COM", "watcher/host.example.com@EXAMPLE.COM"])
 def test_the_form_accepts_a_principal(connection_type: dict[str, Any], principal: str) -> None:
-    jsonschema.validate(principal, connection_type["conn-fields"]["principal"]["schema"])
+    assert faults(principal, connection_type["conn-fields"]["principal"]["schema"]) == []
 
 
 @pytest.mark.parametrize("principal", ["watcher", "watcher/@R", "a/b/c@R", "wat cher@R", "watcher@R@R", "@R"])
 def test_the_form_refuses_what_is_no_principal(connection_type: dict[str, Any], principal: str) -> None:
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(principal, connection_type["conn-fields"]["principal"]["schema"])
+    assert faults(principal, connection_type["conn-fields"]["principal"]["schema"]) != []
 
 
 def test_the_keytab_is_where_airflow_masks_it(connection_type: dict[str, Any]) -> None:

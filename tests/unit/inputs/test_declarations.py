@@ -38,8 +38,9 @@ def test_a_connection_that_nobody_can_mean_is_refused_by_name(change: dict[str, 
 
 
 @pytest.mark.parametrize("name", bad_clusters.ACCEPTED)
-def test_a_connection_that_can_be_meant_is_accepted(name: str) -> None:
-    connection_fields("prod", bad_clusters.GOOD | bad_clusters.ACCEPTED[name])
+def test_a_connection_that_can_be_meant_is_read_and_read_again(name: str) -> None:
+    fields = connection_fields("prod", bad_clusters.GOOD | bad_clusters.ACCEPTED[name])
+    assert connection_fields("prod", vars(fields)) == fields
 
 
 def test_what_the_form_shows_as_an_example_is_accepted() -> None:
@@ -78,8 +79,9 @@ def test_a_condition_that_nobody_can_mean_is_refused_by_name(text: str, says: st
 
 
 @pytest.mark.parametrize("name", bad_leases.ACCEPTED)
-def test_a_recovery_request_that_can_be_meant_is_accepted(name: str) -> None:
-    RecoveryRequest.from_mapping(read_mapping(bad_leases.ACCEPTED[name])).settings()
+def test_a_recovery_request_that_can_be_meant_says_where_to_search(name: str) -> None:
+    fields = read_mapping(bad_leases.ACCEPTED[name])
+    assert RecoveryRequest.from_mapping(fields).settings().search.path == fields["path"]
 
 
 def stream(change: str) -> str:
