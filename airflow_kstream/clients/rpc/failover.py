@@ -56,14 +56,14 @@ class ActiveNameNode:
             with self._lock:
                 return retrying(self._ask_each, method, requests)
         except _FailingOver as error:
-            raise self._completed(Unavailable(error.message), tried) from None
+            raise self._with_context(Unavailable(error.message), tried) from None
         except KstreamError as error:
-            self._completed(error, tried)
+            self._with_context(error, tried)
             raise
 
     def error(self, refusal: RemoteError, tried: str) -> KstreamError:
         """Return our error for the NameNode's exception."""
-        return self._completed(_mapped(refusal), tried)
+        return self._with_context(_mapped(refusal), tried)
 
     def close(self) -> None:
         with self._lock:
@@ -104,7 +104,7 @@ class ActiveNameNode:
         self._connections[address] = connection
         return answers
 
-    def _completed(self, error: KstreamError, tried: str) -> KstreamError:
+    def _with_context(self, error: KstreamError, tried: str) -> KstreamError:
         """Add attempt, server and principal to the error; the error of a missing ticket already has them."""
         if not error.tried:
             error.tried, error.server, error.principal = tried, self.servers, str(self._identity)

@@ -76,20 +76,20 @@ def check_keytabs(
     KDCs do not respond, not once for each keytab.
     """
     # A second request to a silent KDC costs 25 s, and all keytabs here use the same KDCs.
-    silent = RealmCircuitBreaker(give_up_after=1)
-    with _watching(cluster, silent) as helpers:
-        users, trouble = _users(cluster, silent)
+    breaker = RealmCircuitBreaker(give_up_after=1)
+    with _watching(cluster, breaker) as helpers:
+        users, trouble = _users(cluster, breaker)
         for checked in [place] if place else _places(cluster, users, also):
-            yield _checked(checked, users, trouble, KdcProbe(silent, helpers))
+            yield _checked(checked, users, trouble, KdcProbe(breaker, helpers))
 
 
 @contextmanager
-def _watching(cluster: Cluster, silent: RealmCircuitBreaker) -> Iterator[tuple[Path, ...]]:
+def _watching(cluster: Cluster, breaker: RealmCircuitBreaker) -> Iterator[tuple[Path, ...]]:
     """Get the watcher a ticket that authenticates probes of others; none if it can't, as its own check reports."""
     with private_folder() as private:
         cache = private / "watcher"
         try:
-            with silent.asking(cluster.watcher.principal, "log in"):
+            with breaker.request(cluster.watcher.principal, "log in"):
                 tickets.acquire(cluster.watcher, cache)
         except KstreamError:
             yield ()
@@ -97,9 +97,9 @@ def _watching(cluster: Cluster, silent: RealmCircuitBreaker) -> Iterator[tuple[P
         yield (cache,)
 
 
-def _users(cluster: Cluster, silent: RealmCircuitBreaker) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
+def _users(cluster: Cluster, breaker: RealmCircuitBreaker) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
     try:
-        silent.require_speaking(cluster.watcher.principal, "find the streams that use it")
+        breaker.require_speaking(cluster.watcher.principal, "find the streams that use it")
         with open_session(cluster, cluster.watcher) as session:
             return keytab_users(session)
     except KstreamError as error:

@@ -26,17 +26,17 @@ class RealmCircuitBreaker:
     def __init__(self, give_up_after: int = _GIVE_UP_AFTER) -> None:
         self._give_up_after = give_up_after
         self._silences: Counter[str] = Counter()
-        self._asking: Counter[str] = Counter()
+        self._pending: Counter[str] = Counter()
         self._changed = Condition()
 
     @contextmanager
-    def asking(self, principal: str, tried: str) -> Iterator[None]:
+    def request(self, principal: str, tried: str) -> Iterator[None]:
         """Guard a request to the principal's realm. Raises Unavailable: when the realm was given up before."""
         realm = split_principal(principal)[2]
         with self._changed:
-            self._changed.wait_for(lambda: not self._silences[realm] or not self._asking[realm])
+            self._changed.wait_for(lambda: not self._silences[realm] or not self._pending[realm])
             self._require_speaking(realm, principal, tried)
-            self._asking[realm] += 1
+            self._pending[realm] += 1
         answered = True
         try:
             yield
@@ -45,12 +45,12 @@ class RealmCircuitBreaker:
             raise
         finally:
             with self._changed:
-                self._asking[realm] -= 1
+                self._pending[realm] -= 1
                 self._silences[realm] = 0 if answered else self._silences[realm] + 1
                 self._changed.notify_all()
 
     def note_silence(self, principal: str) -> None:
-        """Count a request outside of `asking` to which no KDC of the principal's realm answered."""
+        """Count a request outside of `request` to which no KDC of the principal's realm answered."""
         with self._changed:
             self._silences[split_principal(principal)[2]] += 1
 

@@ -23,17 +23,17 @@ class KeytabPlace:
 class KdcProbe:
     """The KDCs to probe with keys. `helpers` are caches whose tickets authenticate the requests."""
 
-    silent: RealmCircuitBreaker = field(default_factory=RealmCircuitBreaker)
+    breaker: RealmCircuitBreaker = field(default_factory=RealmCircuitBreaker)
     helpers: Sequence[Path] = ()
 
     def ask(self, keytab: KeytabFile, principal: str) -> KdcStatus:
         try:
-            self.silent.require_speaking(principal, "log in")
+            self.breaker.require_speaking(principal, "log in")
         except Unavailable as error:
             return KdcStatus(LoginResult.UNREACHABLE, error.message)
         status = keytabs.ask_kdc(keytab, principal, self.helpers)
         if status.login is LoginResult.UNREACHABLE:
-            self.silent.note_silence(principal)
+            self.breaker.note_silence(principal)
         return status
 
 

@@ -94,5 +94,5 @@ def _unreadable(error: CredentialError, status: os.stat_result, kept: ManagedTic
 
 _FATES = {
     CacheCondition.DAMAGED: "the next renewal replaces it",
-    CacheCondition.FOREIGN: ("it is left as it is, for it was named as the cache: delete it, or name another file"),
+    CacheCondition.FOREIGN: ("it is left as it is, because it was named as the cache: delete it, or name another file"),
 }

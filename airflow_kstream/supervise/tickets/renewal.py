@@ -103,7 +103,7 @@ def renew_all(kept: Sequence[ManagedTicket], policy: RenewalPolicy, *, force: bo
     realm whose KDCs do not respond is given up for this round, so that hundreds of principals do not wait for it one
     after the other; other realms' tickets are renewed meanwhile.
     """
-    renew = partial(_renew_one, policy=policy, silent=RealmCircuitBreaker(), force=force)
+    renew = partial(_renew_one, policy=policy, breaker=RealmCircuitBreaker(), force=force)
     with _pools(kept) as pools:
         coming: list[Future[RenewalReport]] = [pools[ticket.realm].submit(renew, ticket) for ticket in kept]
         try:
@@ -138,7 +138,7 @@ def _status(kept: ManagedTicket, cache: CacheState, policy: RenewalPolicy) -> Ti
 
 
 def _renew_one(
-    kept: ManagedTicket, policy: RenewalPolicy, silent: RealmCircuitBreaker, *, force: bool
+    kept: ManagedTicket, policy: RenewalPolicy, breaker: RealmCircuitBreaker, *, force: bool
 ) -> RenewalReport:
     cache = read_cache(kept)
     before = _status(kept, cache, policy)
@@ -147,7 +147,7 @@ def _renew_one(
         if before.error and cache.condition is not CacheCondition.DAMAGED:
             raise before.error
         if force or before.state is not TicketState.FRESH:
-            with silent.asking(kept.principal, f"renew the ticket in {kept.cache}"):
+            with breaker.request(kept.principal, f"renew the ticket in {kept.cache}"):
                 outcome, ticket = _replenish(kept, cache.ticket)
     except KstreamError as error:
         now = ticket_status(kept, policy)

@@ -13,7 +13,7 @@ from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 
 
 def ask(realms: RealmCircuitBreaker, principal: str, answer: type[KstreamError] | None) -> None:
-    with realms.asking(principal, "renew"):
+    with realms.request(principal, "renew"):
         if answer:
             raise answer("asked")
 
@@ -43,7 +43,7 @@ def test_new_requests_wait_after_a_silence_until_those_in_flight_end() -> None:
     realms, asking, end = RealmCircuitBreaker(), Barrier(5), Event()
 
     def unanswered(number: int) -> None:
-        with suppress(Unavailable), realms.asking(f"user{number}@R", "renew"):
+        with suppress(Unavailable), realms.request(f"user{number}@R", "renew"):
             asking.wait(10)
             end.wait(10 if number else 0)
             raise Unavailable("asked")

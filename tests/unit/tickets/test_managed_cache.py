@@ -120,11 +120,11 @@ def test_a_cache_replaced_meanwhile_is_reported_as_it_is_afterwards(
     fill(cache, left=timedelta(minutes=1))
 
     @contextmanager
-    def meanwhile(breaker: RealmCircuitBreaker, *request: str) -> Iterator[None]:
+    def meanwhile(breaker: RealmCircuitBreaker, *words: str) -> Iterator[None]:
         fill(cache, principal, left=10 * HOUR)
         yield
 
-    monkeypatch.setattr(RealmCircuitBreaker, "asking", meanwhile)
+    monkeypatch.setattr(RealmCircuitBreaker, "request", meanwhile)
     (report,) = renew_all([kept(cache)], RenewalPolicy())
     assert (report.outcome, report.state) == (outcome, state)
 
