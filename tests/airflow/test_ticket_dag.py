@@ -100,8 +100,8 @@ class TicketAirflow:
     def renewed(self, run: str) -> dict[str, Renewed]:
         self.end(RENEWAL, run)
         views = [view for view in self.api.task_instances(RENEWAL, run) if view.ref.task_id == "renew"]
-        found = [Renewed(view.ref, view.state, self.api.xcom_entry(view.ref, "return_value")[0]) for view in views]
-        return {renewed.report["principal"].partition("@")[0]: renewed for renewed in found}
+        renewals = [Renewed(view.ref, view.state, self.api.xcom_entry(view.ref, "return_value")[0]) for view in views]
+        return {renewed.report["principal"].partition("@")[0]: renewed for renewed in renewals}
 
     def cache(self, principal: str) -> Path:
         return self.caches / CONNECTION / cache_file_name(principal)
@@ -197,9 +197,9 @@ def test_a_broken_keytab_is_warned_of_counted_and_stops_no_other(
 
     checked = airflow.scheduled(KEYTABS)
     assert airflow.end(KEYTABS, checked) == "failed"
-    told = airflow.api.task_log(TaskRef(KEYTABS, checked, "check"), 1)
-    assert f"1 of 3 keytabs can't be used: {principal}" in told
-    assert "Remedy:" in told
+    log = airflow.api.task_log(TaskRef(KEYTABS, checked, "check"), 1)
+    assert f"1 of 3 keytabs can't be used: {principal}" in log
+    assert "Remedy:" in log
 
     minicluster.export_keytab(OPS)
     assert outcomes(airflow.renew(principal=principal)) == {OPS: acquired}

@@ -53,8 +53,8 @@ def connect(minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch) -> Connec
 
     def saying(password: str | None = None, **more: Any) -> None:
         extra = {name: value for name, value in dataclasses.asdict(fields(minicluster)).items() if value} | more
-        said = {"conn_type": "kstream", "password": password, "extra": {k: v for k, v in extra.items() if v}}
-        monkeypatch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps(said))
+        connection = {"conn_type": "kstream", "password": password, "extra": {k: v for k, v in extra.items() if v}}
+        monkeypatch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps(connection))
 
     saying()
     return saying
@@ -133,10 +133,10 @@ class TestTheHook:
         with KerberosHook(CONNECTION).environment() as env:
             cache = Path(env["KRB5CCNAME"].removeprefix("FILE:"))
             assert cache.stat().st_mode & 0o777 == 0o600
-            said = subprocess.run(["klist"], env=env, capture_output=True, text=True, check=True).stdout
+            listed = subprocess.run(["klist"], env=env, capture_output=True, text=True, check=True).stdout
             with KerberosHook(CONNECTION).environment() as other:
                 assert other["KRB5CCNAME"] != env["KRB5CCNAME"]
-        assert f"Default principal: {minicluster.principal('streamer')}" in said
+        assert f"Default principal: {minicluster.principal('streamer')}" in listed
         assert "HADOOP_TOKEN_FILE_LOCATION" not in env
         assert not cache.exists()
 
@@ -189,7 +189,7 @@ class TestTheOperator:
         assert (back["outcome"], back["failures"]) == ("acquired", 0)
 
     @pytest.mark.parametrize(
-        ("given", "why"),
+        ("fields", "why"),
         [
             ({"principal": "etl"}, "principal is 'etl'; allowed is primary"),
             ({"principal": "etl@R"}, "give its keytab or cache"),
@@ -200,18 +200,18 @@ class TestTheOperator:
             ({"declaration": {"principal": "etl@R"}}, "the fields are"),
         ],
     )
-    def test_what_makes_no_sense_fails_for_good(self, given: dict[str, Any], why: str) -> None:
+    def test_what_makes_no_sense_fails_for_good(self, fields: dict[str, Any], why: str) -> None:
         with pytest.raises(AirflowFailException, match=why):
-            renewal(**given)
+            renewal(**fields)
 
 
 class TestTheSensor:
     def test_a_missing_ticket_is_what_is_waited_for(self, minicluster: Minicluster) -> None:
-        seen = poked()
+        result = poked()
 
-        assert seen.is_done
-        assert seen.xcom_value is not None
-        [missing] = seen.xcom_value["expiring"]
+        assert result.is_done
+        assert result.xcom_value is not None
+        [missing] = result.xcom_value["expiring"]
         assert (missing["principal"], missing["state"]) == (minicluster.principal("streamer"), "missing")
 
     def test_a_ticket_counts_once_it_has_little_left(self) -> None:
@@ -222,10 +222,10 @@ class TestTheSensor:
 
     def test_a_damaged_cache_counts_with_its_reason(self, tmp_path: Path) -> None:
         (tmp_path / "odd").write_bytes(b"\x05\x04no cache")
-        seen = poked(cache=str(tmp_path / "odd"))
+        result = poked(cache=str(tmp_path / "odd"))
 
-        assert seen.xcom_value is not None
-        assert str(tmp_path / "odd") in seen.xcom_value["expiring"][0]["error"]
+        assert result.xcom_value is not None
+        assert str(tmp_path / "odd") in result.xcom_value["expiring"][0]["error"]
 
     async def test_the_triggerer_gives_the_same_answer(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.setattr(awaiting, "SETTLING_SECONDS", 0.0)
@@ -244,7 +244,7 @@ class TestTheSensor:
         assert sensor().resume({}, event.payload) == event.payload["report"]
 
     @pytest.mark.parametrize(
-        ("given", "why"),
+        ("fields", "why"),
         [
             ({"principal": "etl"}, "principal is 'etl'; allowed is primary"),
             ({"principal": "etl@R"}, "give its keytab or cache"),
@@ -252,6 +252,6 @@ class TestTheSensor:
             ({"cache": "KCM:0"}, "absolute path"),
         ],
     )
-    def test_what_makes_no_sense_fails_for_good(self, given: dict[str, Any], why: str) -> None:
+    def test_what_makes_no_sense_fails_for_good(self, fields: dict[str, Any], why: str) -> None:
         with pytest.raises(AirflowFailException, match=why):
-            poked(**given)
+            poked(**fields)

@@ -73,14 +73,14 @@ def folder(minicluster: Minicluster) -> Iterator[ClusterSession]:
 @pytest.mark.usefixtures("connect")
 class TestOfAFile:
     def test_it_has_come_when_a_token_has_little_left(self, token_file: Path) -> None:
-        seen = poked(file=str(token_file), within=LONG)
+        result = poked(file=str(token_file), within=LONG)
 
-        assert seen.is_done
-        assert seen.xcom_value is not None
-        [token] = seen.xcom_value["expiring"]
+        assert result.is_done
+        assert result.xcom_value is not None
+        [token] = result.xcom_value["expiring"]
         assert 6.9 * 86400 < token["remaining_seconds"] <= 7 * 86400
         assert token["token"].startswith("WEBHDFS delegation")
-        assert leaked(token_file, json.dumps(seen.xcom_value)) == []
+        assert leaked(token_file, json.dumps(result.xcom_value)) == []
 
     def test_it_is_waited_for_while_all_have_more(self, token_file: Path) -> None:
         assert not poked(file=str(token_file), within=SHORT)
@@ -91,11 +91,11 @@ class TestOfAFile:
         path = f"{FOLDER}/job.token"
         assert minicluster.hdfs("dfs", "-put", str(binary), path).returncode == 0
 
-        seen = poked(file=f"{minicluster.default_fs}{path}", within=LONG)
+        result = poked(file=f"{minicluster.default_fs}{path}", within=LONG)
 
-        assert seen.is_done
-        assert seen.xcom_value is not None
-        assert seen.xcom_value["expiring"][0]["token"].startswith("HDFS_DELEGATION_TOKEN")
+        assert result.is_done
+        assert result.xcom_value is not None
+        assert result.xcom_value["expiring"][0]["token"].startswith("HDFS_DELEGATION_TOKEN")
         assert not poked(file=f"{minicluster.default_fs}{path}", within=SHORT)
 
     def test_one_that_is_not_there_yet_is_waited_for(self, minicluster: Minicluster, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ class TestOfAFile:
             poked(file=str(tmp_path / "odd"))
 
     @pytest.mark.parametrize(
-        ("given", "why"),
+        ("fields", "why"),
         [
             ({}, "give one of file, stream, application"),
             ({"file": "/a", "stream": "b"}, "give one of file, stream, application"),
@@ -116,9 +116,9 @@ class TestOfAFile:
             ({"file": "/a", "within": "soon"}, "is not a duration"),
         ],
     )
-    def test_what_makes_no_sense_fails_at_once(self, given: dict[str, str], why: str) -> None:
+    def test_what_makes_no_sense_fails_at_once(self, fields: dict[str, str], why: str) -> None:
         with pytest.raises(AirflowFailException, match=why):
-            poked(**given)
+            poked(**fields)
 
 
 @pytest.mark.usefixtures("connect")
@@ -133,9 +133,9 @@ class TestAWaitThatMayFail:
 
     @pytest.mark.parametrize(("word", "raised"), [("soft_fail", CredentialError), ("never_fail", AirflowSkipException)])
     def test_a_ticket_that_ended_is_no_reason_to_skip_softly(self, word: str, raised: type[Exception]) -> None:
-        said = {"message": "its ticket expired", "tried": "", "server": "", "principal": ""}
+        fields = {"message": "its ticket expired", "tried": "", "server": "", "principal": ""}
         with pytest.raises(raised, match="its ticket expired"):
-            sensor(file="/a", deferrable=True, **{word: True}).resume({}, {"error": said, "final": False})
+            sensor(file="/a", deferrable=True, **{word: True}).resume({}, {"error": fields, "final": False})
 
 
 @pytest.mark.usefixtures("connect")
@@ -180,11 +180,11 @@ def generation(minicluster: Minicluster, tmp_path: Path) -> Iterator[str]:
 @pytest.mark.usefixtures("connect")
 class TestOfAStream:
     def test_the_tokens_of_its_running_generation_count(self, generation: str) -> None:
-        seen = poked(stream="token-sensor", within="2h")
+        result = poked(stream="token-sensor", within="2h")
 
-        assert seen.is_done
-        assert seen.xcom_value is not None
-        [end] = seen.xcom_value["expiring"]
+        assert result.is_done
+        assert result.xcom_value is not None
+        [end] = result.xcom_value["expiring"]
         assert end["token"] == "launch tokens of generation 1 of token-sensor"
         assert 3500 < end["remaining_seconds"] <= 3600
         assert not poked(stream="token-sensor", within="10m")
@@ -195,7 +195,7 @@ class TestOfAStream:
     def test_the_clusters_lifetimes_tell_about_anybodys_application(
         self, minicluster: Minicluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The sensor learns the lifetimes once, from a token that the cluster issues; a second look requests none."""
+        """The sensor learns the lifetimes once, from a token that the cluster issues; a second poll requests none."""
         asked, get = [], Hdfs.new_token
 
         def counted(hdfs: Hdfs, renewer: str) -> str:
@@ -205,8 +205,8 @@ class TestOfAStream:
         monkeypatch.setattr(Hdfs, "new_token", counted)
         with sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app:
             waiting = sensor(application=app, within=LONG)
-            looks = [waiting.poke({}).xcom_value for _ in range(3)]
-        assert [look["expiring"][0]["token"] for look in looks if look] == [f"launch tokens of {app}"] * 3
+            reports = [waiting.poke({}).xcom_value for _ in range(3)]
+        assert [report["expiring"][0]["token"] for report in reports if report] == [f"launch tokens of {app}"] * 3
         assert len(asked) == 1
         with pytest.raises(AirflowFailException, match="its tokens are no longer in use"):
             poked(application=app)
@@ -283,9 +283,9 @@ class TestWhenTheTicketExpiresMeanwhile:
             assert (await asyncio.wait_for(event, 60)).payload["report"]["tokens"] == 1
 
     async def test_with_nothing_left_it_says_so(self, ticket_cache: Path, patient: Identity) -> None:
-        said = await fired(deferred(file=LATER_ON_HDFS), seconds=5 * LIFE.total_seconds())
+        event = await fired(deferred(file=LATER_ON_HDFS), seconds=5 * LIFE.total_seconds())
 
         with pytest.raises(CredentialError, match="expired") as raised:
-            sensor(file=LATER_ON_HDFS).resume({}, said)
+            sensor(file=LATER_ON_HDFS).resume({}, event)
         assert raised.value.principal == patient.principal
         assert "kstream tickets renew" in raised.value.message

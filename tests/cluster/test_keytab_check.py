@@ -22,8 +22,8 @@ NOWHERE = ("http://127.0.0.1:1",)
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    with pytest.MonkeyPatch.context() as patch, realm(tmp_path_factory.mktemp("realm"), patch) as found:
-        yield found
+    with pytest.MonkeyPatch.context() as patch, realm(tmp_path_factory.mktemp("realm"), patch) as kdc:
+        yield kdc
 
 
 def check(kdc: Kdc, place: KeytabPlace | None = None, *also: KeytabPlace) -> list[KeytabCheck]:
@@ -36,8 +36,8 @@ def place_of(kdc: Kdc, name: str) -> KeytabPlace:
     return KeytabPlace(kdc.principal(name), str(kdc.keytab(name)))
 
 
-def kinds(found: KeytabCheck) -> list[FindingKind]:
-    return [finding.kind for finding in found.findings]
+def kinds(check: KeytabCheck) -> list[FindingKind]:
+    return [finding.kind for finding in check.findings]
 
 
 def test_servers_that_are_away_hide_the_streams_and_not_the_keytab(kdc: Kdc) -> None:
@@ -60,11 +60,11 @@ def test_one_keytab_that_fails_hides_no_other(kdc: Kdc, tmp_path: Path) -> None:
     torn = KeytabPlace(kdc.principal("hdfs"), str(tmp_path / "torn.keytab"))
     Path(torn.path).write_bytes(kdc.keytab("hdfs").read_bytes()[:-5])
     strange = KeytabPlace(kdc.principal("hdfs"), str(kdc.keytab("gateway")))
-    found = {each.place: each for each in check(kdc, None, gone, torn, strange, place_of(kdc, "gateway"))}
-    assert kinds(found[gone])[0] is kinds(found[torn])[0] is FindingKind.UNREADABLE
-    assert "cut off" in found[torn].findings[0].words
-    assert kinds(found[strange])[0] is FindingKind.NO_ENTRY
-    assert not found[place_of(kdc, "gateway")].failed
+    checks = {checked.place: checked for checked in check(kdc, None, gone, torn, strange, place_of(kdc, "gateway"))}
+    assert kinds(checks[gone])[0] is kinds(checks[torn])[0] is FindingKind.UNREADABLE
+    assert "cut off" in checks[torn].findings[0].words
+    assert kinds(checks[strange])[0] is FindingKind.NO_ENTRY
+    assert not checks[place_of(kdc, "gateway")].failed
 
 
 def test_a_keytab_that_this_user_may_not_read_is_unreadable(kdc: Kdc, tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_a_keytab_that_this_user_may_not_read_is_unreadable(kdc: Kdc, tmp_path: 
 def test_the_reason_of_a_refused_login_is_one_sentence_with_its_remedy(kdc: Kdc) -> None:
     assert why_refused(place_of(kdc, "hdfs")) == ""
     kdc.modify("hdfs", "-allow_tix")
-    said = why_refused(place_of(kdc, "hdfs"))
-    assert said.startswith("hdfs@KSTREAM.TEST is locked or disabled (Client's credentials have been revoked): kadmin")
+    why = why_refused(place_of(kdc, "hdfs"))
+    assert why.startswith("hdfs@KSTREAM.TEST is locked or disabled (Client's credentials have been revoked): kadmin")
     kdc.modify("hdfs", "+allow_tix")
 
 

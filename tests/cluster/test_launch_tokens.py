@@ -30,13 +30,13 @@ def test_a_streams_claim_tells_when_its_applications_tokens_end(minicluster: Min
         claim = claimed(session, ClaimDraft(1, new_nonce(), spec, hour, {}, "test"))
         stream = StreamId(spec.name, session.cluster.state_dir)
         with sleeper(minicluster, fetch(minicluster, tmp_path / "token"), stream.tags(1)) as app:
-            found = launch_tokens(session, app)
+            launch = launch_tokens(session, app)
         session.hdfs.delete(stream.folder, recursive=True)
-    assert (found.stream, found.claim) == ("token-holder", claim)
-    assert found.issued == claim.claimed_at
-    assert found.end == claim.claimed_at + timedelta(hours=1)
-    assert found.horizon is not None
-    assert (found.horizon.reason, found.horizon.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, found.end)
+    assert (launch.stream, launch.claim) == ("token-holder", claim)
+    assert launch.issued == claim.claimed_at
+    assert launch.end == claim.claimed_at + timedelta(hours=1)
+    assert launch.horizon is not None
+    assert (launch.horizon.reason, launch.horizon.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, launch.end)
 
 
 def test_a_stream_with_a_keytab_has_no_horizon_of_tokens(minicluster: Minicluster, tmp_path: Path) -> None:
@@ -48,11 +48,11 @@ def test_a_stream_with_a_keytab_has_no_horizon_of_tokens(minicluster: Minicluste
         with sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app:
             started = session.yarn.application(app).started
             claimed(session, ClaimDraft(1, new_nonce(), spec, hour, {}, "test", app, started))
-            found = launch_tokens(session, app)
+            launch = launch_tokens(session, app)
         session.hdfs.delete(StreamId(spec.name, session.cluster.state_dir).folder, recursive=True)
-    assert (found.stream, found.claim and found.claim.adopted) == ("token-maker", app)
-    assert found.horizon is not None
-    assert (found.horizon.reason, found.horizon.hard) == (HorizonReason.NONE, None)
+    assert (launch.stream, launch.claim and launch.claim.adopted) == ("token-maker", app)
+    assert launch.horizon is not None
+    assert (launch.horizon.reason, launch.horizon.hard) == (HorizonReason.NONE, None)
 
 
 def claimed(session: ClusterSession, candidate: ClaimDraft) -> Any:
@@ -64,12 +64,12 @@ def test_the_clusters_lifetimes_tell_about_anybodys_application(minicluster: Min
         access_as(minicluster, "streamer") as session,
         sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app,
     ):
-        found = launch_tokens(session, app)
+        launch = launch_tokens(session, app)
         started = session.yarn.application(app).started
     assert started is not None
-    assert (found.stream, found.claim, found.horizon) == ("", None, None)
-    assert found.issued == started - RestartPolicy().adopt_margin
-    assert found.end == found.issued + minicluster.plan.max_lifetime
+    assert (launch.stream, launch.claim, launch.horizon) == ("", None, None)
+    assert launch.issued == started - RestartPolicy().adopt_margin
+    assert launch.end == launch.issued + minicluster.plan.max_lifetime
 
 
 def test_an_application_that_nobody_lists_is_not_found(minicluster: Minicluster) -> None:

@@ -89,22 +89,22 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
         assert checked(brief, "streamer").findings == ()
         brief.change_key("streamer")
         rotated = datetime.now(UTC)
-        found = checked(brief, "streamer")
-        doomed = the_only(found)
-        assert (found.kdc.login if found.kdc else None) is LoginResult.KEY_REFUSED
-        assert found.findings[0].kind is FindingKind.BEHIND
-        assert "the KDC has kvno 2, this keytab kvno 1: it was rotated after" in found.findings[0].words
+        check = checked(brief, "streamer")
+        doomed = the_only(check)
+        assert (check.kdc.login if check.kdc else None) is LoginResult.KEY_REFUSED
+        assert check.findings[0].kind is FindingKind.BEHIND
+        assert "the KDC has kvno 2, this keytab kvno 1: it was rotated after" in check.findings[0].words
         assert (
             f"streams that started with it fail at their next renewal: doomed ({doomed.application}) "
-            in found.findings[0].words
+            in check.findings[0].words
         )
         assert_the_command_tells(brief, doomed)
         request_restart(supervisor.session, supervisor.stream, "try")
         with pytest.raises(RestartAborted, match=r"most likely it was rotated after .*: get a new one.* keeps running"):
             supervisor.run(Mode.WATCH)
-        seen = look(supervisor.session, spec)
-        assert seen.current is not None
-        assert seen.current.alive
+        observation = look(supervisor.session, spec)
+        assert observation.current is not None
+        assert observation.current.alive
         assert doomed.loss is not None
         await_that(lambda: not supervisor.session.yarn.application(doomed.application).alive, "it dies")
         died = supervisor.session.yarn.application(doomed.application)
@@ -128,8 +128,8 @@ def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(
     with running(brief, spec) as supervisor:
         assert supervisor.run(Mode.WATCH).generation == 1
         brief.rotate("streamer/edge.kstream.test")
-        seen = look(supervisor.session, spec)
-        ends = horizon_of(spec, seen)
+        observation = look(supervisor.session, spec)
+        ends = horizon_of(spec, observation)
         assert ends is not None
         assert ends.hard is not None
         assert (ends.reason, ends.force) == (HorizonReason.KEYTAB_ROTATED, None)
@@ -169,6 +169,6 @@ def assert_the_command_tells(minicluster: Minicluster, doomed: AffectedStream) -
     assert "the KDC has kvno 2, this keytab kvno 1" in shown.output
 
 
-def the_only(found: KeytabCheck) -> AffectedStream:
-    assert len(found.streams) == 1
-    return found.streams[0]
+def the_only(check: KeytabCheck) -> AffectedStream:
+    assert len(check.streams) == 1
+    return check.streams[0]

@@ -20,13 +20,13 @@ class Commands:
     folder: Path
 
     def declaration(self, *principals: dict[str, str]) -> None:
-        given = {"principals": list(principals), "folder": str(self.folder / "kept")}
-        (self.folder / "order.yaml").write_text(yaml.safe_dump(given))
+        declaration = {"principals": list(principals), "folder": str(self.folder / "kept")}
+        (self.folder / "order.yaml").write_text(yaml.safe_dump(declaration))
 
     def cache(self, principal: str) -> Path:
         """Return the path of a cache in the folder of the cluster's file."""
-        (found,) = (self.folder / "kept").glob(f"minicluster-*/{principal}.ccache")
-        return found
+        (cache,) = (self.folder / "kept").glob(f"minicluster-*/{principal}.ccache")
+        return cache
 
     def run(self, *words: str) -> Ran:
         return ran("tickets", *words)

@@ -38,8 +38,8 @@ SILENT = "SILENCE.TEST"
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    with pytest.MonkeyPatch.context() as patch, realm(tmp_path_factory.mktemp("realm"), patch) as found:
-        yield found
+    with pytest.MonkeyPatch.context() as patch, realm(tmp_path_factory.mktemp("realm"), patch) as kdc:
+        yield kdc
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def renewed(*those: ManagedTicket, force: bool = False) -> list[RenewalReport]:
 def test_a_file_of_another_kind_is_replaced_in_our_own_folder_alone(kdc: Kdc, tmp_path: Path) -> None:
     declaration = {"principal": kdc.principal("streamer"), "keytab": str(kdc.keytab("streamer"))}
     named = {**declaration, "cache": str(tmp_path / "named")}
-    for given, outcome in ((declaration, RenewalOutcome.ACQUIRED), (named, RenewalOutcome.FAILED)):
-        asked = TicketDeclaration.from_mapping({"principals": [given], "folder": str(tmp_path / "ours")})
+    for fields, outcome in ((declaration, RenewalOutcome.ACQUIRED), (named, RenewalOutcome.FAILED)):
+        asked = TicketDeclaration.from_mapping({"principals": [fields], "folder": str(tmp_path / "ours")})
         one = kept_tickets(cluster(kdc), asked)[1]
         one.cache.parent.mkdir(parents=True, exist_ok=True)
         one.cache.write_bytes(NO_CACHE)
@@ -108,9 +108,9 @@ def test_a_file_of_another_kind_is_replaced_in_our_own_folder_alone(kdc: Kdc, tm
 def test_what_is_damaged_says_what_becomes_of_it(kdc: Kdc, tmp_path: Path) -> None:
     for ours, words in ((True, "the next renewal replaces it"), (False, "delete it, or name another file")):
         (tmp_path / "cache").write_bytes(NO_CACHE)
-        found = ticket_status(ManagedTicket("away", login(kdc, "streamer"), tmp_path / "cache", ours), POLICY)
-        assert found.error is not None
-        assert words in found.error.message
+        status = ticket_status(ManagedTicket("away", login(kdc, "streamer"), tmp_path / "cache", ours), POLICY)
+        assert status.error is not None
+        assert words in status.error.message
 
 
 def test_another_principals_cache_stays_in_our_own_folder_too(kdc: Kdc, tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ def test_a_folder_shows_every_cache_in_it(kdc: Kdc, kstream: Commands, prefix: s
     (folder / "a.keytab").write_bytes(kdc.keytab("watcher").read_bytes())
     (folder / "torn.ccache").write_bytes(NO_CACHE)
     shown = kstream.run("show", f"{prefix}{folder}", "--json")
-    found = {each["principal"] for each in shown.data if "principal" in each}
-    assert found == {kdc.principal(name) for name in ("watcher", "streamer", "gateway")}
-    assert ["torn.ccache" in each["error"] for each in shown.data if "error" in each] == [True]
+    principals = {cache["principal"] for cache in shown.data if "principal" in cache}
+    assert principals == {kdc.principal(name) for name in ("watcher", "streamer", "gateway")}
+    assert ["torn.ccache" in cache["error"] for cache in shown.data if "error" in cache] == [True]
     assert shown.code == 1
 
 
@@ -218,7 +218,7 @@ def test_nothing_in_an_error_is_an_emoji(kstream: Commands) -> None:
 def test_the_folder_of_an_order_shows_those_of_each_cluster(kdc: Kdc, kstream: Commands) -> None:
     kstream.on_cluster("renew")
     shown = kstream.run("show", str(kstream.folder / "kept"), "--json")
-    assert [each["principal"] for each in shown.data] == [kdc.principal("watcher")]
+    assert [row["principal"] for row in shown.data] == [kdc.principal("watcher")]
 
 
 def test_an_empty_folder_is_named(kstream: Commands) -> None:
@@ -229,7 +229,7 @@ def test_an_empty_folder_is_named(kstream: Commands) -> None:
 def test_keytabs_are_checked_by_a_named_order_too(kdc: Kdc, kstream: Commands) -> None:
     kstream.declaration({"principal": kdc.principal("streamer"), "keytab": str(kdc.keytab("streamer"))})
     checked = kstream.on_cluster("check", "--json")
-    assert [each["principal"] for each in checked.data] == [kdc.principal("watcher"), kdc.principal("streamer")]
+    assert [row["principal"] for row in checked.data] == [kdc.principal("watcher"), kdc.principal("streamer")]
 
 
 def test_a_keytab_that_is_not_there_is_a_finding(kstream: Commands) -> None:
@@ -251,7 +251,7 @@ def test_a_folder_of_declarations_is_searched_for_the_cluster(kdc: Kdc, kstream:
     (kstream.folder / "declarations" / "minicluster.yaml").write_text(yaml.safe_dump({"principals": [keytab]}))
     command = ("list", "--json", "--cluster", os.fspath(kstream.folder / "minicluster.yaml"), "--declaration")
     listed = kstream.run(*command, os.fspath(kstream.folder / "declarations"))
-    assert [each["principal"] for each in listed.data] == [kdc.principal("watcher"), kdc.principal("gateway")]
+    assert [row["principal"] for row in listed.data] == [kdc.principal("watcher"), kdc.principal("gateway")]
 
 
 def test_a_declaration_that_is_not_there_is_missed(kstream: Commands) -> None:

@@ -79,16 +79,16 @@ def test_a_ticket_has_the_requested_lifetime_and_flags(edge: Identity, cache: Pa
     kinit(edge, cache, "-l", "5m", "-r", "20m", "-F")
     left = tickets.acquire(Identity(edge.principal, ticket_cache=str(cache)), cache.with_name("copy"))
     took = datetime.now(UTC) - before
-    found = tickets.inspect(str(cache))
-    assert found.principal == edge.principal
-    assert found.granting is not None
+    source = tickets.inspect(str(cache))
+    assert source.principal == edge.principal
+    assert source.granting is not None
     # The ends are counted from when we asked, the start from when the KDC answered; both in whole seconds.
     assert 5 * MINUTE - took - SECOND < left <= 5 * MINUTE
-    assert 5 * MINUTE - took - SECOND < found.granting.life <= 5 * MINUTE + SECOND
-    assert found.granting.renew_until == found.granting.expiry + 15 * MINUTE
-    assert "renewable" in found.granting.flags
-    assert "forwardable" not in found.granting.flags
-    assert (found.granting.kvno, found.granting.enctype) == (1, "aes256-cts-hmac-sha1-96")
+    assert 5 * MINUTE - took - SECOND < source.granting.life <= 5 * MINUTE + SECOND
+    assert source.granting.renew_until == source.granting.expiry + 15 * MINUTE
+    assert "renewable" in source.granting.flags
+    assert "forwardable" not in source.granting.flags
+    assert (source.granting.kvno, source.granting.enctype) == (1, "aes256-cts-hmac-sha1-96")
 
 
 def test_the_folder_of_a_cache_is_made_private(cache: Path) -> None:
@@ -108,17 +108,17 @@ for _ in range(20):
 def test_concurrent_writers_of_a_cache_succeed_and_no_reader_sees_a_torn_one(edge: Identity, cache: Path) -> None:
     command = [sys.executable, "-c", _WRITER, edge.principal, str(edge.keytab), str(cache)]
     writers = [subprocess.Popen(command) for _ in range(2)]
-    looks = 0
+    reads = 0
     with ThreadPoolExecutor(4) as pool:
         threads = [pool.submit(lambda: [tickets.acquire(edge, cache) for _ in range(20)]) for _ in range(2)]
         while any(writer.poll() is None for writer in writers) or not all(thread.done() for thread in threads):
             granting = tickets.inspect(str(cache)).granting
             assert granting is not None
-            looks += 1
+            reads += 1
         for thread in threads:
             thread.result()
     assert [writer.returncode for writer in writers] == [0, 0]
-    assert looks > 20
+    assert reads > 20
     assert [file.name for file in cache.parent.iterdir()] == [cache.name]
 
 
@@ -150,8 +150,8 @@ def test_a_cache_for_which_there_is_no_room_stays_as_it_was(edge: Identity, cach
     """libkrb5 says "I/O operation failed"; the error must contain the system's own words."""
     before = cache.read_bytes()
     command = [sys.executable, "-c", _WITHOUT_ROOM, edge.principal, str(edge.keytab), str(cache)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert f"can't write to the folder {cache.parent}: File too large" in said
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"can't write to the folder {cache.parent}: File too large" in printed
     assert cache.read_bytes() == before
     assert [file.name for file in cache.parent.iterdir()] == [cache.name]
 
@@ -217,12 +217,15 @@ def test_a_folder_of_caches_is_its_primary_one_and_all_its_members(
     for name in ("streamer", "watcher"):
         kinit = ["kinit", "-k", "-t", str(minicluster.keytab(name)), minicluster.principal(name)]
         subprocess.run(kinit, check=True, env=environment)
-    found = [tickets.inspect(name) for name in tickets.members(f"DIR:{tmp_path}/many")]
-    assert {each.principal for each in found} == {minicluster.principal("streamer"), minicluster.principal("watcher")}
-    assert {len(each.tickets) for each in found} == {1}
+    caches = [tickets.inspect(name) for name in tickets.members(f"DIR:{tmp_path}/many")]
+    assert {member.principal for member in caches} == {
+        minicluster.principal("streamer"),
+        minicluster.principal("watcher"),
+    }
+    assert {len(member.tickets) for member in caches} == {1}
     primary = tickets.inspect(f"DIR:{tmp_path}/many")
     assert primary.kind is CacheKind.DIR
-    assert primary.principal in {each.principal for each in found}
+    assert primary.principal in {member.principal for member in caches}
     tickets.acquire(Identity(primary.principal, ticket_cache=f"DIR:{tmp_path}/many"), tmp_path / "copy")
     assert tickets.inspect(str(tmp_path / "copy")).granting == primary.granting
 

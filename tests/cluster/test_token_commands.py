@@ -99,9 +99,9 @@ def test_an_application_is_shown_with_what_is_not_visible_from_outside(
     minicluster: Minicluster, kstream: Commands, tmp_path: Path
 ) -> None:
     with sleeper(minicluster, fetch(minicluster, tmp_path / "token")) as app:
-        told = kstream.on_cluster("show", app)
+        printed = kstream.on_cluster("show", app)
         data = json.loads(kstream.on_cluster("show", app, "--json").out)
-    assert "not visible from outside the application" in " ".join(told.out.split())
+    assert "not visible from outside the application" in " ".join(printed.out.split())
     assert data["stream"] is None
     assert data["max_lifetime_seconds"] == minicluster.plan.max_lifetime.total_seconds()
     assert "--cluster" in kstream.run("show", app).err

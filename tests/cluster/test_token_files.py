@@ -42,10 +42,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @FORMATS
 def test_every_kind_is_read_as_hadoops_own_classes_read_it(written: Path, form: TokenFormat) -> None:
-    found = read_credentials(written / form).credentials
-    assert found.format is form
-    assert as_hadoop_tells(found) == hadoop_classes("tell", str(written / form))
-    readable = {token.kind for token in found.tokens if not isinstance(token.identifier, Opaque)}
+    credentials = read_credentials(written / form).credentials
+    assert credentials.format is form
+    assert as_hadoop_tells(credentials) == hadoop_classes("tell", str(written / form))
+    readable = {token.kind for token in credentials.tokens if not isinstance(token.identifier, Opaque)}
     assert readable == {*WRITABLE_KINDS, *YARN_KINDS, "YARN_AM_RM_TOKEN", "KAFKA_DELEGATION_TOKEN"}
 
 
@@ -79,7 +79,7 @@ def test_what_hdfs_fetchdt_writes_is_read_as_dtutil_prints_it(minicluster: Minic
     done = minicluster.hadoop_main(DTUTIL, "append", "-format", "protobuf", str(other), as_="streamer")
     assert done.returncode == 0, done.stderr
     assert read_credentials(other).credentials == HadoopCredentials(TokenFormat.PROTOBUF, (token,))
-    assert {each.name: written_again(each) == each.read_bytes() for each in (file, other)} == {
+    assert {written.name: written_again(written) == written.read_bytes() for written in (file, other)} == {
         "java": True,
         "protobuf": True,
     }
@@ -102,9 +102,9 @@ def test_the_launch_credentials_of_a_real_container_are_read(minicluster: Minicl
     with sleeper(minicluster, hers) as app:
         await_that(lambda: bool(launch_files(minicluster, app)), f"the container of {app} has its credentials")
         (file,) = launch_files(minicluster, app)
-        found = read_credentials(file).credentials
-    assert found.secret_keys == (SecretKey("job.key", len(JOB_KEY)),)
-    by_kind = {token.kind: token for token in found.tokens}
+        credentials = read_credentials(file).credentials
+    assert credentials.secret_keys == (SecretKey("job.key", len(JOB_KEY)),)
+    by_kind = {token.kind: token for token in credentials.tokens}
     assert by_kind["HDFS_DELEGATION_TOKEN"] == read_credentials(hers).credentials.tokens[0]
     attempt = by_kind["YARN_AM_RM_TOKEN"].identifier
     assert isinstance(attempt, AttemptToken)
@@ -117,18 +117,18 @@ def launch_files(minicluster: Minicluster, app: str) -> list[Path]:
 
 def test_the_resourcemanagers_own_token_is_read_as_it_tells_it(minicluster: Minicluster) -> None:
     with resourcemanager(minicluster) as ask:
-        told = ask("POST", "/delegation-token", json={"renewer": "yarn"}).json()
-    token = Token.from_url_string(SecretBytes(told["token"].encode()))
-    assert token.kind == told["kind"] == "RM_DELEGATION_TOKEN"
+        answer = ask("POST", "/delegation-token", json={"renewer": "yarn"}).json()
+    token = Token.from_url_string(SecretBytes(answer["token"].encode()))
+    assert token.kind == answer["kind"] == "RM_DELEGATION_TOKEN"
     read = token.identifier
     assert isinstance(read, DelegationToken)
-    assert (read.owner, read.renewer) == (told["owner"], "yarn")
-    assert millis(read.max_date) == told["max-validity"]
+    assert (read.owner, read.renewer) == (answer["owner"], "yarn")
+    assert millis(read.max_date) == answer["max-validity"]
 
 
-def as_hadoop_tells(found: HadoopCredentials) -> list[list[str]]:
-    keys = [["secret key", key.alias, str(key.length)] for key in found.secret_keys]
-    return keys + [[token.alias, token.kind, token.service, *cells(token)] for token in found.tokens]
+def as_hadoop_tells(credentials: HadoopCredentials) -> list[list[str]]:
+    keys = [["secret key", key.alias, str(key.length)] for key in credentials.secret_keys]
+    return keys + [[token.alias, token.kind, token.service, *cells(token)] for token in credentials.tokens]
 
 
 def cells(token: Token) -> list[str]:
@@ -146,9 +146,9 @@ def cells(token: Token) -> list[str]:
 def written_again(file: Path) -> bytes:
     """Return the bytes that result from the fields that were read, the passwords and the secret keys alone."""
     content = SecretBytes(file.read_bytes())
-    found = HadoopCredentials.read(content)
-    secrets = [(key.alias, JOB_KEY[: key.length]) for key in found.secret_keys]
-    return WRITERS[found.format]([token_again(content, token) for token in found.tokens], secrets)
+    credentials = HadoopCredentials.read(content)
+    secrets = [(key.alias, JOB_KEY[: key.length]) for key in credentials.secret_keys]
+    return WRITERS[credentials.format]([token_again(content, token) for token in credentials.tokens], secrets)
 
 
 def token_again(content: SecretBytes, token: Token) -> Written:

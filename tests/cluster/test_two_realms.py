@@ -79,15 +79,15 @@ def test_threads_log_in_to_both_at_once(both: tuple[ClusterSession, ClusterSessi
         return str(name)
 
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(login, range(ROUNDS)))
-    assert found == [both[number % 2].identity.principal for number in range(ROUNDS)]
+        logins = list(threads.map(login, range(ROUNDS)))
+    assert logins == [both[number % 2].identity.principal for number in range(ROUNDS)]
 
 
 def test_a_principal_of_one_realm_is_a_stranger_to_the_other_and_told_so(
     both: tuple[ClusterSession, ClusterSession],
 ) -> None:
     home, away = both
-    with open_session(away.cluster, home.identity) as stranger, pytest.raises(KstreamError) as told:
+    with open_session(away.cluster, home.identity) as stranger, pytest.raises(KstreamError) as refused:
         stranger.hdfs.status("/")
-    assert not told.value.retryable
-    assert "streamer@KSTREAM.TEST" in str(told.value)
+    assert not refused.value.retryable
+    assert "streamer@KSTREAM.TEST" in str(refused.value)
