@@ -101,6 +101,15 @@ def test_a_renewal_that_fails_leaves_the_file_as_it_was(cache: Path, principal: 
     assert cache.read_bytes() == before
 
 
+@pytest.mark.parametrize(("ours", "error"), [(True, "log in from keytab"), (False, "it is left as it is")])
+def test_a_damaged_cache_is_logged_in_for_and_a_foreign_one_is_not(cache: Path, ours: bool, error: str) -> None:
+    cache.write_bytes(NO_CACHE)
+    (report,) = renew_all([kept(cache, ours=ours)], RenewalPolicy())
+    assert error in report.error
+    assert (report.outcome, report.state) == (RenewalOutcome.FAILED, TicketState.MISSING)
+    assert cache.read_bytes() == NO_CACHE
+
+
 def test_a_fresh_ticket_is_kept_and_its_failures_are_forgotten(cache: Path) -> None:
     fill(cache, left=timedelta(minutes=1))
     assert [report.failures for _ in range(2) for report in renew_all([kept(cache)], RenewalPolicy())] == [1, 2]
