@@ -12,7 +12,7 @@ from airflow.sdk.log import mask_secret
 
 from airflow_kstream.clients.spark import SPARK_BINARIES
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.secrets import secrets_in
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
@@ -56,7 +56,7 @@ class KstreamClusterHook(BaseHook):
     def cluster(self) -> Iterator[Cluster]:
         """Yield the cluster. A keytab in the connection is a file in a private folder until the block ends.
 
-        Raises InvalidInput: when there is no such connection, or a field of it is wrong.
+        Raises InvalidInput: when a field of the connection is wrong. Raises Unavailable: when Airflow returns none.
         """
         fields = fields_of(read_connection(self.cluster_conn_id))
         _mask_secrets(fields.spark_conf)
@@ -82,15 +82,16 @@ def _mask_secrets(spark_conf: Mapping[str, str]) -> None:
 
 
 def read_connection(conn_id: str) -> Connection:
-    """Read a connection, for a task that starts. Raises InvalidInput: when Airflow has none of this id.
+    """Read a connection. Raises Unavailable: when Airflow returns none of this id.
 
-    Airflow says the same of a connection that its API server can't return at the moment; the worker has then repeated
-    the request for a while. A trigger, which waits for days, reads it by `triggers.shared.Sessions`.
+    Airflow's SDK says the same of a connection that does not exist and of an API server that is away, so Airflow's own
+    retries decide. A trigger, which waits for days, reads it by `triggers.shared.Sessions`.
     """
     try:
         return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
-        raise InvalidInput(f"Airflow has no connection {conn_id!r}", tried=f"read connection {conn_id}") from error
+        why = "Airflow has no such connection, or its API server is away"
+        raise Unavailable(why, tried=f"read connection {conn_id}") from error
 
 
 def fields_of(connection: Connection) -> ConnectionFields:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from airflow_kstream.hooks.cluster import read_connection
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.triggers.waiting_errors import is_transient, raise_error, raise_event
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 class AwaitingSensor(BaseSensorOperator):
     """A sensor that waits in the triggerer (`deferrable`) or on a worker, with the same result."""
 
-    def __init__(self, *, deferrable: bool, **kwargs: Any) -> None:
+    def __init__(self, *, cluster_conn_id: str, deferrable: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
         self.deferrable = deferrable
 
     @abstractmethod
@@ -36,7 +38,12 @@ class AwaitingSensor(BaseSensorOperator):
         """Return the trigger that takes over the polling."""
 
     def execute(self, context: Context) -> Any:
-        """Poll once, then wait in the triggerer or here."""
+        """Poll once, then wait in the triggerer or here.
+
+        Raises Unavailable: when Airflow returns no connection at the start; later, that is waited out.
+        """
+        with self._skip_if_soft():
+            read_connection(self.cluster_conn_id)
         if not self.deferrable:
             return super().execute(context)
         with self._skip_if_soft():

@@ -56,8 +56,7 @@ class DelegationTokenExpirySensor(AwaitingSensor):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        super().__init__(deferrable=deferrable, **kwargs)
-        self.cluster_conn_id = cluster_conn_id
+        super().__init__(cluster_conn_id=cluster_conn_id, deferrable=deferrable, **kwargs)
         self.file = file
         self.stream = stream
         self.application = application
