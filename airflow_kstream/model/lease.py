@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +16,29 @@ class HolderLiveness(StrEnum):
     DEAD = "dead"
     RENEWING = "renewing"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class HolderStatus:
+    """What is known of a file's holder beyond the file's own state.
+
+    `refusal` is why the liveness stayed UNKNOWN, and `retryable` whether a later probe may succeed without any change.
+    `name` and `host` are known if the NameNode named the holder. `recovering`: a recovery runs, such as one that the
+    probe began. `closed`: the probe found the file closed; then either the probe closed it, because its last block was
+    complete, or its writer did.
+    """
+
+    liveness: HolderLiveness = HolderLiveness.UNKNOWN
+    refusal: str = ""
+    retryable: bool = False
+    name: str | None = None
+    host: str | None = None
+    recovering: bool = False
+    closed: bool = False
+
+
+# By path. A file that is absent has an unknown holder.
+HolderKnowledge = Mapping[str, HolderStatus]
 
 
 class FileCondition(StrEnum):

@@ -60,7 +60,7 @@ def intents_table(intents: Sequence[Intent], rows: int | None = None) -> Table:
     listed.caption = _left_off(len(intents), rows)
     for intent in sorted(intents, key=_urgent_first)[:rows]:
         judgement = intent.finding.judgement
-        advice = "" if intent.decision.granted or intent.would_ask else judgement.advice
+        advice = "" if intent.decision.granted or intent.would_probe else judgement.advice
         add(listed, intent.finding.path, judgement.condition, intent.words, advice)
     return listed
 
@@ -96,18 +96,18 @@ def left_alone(report: RecoveryReport) -> tuple[Intent, ...]:
 
 def left_open(report: RecoveryReport) -> tuple[Intent, ...]:
     """Return every file that is left open: stuck, young, growing, or held by a living client."""
-    return tuple(intent for intent in report.intents if not (intent.decision.granted or intent.would_ask))
+    return tuple(intent for intent in report.intents if not (intent.decision.granted or intent.would_probe))
 
 
 def summary(report: RecoveryReport) -> str:
     """Return one sentence: what was found, what was done, and why the rest was left open."""
-    stuck, unasked = len(left_alone(report)), report.unasked
+    stuck, unprobed = len(left_alone(report)), report.unprobed
     lost = sum(recovery.bytes_lost or 0 for recovery in report.recoveries)
     early = f"it stopped early: {report.stopped}" if report.stopped else ""
     parts = (
         f"{len(report.intents)} open files",
         ", ".join(_outcomes(report) if report.run else _plans(report)) or _nothing_recovered(report),
-        _why_not_asked(unasked) if unasked else "",
+        _why_unprobed(unprobed) if unprobed else "",
         f"{stuck} stuck and left alone" if stuck else "",
         _why_left_open(report),
         f"{lost} bytes lost that a reader could see" if lost else "",
@@ -123,23 +123,24 @@ def _outcomes(report: RecoveryReport) -> list[str]:
 
 
 def _plans(report: RecoveryReport) -> list[str]:
-    asked = sum(intent.would_ask for intent in report.intents)
+    probed = sum(intent.would_probe for intent in report.intents)
     sure = sum(intent.decision.granted for intent in report.intents)
-    plans = ((sure, "to be recovered"), (asked, "to be probed, and recovered if their holders are dead"))
+    plans = ((sure, "to be recovered"), (probed, "to be probed, and recovered if their holders are dead"))
     return [f"{count} {words}" for count, words in plans if count]
 
 
 def _nothing_recovered(report: RecoveryReport) -> str:
-    return "nothing was recovered" if report.unasked else "nothing to recover"
+    return "nothing was recovered" if report.unprobed else "nothing to recover"
 
 
-def _why_not_asked(unasked: Sequence[Intent]) -> str:
-    first = unasked[0].finding
-    return f"{len(unasked)} {first.judgement.sort} ({'' if len(unasked) == 1 else 'the first: '}{first.refusal})"
+def _why_unprobed(unprobed: Sequence[Intent]) -> str:
+    first = unprobed[0].finding
+    which = "" if len(unprobed) == 1 else "the first: "
+    return f"{len(unprobed)} {first.judgement.sort} ({which}{first.holder.refusal})"
 
 
 def _why_left_open(report: RecoveryReport) -> str:
-    named = (*left_alone(report), *report.unasked)
+    named = (*left_alone(report), *report.unprobed)
     sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in named)
     return ", ".join(f"{count} {sort}" for sort, count in sorts.items())
 
@@ -148,22 +149,22 @@ def failure(report: RecoveryReport, path: str) -> KstreamError:
     """Return the error for the files that were not recovered: Unavailable if retrying may help, else Conflict."""
     counts = Counter(recovery.outcome for recovery in report.failed)
     parts = [f"{count} {outcome} ({OUTCOME_MEANS[outcome]})" for outcome, count in counts.items()]
-    if report.unasked:
-        parts.append(_why_not_asked(report.unasked))
+    if report.unprobed:
+        parts.append(_why_unprobed(report.unprobed))
     if report.stopped:
         parts.append(f"it stopped early: {report.stopped}")
     if report.interrupted:
         parts.append("it was interrupted")
-    retryable = _TRANSIENT & counts.keys() or any(intent.finding.retryable for intent in report.unasked)
+    retryable = _TRANSIENT & counts.keys() or any(intent.finding.holder.retryable for intent in report.unprobed)
     kind = Unavailable if report.interrupted or retryable else Conflict
-    message = f"{len(report.failed) + len(report.unasked)} files were not recovered: {'; '.join(parts)}"
+    message = f"{len(report.failed) + len(report.unprobed)} files were not recovered: {'; '.join(parts)}"
     return kind(message, tried=f"recover the leases below {printable(path)}")
 
 
 def bounded(report: RecoveryReport, rows: int) -> dict[str, Any]:
     """Return `RecoveryReport.to_json` with counts and at most `rows` of each list, failed and stuck ones first."""
     survey = report.survey
-    findings = sorted(survey.findings, key=lambda finding: not (finding.stuck or finding.unasked))
+    findings = sorted(survey.findings, key=lambda finding: not (finding.stuck or finding.unprobed))
     words = {intent.finding.path: intent.words for intent in report.intents}
     return {
         **report.to_json(),
@@ -189,7 +190,7 @@ def _counts(report: RecoveryReport) -> dict[str, Any]:
         "unreadable": len(report.survey.unreadable),
         "conditions": dict(Counter(intent.finding.judgement.condition.value for intent in report.intents)),
         "left_alone": len(left_alone(report)),
-        "unasked": len(report.unasked),
+        "unprobed": len(report.unprobed),
         "outcomes": dict(Counter(recovery.outcome.value for recovery in report.recoveries)),
         "failed": len(report.failed),
         "bytes_lost": sum(recovery.bytes_lost or 0 for recovery in report.recoveries),
@@ -202,7 +203,7 @@ def _failed_first(recoveries: Sequence[Recovery]) -> list[Recovery]:
 
 def _urgent_first(intent: Intent) -> tuple[bool, bool, str]:
     finding = intent.finding
-    return not finding.unasked, not finding.stuck, finding.path
+    return not finding.unprobed, not finding.stuck, finding.path
 
 
 def _writer(finding: Finding) -> str:

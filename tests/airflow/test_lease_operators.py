@@ -214,7 +214,7 @@ def test_a_task_fails_with_the_reason_when_its_principal_may_not_probe_the_holde
     with pytest.raises(Conflict, match=r"1 files were not recovered.*Permission denied: user=watcher, access=WRITE"):
         _recovery(min_age="0s").execute(cast("Context", context))
     report = context.pushed["return_value"]
-    assert report["counts"]["unasked"] == 1
+    assert report["counts"]["unprobed"] == 1
     assert "could not determine" in report["plan"][READABLE]
 
     young = _recovery(min_age="1h").execute(cast("Context", context))

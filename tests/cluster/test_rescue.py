@@ -13,21 +13,22 @@ from getpass import getuser
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.lease import FileCondition, HolderLiveness, LeaseRules, Search
+from airflow_kstream.model.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, LeaseRules, Search
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.holders import HolderProbe
-from airflow_kstream.supervise.leases.journal import read_journal
+from airflow_kstream.supervise.leases.holders import probe
+from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.recover import (
     AllowedPath,
     ApprovalRules,
+    Probe,
     RecoveryReport,
     RecoverySettings,
     recover_stuck_files,
 )
 from airflow_kstream.supervise.leases.scan_history import lease_folder
 from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
-from airflow_kstream.supervise.leases.survey import Finding, Survey, Surveyor
+from airflow_kstream.supervise.leases.survey import Survey, Surveyor
 from tests.cluster.streams import await_that, cluster
 from tests.cluster.writers import (
     Bucket,
@@ -76,8 +77,8 @@ def below(folder: str, **more: object) -> RecoverySettings:
     return replace(RecoverySettings(Search(folder), HASTY), **more)  # type: ignore[arg-type]
 
 
-def rescued(session: LeaseSession, settings: RecoverySettings) -> RecoveryReport:
-    return recover_stuck_files(session, settings, Watcher(tell=print))
+def rescued(session: LeaseSession, settings: RecoverySettings, probing: Probe = probe) -> RecoveryReport:
+    return recover_stuck_files(session, settings, Watcher(tell=print), probing)
 
 
 def outcomes(done: RecoveryReport) -> dict[str, Outcome]:
@@ -143,7 +144,7 @@ def test_a_dead_holders_files_are_closed_and_a_living_ones_are_not(
         living.close(f"{folder}/living")
     assert {recovery.bytes_lost for recovery in done.recoveries} == {0}
     assert content(minicluster, stuck[0]) == pattern(1000)
-    lives = {intent.finding.path: intent.finding.liveness for intent in done.intents}
+    lives = {intent.finding.path: intent.finding.holder.liveness for intent in done.intents}
     assert lives[f"{folder}/living"] is HolderLiveness.RENEWING
     asked = [record for record in read_journal(superuser.base.hdfs, audit_of(superuser)) if record.run == run_of(done)]
     assert [record.action for record in asked].count("ask") == 2
@@ -205,7 +206,7 @@ def test_a_slow_writer_that_grows_survives_every_consent(
 
 
 def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
-    minicluster: Minicluster, superuser: LeaseSession, folder: str, monkeypatch: pytest.MonkeyPatch
+    minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     """Its writer seemed to be done and writes again at the very moment of the holder probe."""
     path = f"{folder}/woken"
@@ -213,22 +214,23 @@ def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
     with writer(minicluster) as woken:
         woken.leave(path, 100)
         unchanged_for_long(superuser, folder)
-        ask = HolderProbe.ask
 
-        def ask_and_write(holders: HolderProbe, survey: object) -> tuple[Finding, ...]:
-            answered = ask(holders, survey)  # type: ignore[arg-type]
+        def probed_and_written(
+            session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher
+        ) -> HolderKnowledge:
+            knowledge = probe(session, survey, journal, watcher)
             woken.write(path, 100)
             woken.hflush(path)
-            return answered
+            return knowledge
 
-        monkeypatch.setattr(HolderProbe, "ask", ask_and_write)
-        assert outcomes(rescued(superuser, below(folder, approvals=approvals))) == {path: Outcome.CHANGED}
+        done = rescued(superuser, below(folder, approvals=approvals), probed_and_written)
+        assert outcomes(done) == {path: Outcome.CHANGED}
         woken.close(path)
     assert content(minicluster, path) == pattern(200)
 
 
 def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
-    minicluster: Minicluster, superuser: LeaseSession, folder: str, monkeypatch: pytest.MonkeyPatch
+    minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     """The test fakes the NameNode's verdict: a writer frozen for longer than its lease has lost its DataNode, too,
     by the same 60 s, unless dfs.client.socket-timeout is longer than Hadoop's default.
@@ -238,13 +240,12 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
         frozen.leave(path, 100)
         unchanged_for_long(superuser, folder)
 
-        def dead_and_back(holders: HolderProbe, survey: Survey) -> tuple[Finding, ...]:
+        def dead_and_back(session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher) -> HolderKnowledge:
             frozen.write(path, 100)
             frozen.hflush(path)
-            return tuple(replace(finding, liveness=HolderLiveness.DEAD) for finding in survey.findings)
+            return {finding.path: HolderStatus(HolderLiveness.DEAD) for finding in survey.findings}
 
-        monkeypatch.setattr(HolderProbe, "ask", dead_and_back)
-        assert outcomes(rescued(superuser, below(folder))) == {path: Outcome.CHANGED}
+        assert outcomes(rescued(superuser, below(folder), dead_and_back)) == {path: Outcome.CHANGED}
         frozen.close(path)
     assert content(minicluster, path) == pattern(200)
 

@@ -1,146 +1,139 @@
-"""Probing the holders of quiet files: each is probed once, through one of its files, to learn whether it is alive."""
+"""What is known of the holders of idle files: probed, foreseen for a dry run, or withheld on an unfit cluster."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
-from airflow_kstream.model.lease import HolderLiveness, LeaseRules
-from airflow_kstream.policy.leases.judgement import worth_probing
+from airflow_kstream.model.lease import HolderKnowledge, HolderLiveness, HolderStatus
+from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.journal import Journal
+from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
 # The NameNode considers a lease abandoned if it was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
-SOFT_LIMIT = timedelta(seconds=60)
+_SOFT_LIMIT = timedelta(seconds=60)
+_MARGIN = timedelta(seconds=2)
 
 
-@dataclass
-class HolderProbe:
+def probe(session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher) -> HolderKnowledge:
+    """Probe the holders of the files that are worth it. Raises KstreamError: when the journal can't be written.
+
+    `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent.
+    """
+    return _HolderProbe(session.web, journal, watcher).knowledge(survey)
+
+
+def foresee(pool: LeaseHdfsPool, survey: Survey) -> HolderKnowledge:
+    """Return the files for which the NameNode would refuse a probe by this principal. No probe is sent."""
+    paths = [finding.path for finding in survey.worth_probing]
+    return {
+        path: HolderStatus(refusal=error.message)
+        for path, error in zip(paths, pool.right_to_write(paths), strict=True)
+        if isinstance(error, Denied)
+    }
+
+
+def withhold(survey: Survey, why: str) -> HolderKnowledge:
+    """Return the files whose holders would be probed if the cluster were fit for it."""
+    status = HolderStatus(refusal=f"no recovery is started while {why}", retryable=True)
+    return {finding.path: status for finding in survey.in_service().worth_probing}
+
+
+class _HolderProbe:
     """The probes of one run, and what they show about holders.
 
     Probing a dead holder's file begins its recovery and renews the rest of the holder's lease, so its other files
     look held for 60 s. Therefore one file of each holder is probed, and the answer counts for all of them. A walk of
     the tree does not name holders; there every file is probed, and the answer for a living holder names it. If a
     probe has renewed a dead holder's lease, one file of each holder so named is probed again after the 60 s.
-    `journal` records probes before they are sent, and the answers. Once `stop` is set no probe is sent.
     """
 
-    web: LeaseHdfs
-    rules: LeaseRules
-    tell: Callable[[str], None]
-    journal: Journal
-    stop: threading.Event
-    soft_limit: timedelta = SOFT_LIMIT
-    _lives: dict[str, HolderLiveness] = field(default_factory=dict)
-    _answers: dict[str, HolderAnswer] = field(default_factory=dict)
-    _silences: dict[str, str] = field(default_factory=dict)
+    def __init__(self, web: LeaseHdfs, journal: Journal, watcher: Watcher) -> None:
+        self._web = web
+        self._journal = journal
+        self._watcher = watcher
+        self._liveness: dict[str, HolderLiveness] = {}
+        self._answers: dict[str, HolderAnswer] = {}
+        self._failures: dict[str, str] = {}
 
-    def ask(self, survey: Survey) -> tuple[Finding, ...]:
-        """Return the findings with their holder's liveness, where a probe could tell; no finding is judged again."""
-        doubtful = unprobed(survey, self.rules)
-        self._ask_named(_by_holder(doubtful))
-        nameless = [finding for finding in doubtful if not finding.history.file.holder]
-        self._ask_nameless(nameless)
-        return tuple(self._informed(finding) for finding in survey.findings)
+    def knowledge(self, survey: Survey) -> HolderKnowledge:
+        self._probe_named(_paths_by_holder(survey.worth_probing))
+        self._probe_nameless([finding.path for finding in survey.worth_probing if not finding.history.file.holder])
+        return {finding.path: self._status(finding) for finding in survey.findings}
 
-    def _ask_named(self, files: dict[str, list[str]]) -> None:
+    def _probe_named(self, files: dict[str, list[str]]) -> None:
         """Probe each holder by one file, and by the next if that told nothing: a closed file's writer may be alive."""
-        while files and not self.stop.is_set():
-            asked = {paths.pop(): holder for holder, paths in files.items()}
-            for holder, answer in zip(asked.values(), self._recorded_and_asked(asked), strict=True):
-                if answer and answer.liveness is not HolderLiveness.UNKNOWN:
-                    self._lives[holder] = answer.liveness
-            files = {holder: paths for holder, paths in files.items() if paths and holder not in self._lives}
+        while files and not self._watcher.stop.is_set():
+            holders = {paths.pop(): holder for holder, paths in files.items()}
+            for path, answer in self._recorded_and_probed(holders).items():
+                if answer.liveness is not HolderLiveness.UNKNOWN:
+                    self._liveness[holders[path]] = answer.liveness
+            files = {holder: paths for holder, paths in files.items() if paths and holder not in self._liveness}
 
-    def _ask_nameless(self, findings: list[Finding]) -> None:
-        if not findings:
+    def _probe_nameless(self, paths: list[str]) -> None:
+        if not paths:
             return
-        paths = [finding.path for finding in findings]
-        told = zip(paths, self._recorded_and_asked(dict.fromkeys(paths)), strict=True)
-        answers = {path: answer for path, answer in told if answer}
+        answers = self._recorded_and_probed(dict.fromkeys(paths))
         held = {answer.holder: path for path, answer in answers.items() if answer.holder}
         renewed_by_us = any(answer.liveness is HolderLiveness.DEAD for answer in answers.values())
         if renewed_by_us and held:
-            seconds = self.soft_limit.total_seconds() + 2
-            self.tell(f"waiting {seconds:.0f} s: probing one of a dead holder's files renewed its lease on the others")
-            self.stop.wait(seconds)
-            again = self._recorded_and_asked({path: holder for holder, path in held.items()})
-            answers |= {path: answer for path, answer in zip(held.values(), again, strict=True) if answer}
-        for holder, path in held.items():
-            if holder:
-                self._lives[holder] = answers[path].liveness
+            seconds = (_SOFT_LIMIT + _MARGIN).total_seconds()
+            self._watcher.tell(
+                f"waiting {seconds:.0f} s: probing one of a dead holder's files renewed its lease on the others"
+            )
+            self._watcher.stop.wait(seconds)
+            answers |= self._recorded_and_probed({path: holder for holder, path in held.items()})
+        self._liveness |= {holder: answers[path].liveness for holder, path in held.items()}
 
-    def _recorded_and_asked(self, holders: Mapping[str, str | None]) -> list[HolderAnswer | None]:
-        self.journal.asked(holders, "whether its holder lives")
-        answers = [None if self.stop.is_set() else self._asked(path) for path in holders]
-        self.journal.answered({path: self._words(path, answer) for path, answer in zip(holders, answers, strict=True)})
-        return answers
+    def _recorded_and_probed(self, holders: Mapping[str, str | None]) -> dict[str, HolderAnswer]:
+        """Probe these files, given with their holders. A file is absent from the result if there was no answer."""
+        self._journal.asked(holders, "whether its holder lives")
+        probed = {path: None if self._watcher.stop.is_set() else self._probed(path) for path in holders}
+        self._journal.answered({path: self._words(path, answer) for path, answer in probed.items()})
+        return {path: answer for path, answer in probed.items() if answer}
 
     def _words(self, path: str, answer: HolderAnswer | None) -> str:
         if answer is None:
-            return self._silences.get(path, "no longer probed")
+            return self._failures.get(path, "no longer probed")
         if answer.liveness is not HolderLiveness.UNKNOWN:
             return f"its holder is {answer.liveness}"
         return answer.refusal or ("it is closed" if answer.closed else "its recovery runs" if answer.recovering else "")
 
-    def _asked(self, path: str) -> HolderAnswer | None:
+    def _probed(self, path: str) -> HolderAnswer | None:
         try:
-            answer = self.web.ask_holder(path)
+            answer = self._web.ask_holder(path)
         except (NotFound, Denied) as error:
             answer = HolderAnswer(HolderLiveness.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
         except KstreamError as error:
-            self.tell(f"whether the holder of {path} lives is not known: {error}")
-            self._silences[path] = error.message
+            self._watcher.tell(f"could not determine whether the holder of {path} is alive: {error}")
+            self._failures[path] = error.message
             return None
         self._answers[path] = answer
         return answer
 
-    def _informed(self, finding: Finding) -> Finding:
-        answer = self._answers.get(finding.path)
+    def _status(self, finding: Finding) -> HolderStatus:
+        path, answer = finding.path, self._answers.get(finding.path)
         holder = finding.history.file.holder or (answer.holder if answer else None)
-        liveness = self._lives.get(holder, HolderLiveness.UNKNOWN) if holder else HolderLiveness.UNKNOWN
+        liveness = self._liveness.get(holder or "", HolderLiveness.UNKNOWN)
         if answer is None:
-            silence = self._silences.get(finding.path, "")
-            return replace(finding, liveness=liveness, refusal=silence, retryable=bool(silence))
-        if liveness is HolderLiveness.UNKNOWN:
-            liveness = answer.liveness
-        file = replace(finding.history.file, holder=holder, host=answer.host or finding.history.file.host)
-        history = replace(finding.history, file=file)
-        asked = replace(finding, liveness=liveness, refusal=answer.refusal, history=history)
-        return replace(asked, accepted=answer.recovering, closed=answer.closed)
+            failure = self._failures.get(path, "")
+            return HolderStatus(liveness, refusal=failure, retryable=bool(failure))
+        return HolderStatus(
+            answer.liveness if liveness is HolderLiveness.UNKNOWN else liveness,
+            refusal=answer.refusal,
+            name=holder,
+            host=answer.host,
+            recovering=answer.recovering,
+            closed=answer.closed,
+        )
 
 
-def unprobed(survey: Survey, rules: LeaseRules) -> list[Finding]:
-    """Return the findings of which only the holder's liveness is unknown."""
-    return [finding for finding in survey.findings if worth_probing(finding.history, finding.context(survey), rules)]
-
-
-def expected_refusals(pool: LeaseHdfsPool, doubtful: Sequence[Finding]) -> dict[str, Finding]:
-    """Return the files for which the NameNode will refuse to tell this principal whether their holder is alive."""
-    said = pool.right_to_write([finding.path for finding in doubtful])
-    return {
-        finding.path: replace(finding, refusal=error.message)
-        for finding, error in zip(doubtful, said, strict=True)
-        if isinstance(error, Denied)
-    }
-
-
-def withheld(survey: Survey, rules: LeaseRules, why: str) -> dict[str, Finding]:
-    """Return the files whose holders would be probed if the cluster were fit for it."""
-    fit = replace(survey, health=replace(survey.health, safe_mode=False))
-    return {
-        finding.path: replace(finding, refusal=f"no recovery is started while {why}", retryable=True)
-        for finding in unprobed(fit, rules)
-    }
-
-
-def _by_holder(findings: list[Finding]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _paths_by_holder(findings: Iterable[Finding]) -> dict[str, list[str]]:
+    paths: dict[str, list[str]] = {}
     for finding in findings:
         if finding.history.file.holder:
-            found.setdefault(finding.history.file.holder, []).append(finding.path)
-    return found
+            paths.setdefault(finding.history.file.holder, []).append(finding.path)
+    return paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -14,14 +14,15 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.lease import Approval, Decision, HolderLiveness, LeaseRules, Search
+from airflow_kstream.model.lease import Approval, Decision, HolderKnowledge, HolderLiveness, LeaseRules, Search
 from airflow_kstream.model.lease_recovery import Recovery, Target
 from airflow_kstream.policy.leases.judgement import decide, path_matches
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Tools, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.flink_valid_length import ValidLengths
-from airflow_kstream.supervise.leases.holders import HolderProbe, expected_refusals, unprobed, withheld
+from airflow_kstream.supervise.leases.holders import foresee, withhold
+from airflow_kstream.supervise.leases.holders import probe as probe_holders
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.scan_history import lease_folder
 from airflow_kstream.supervise.leases.session import LeaseSession
@@ -32,6 +33,9 @@ from airflow_kstream.supervise.leases.visible_length import MeasuredStates
 _MEASURED_AT_ONCE = 100
 # In seconds. The NameNode reports its time in whole seconds.
 _CLOCK_GRAIN = 1.0
+_CLOSED_BY_PROBE = Decision(True, "it was closed when its holder was probed")
+
+Probe = Callable[[LeaseSession, Survey, Journal, Watcher], HolderKnowledge]
 
 
 class Backend(StrEnum):
@@ -83,11 +87,11 @@ class Intent:
 
     finding: Finding
     decision: Decision
-    would_ask: bool = False
+    would_probe: bool = False
 
     @property
     def words(self) -> str:
-        if self.would_ask:
+        if self.would_probe:
             return "ask whether its holder lives, and recover it if not"
         return f"{'recover' if self.decision.granted else 'leave alone'}: {self.decision.why}"
 
@@ -110,14 +114,19 @@ class RecoveryReport:
         return tuple(recovery for recovery in self.recoveries if not recovery.outcome.settled)
 
     @property
-    def unasked(self) -> tuple[Intent, ...]:
+    def granted(self) -> tuple[Intent, ...]:
+        """Return the files that may be recovered."""
+        return tuple(intent for intent in self.intents if intent.decision.granted)
+
+    @property
+    def unprobed(self) -> tuple[Intent, ...]:
         """Return the files that may need it, too: old enough and quiet, but their holder's liveness is unknown."""
-        return tuple(intent for intent in self.intents if intent.finding.unasked and not intent.decision.granted)
+        return tuple(intent for intent in self.intents if intent.finding.unprobed and not intent.decision.granted)
 
     @property
     def incomplete(self) -> bool:
         """Tell whether a planned action was not done; a dry run plans none."""
-        return self.run is not None and bool(self.failed or self.unasked or self.interrupted)
+        return self.run is not None and bool(self.failed or self.unprobed or self.interrupted)
 
     @property
     def stopped(self) -> str:
@@ -140,46 +149,35 @@ class RecoveryReport:
         }
 
 
-def recover_stuck_files(session: LeaseSession, settings: RecoverySettings, watcher: Watcher) -> RecoveryReport:
+def recover_stuck_files(
+    session: LeaseSession, settings: RecoverySettings, watcher: Watcher, probe: Probe = probe_holders
+) -> RecoveryReport:
     """Recover the stuck files, as far as the rules and the approvals allow.
 
-    A file that no earlier run saw is checked twice, `rules.settle` apart.
+    A file that no earlier run saw is checked twice, `rules.settle` apart. `probe` gets the survey before anything is
+    known of the holders.
 
     Raises Denied or Unavailable: when the journal can't be written; then no request was sent to the NameNode. Raises
     also what `Surveyor.look` raises.
     """
-    surveyor = Surveyor(session, settings.search, settings.rules, watcher.tell)
-    survey = _settled(surveyor, settings.rules, watcher)
+    survey = _scanned(Surveyor(session, settings.search, settings.rules, watcher.tell), watcher)
     if settings.dry_run:
-        foreseen = _informed(surveyor, survey, expected_refusals(session.pool, unprobed(survey, settings.rules)))
-        return RecoveryReport(foreseen, _intents(session, settings, foreseen))
+        return _planned(session, settings, survey.judged_with(foresee(session.pool, survey)))
     folder = lease_folder(session.cluster.state_dir, session.identity)
     # The recoverer first: a run that can't request recoveries must not begin any by probing holders.
     with (
         closing(_recoverer(session, settings.backend)) as recoverer,
         closing(Journal.begin(session.base.hdfs, folder, session.identity)) as journal,
     ):
-        if why := _unfit(survey.health, settings.limits):
-            watcher.tell(f"no recovery is started: {why}")
-            held_back = _informed(surveyor, survey, withheld(survey, settings.rules, why))
-            return RecoveryReport(
-                held_back, _intents(session, settings, held_back), RecoveryRun(journal.run_id, (), stopped=why)
-            )
-        asked = HolderProbe(session.web, settings.rules, watcher.tell, journal, watcher.stop).ask(survey)
-        informed = _informed(surveyor, survey, {finding.path: finding for finding in asked})
-        intents = _intents(session, settings, informed)
-        wanted = [intent for intent in intents if intent.decision.granted]
-        tools = Tools(
-            states=MeasuredStates(session, _living(wanted)),
-            recoverer=recoverer,
-            health=session.jmx.health,
-            journal=journal,
-            valid_length=ValidLengths(session.base.hdfs).of,
-            reads_at_once=_MEASURED_AT_ONCE,
-        )
-        broken_off = watcher.stop.is_set()
-        run = execute_recoveries([_target(intent) for intent in wanted], tools, settings.limits, watcher)
-    return RecoveryReport(informed, intents, replace(run, interrupted=run.interrupted or broken_off))
+        if unfit := _unfit(survey.health, settings.limits):
+            watcher.tell(f"no recovery is started: {unfit}")
+            planned = _planned(session, settings, survey.judged_with(withhold(survey, unfit)))
+            return replace(planned, run=RecoveryRun(journal.run_id, (), stopped=unfit))
+        planned = _planned(session, settings, survey.judged_with(probe(session, survey, journal, watcher)))
+        interrupted = watcher.stop.is_set()
+        tools = _tools(session, planned, recoverer, journal)
+        run = execute_recoveries([_target(intent) for intent in planned.granted], tools, settings.limits, watcher)
+    return replace(planned, run=replace(run, interrupted=run.interrupted or interrupted))
 
 
 def _unfit(health: HdfsHealth, limits: RecoveryLimits) -> str:
@@ -193,46 +191,34 @@ def _unfit(health: HdfsHealth, limits: RecoveryLimits) -> str:
     return ""
 
 
-def _informed(surveyor: Surveyor, survey: Survey, learned: Mapping[str, Finding]) -> Survey:
-    """Return the survey with what was learned of some files; each of these is judged again."""
-    return replace(
-        survey,
-        findings=tuple(
-            surveyor.judged(learned[finding.path], survey) if finding.path in learned else finding
-            for finding in survey.findings
-        ),
-    )
-
-
-def _settled(surveyor: Surveyor, rules: LeaseRules, watcher: Watcher) -> Survey:
+def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:
     """Return the survey, after a second look if the first can't tell a quiet file from a growing one."""
     survey = surveyor.look()
-    if not any(_needs_another_look(finding, survey, rules) for finding in survey.findings):
+    if not any(_needs_another_look(finding, survey) for finding in survey.findings):
         return survey
-    seconds = rules.settle.total_seconds() + _CLOCK_GRAIN
+    seconds = survey.rules.settle.total_seconds() + _CLOCK_GRAIN
     watcher.tell(f"looking again in {seconds:.0f} s: one look can't tell a quiet file from a growing one")
     watcher.stop.wait(seconds)
     return surveyor.look()
 
 
-def _needs_another_look(finding: Finding, survey: Survey, rules: LeaseRules) -> bool:
-    history = finding.history
+def _needs_another_look(finding: Finding, survey: Survey) -> bool:
+    history, rules = finding.history, survey.rules
     old_enough = survey.at - history.open_since >= rules.min_age
     return old_enough and (history.looks < rules.looks or history.unchanged_for < rules.settle)
 
 
-def _intents(session: LeaseSession, settings: RecoverySettings, survey: Survey) -> tuple[Intent, ...]:
+def _planned(session: LeaseSession, settings: RecoverySettings, survey: Survey) -> RecoveryReport:
     consenting = _Consenting(session, settings.approvals)
-    doubtful = {finding.path for finding in unprobed(survey, settings.rules)} if settings.dry_run else set()
-    return tuple(_intent(finding, doubtful, consenting) for finding in survey.findings)
+    intents = (
+        Intent(finding, _decision(finding, consenting), would_probe=settings.dry_run and finding.worth_probing)
+        for finding in survey.findings
+    )
+    return RecoveryReport(survey, tuple(intents))
 
 
-def _intent(finding: Finding, doubtful: Collection[str], consenting: _Consenting) -> Intent:
-    granted = _CLOSED_BY_ASKING if finding.closed else decide(finding.judgement, consenting.to(finding))
-    return Intent(finding, granted, would_ask=finding.path in doubtful)
-
-
-_CLOSED_BY_ASKING = Decision(True, "it was closed when its holder was probed")
+def _decision(finding: Finding, consenting: _Consenting) -> Decision:
+    return _CLOSED_BY_PROBE if finding.holder.closed else decide(finding.judgement, consenting.to(finding))
 
 
 class _Consenting:
@@ -252,8 +238,16 @@ class _Consenting:
         return Approval(rule is not None, finished, approved_by)
 
 
-def _living(intents: Iterable[Intent]) -> frozenset[str]:
-    return frozenset(intent.finding.path for intent in intents if intent.finding.liveness is not HolderLiveness.DEAD)
+def _tools(session: LeaseSession, planned: RecoveryReport, recoverer: LeaseRecoverer, journal: Journal) -> Tools:
+    living = (intent.finding for intent in planned.granted if intent.finding.holder.liveness is not HolderLiveness.DEAD)
+    return Tools(
+        states=MeasuredStates(session, frozenset(finding.path for finding in living)),
+        recoverer=recoverer,
+        health=session.jmx.health,
+        journal=journal,
+        valid_length=ValidLengths(session.base.hdfs).of,
+        reads_at_once=_MEASURED_AT_ONCE,
+    )
 
 
 def _target(intent: Intent) -> Target:
@@ -263,7 +257,7 @@ def _target(intent: Intent) -> Target:
         expected=finding.history.state.fingerprint,
         holder=finding.history.file.holder,
         reason=intent.decision.why,
-        accepted=finding.accepted or finding.closed,
+        accepted=finding.holder.recovering or finding.holder.closed,
     )
 
 

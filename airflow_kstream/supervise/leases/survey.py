@@ -1,9 +1,9 @@
-"""One look at the open files below a folder: listed, measured, remembered and judged. It touches no lease."""
+"""A scan of the open files below a folder: listed, measured, remembered and judged. It touches no lease."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,15 +12,16 @@ from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, Not
 from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease import (
     Attribution,
-    FileCondition,
+    HolderKnowledge,
     HolderLiveness,
+    HolderStatus,
     Judgement,
     JudgementContext,
     LeaseRules,
     Search,
 )
 from airflow_kstream.model.open_file import FileHistory, FileState, OpenFile
-from airflow_kstream.policy.leases.judgement import judge_file, matches
+from airflow_kstream.policy.leases.judgement import judge_file, matches, worth_probing
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_folder
 from airflow_kstream.supervise.leases.session import LeaseSession
@@ -32,21 +33,16 @@ _BATCH = 1000
 
 @dataclass(frozen=True)
 class Finding:
-    """An open file, its judgement, and its writer. `liveness` is UNKNOWN until its holder was probed.
+    """An open file, its writer, what is known of its holder, and its judgement.
 
-    `refusal` is why it stayed UNKNOWN, and `retryable` whether a later probe may succeed without any change.
-    `accepted` is whether the probe began its recovery, `closed` whether the probe found it closed: then either the
-    probe closed it, because its last block was complete, or its writer did.
+    `worth_probing` is True if a probe of its holder is all that is missing to judge it.
     """
 
     history: FileHistory
     judgement: Judgement
     attribution: Attribution
-    liveness: HolderLiveness = HolderLiveness.UNKNOWN
-    refusal: str = ""
-    retryable: bool = False
-    accepted: bool = False
-    closed: bool = False
+    holder: HolderStatus = field(default_factory=HolderStatus)
+    worth_probing: bool = False
 
     @property
     def path(self) -> str:
@@ -57,13 +53,9 @@ class Finding:
         return self.judgement.condition.stuck
 
     @property
-    def unasked(self) -> bool:
-        """Tell whether it seems to need recovery, while its holder's liveness is unknown."""
-        return bool(self.refusal) and self.liveness is HolderLiveness.UNKNOWN and not self.stuck
-
-    def context(self, survey: Survey) -> JudgementContext:
-        known = unasked_circumstances(survey.at, survey.health)
-        return replace(known, holder=self.liveness, refusal=self.refusal, recovering=self.accepted)
+    def unprobed(self) -> bool:
+        """Tell whether it seems to need recovery, while its holder could not be probed."""
+        return bool(self.holder.refusal) and self.holder.liveness is HolderLiveness.UNKNOWN and not self.stuck
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """Return plain data: times in ISO 8601 UTC, durations in seconds, lengths in bytes."""
@@ -95,16 +87,37 @@ class Finding:
 
 @dataclass(frozen=True)
 class Survey:
-    """The result of one look. `unreadable` are open files that the principal may not inspect, with the reason."""
+    """The result of one scan. `unreadable` are open files that the principal may not inspect, with the reason.
+
+    As scanned, nothing is known of the holders; `judged_with` adds that.
+    """
 
     at: datetime
     route: str
     health: HdfsHealth
     findings: tuple[Finding, ...]
     unreadable: Mapping[str, str]
+    rules: LeaseRules = field(default_factory=LeaseRules)
 
-    def of(self, *standings: FileCondition) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.judgement.condition in standings)
+    @property
+    def worth_probing(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.worth_probing)
+
+    def judged_with(self, knowledge: HolderKnowledge) -> Survey:
+        """Return the survey with every file judged by this knowledge, and by no earlier one."""
+        return replace(self, findings=tuple(self._judged(finding, knowledge) for finding in self.findings))
+
+    def in_service(self) -> Survey:
+        """Return the survey as it would be if the NameNode were not in safe mode."""
+        return replace(self, health=replace(self.health, safe_mode=False)).judged_with({})
+
+    def _judged(self, finding: Finding, knowledge: HolderKnowledge) -> Finding:
+        holder = knowledge.get(finding.path, HolderStatus())
+        file = finding.history.file
+        named = replace(file, holder=holder.name or file.holder, host=holder.host or file.host)
+        return _finding(
+            replace(finding.history, file=named), finding.attribution, holder, self.at, self.health, self.rules
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -142,16 +155,12 @@ class Surveyor:
         before = self._sightings.load()
         history = {row.path: _next(before.get(row.path), row, state, began, now) for row, state in states}
         self._remember(history)
-        findings = [self._finding(seen, health, now) for seen in history.values() if self._meant(seen, now)]
-        return Survey(now, route, health, tuple(findings), unreadable)
-
-    def judged(self, finding: Finding, survey: Survey) -> Finding:
-        """Return the finding judged again, after its holder was probed."""
-        return replace(finding, judgement=judge_file(finding.history, finding.context(survey), self._rules))
-
-    def _finding(self, history: FileHistory, health: HdfsHealth, now: datetime) -> Finding:
-        said = judge_file(history, unasked_circumstances(now, health), self._rules)
-        return Finding(history, said, self._attributions.of(history))
+        findings = tuple(
+            _finding(seen, self._attributions.of(seen), HolderStatus(), now, health, self._rules)
+            for seen in history.values()
+            if self._meant(seen, now)
+        )
+        return Survey(now, route, health, findings, unreadable, self._rules)
 
     def _rows(self) -> tuple[str, Iterable[OpenFile]]:
         """List the open files by the cheapest means that this principal is allowed."""
@@ -225,9 +234,21 @@ class Surveyor:
             self._tell(f"what was seen is not kept for the next run: {error}")
 
 
-def unasked_circumstances(now: datetime, health: HdfsHealth) -> JudgementContext:
-    """Return the context of a judgement before any holder was probed."""
-    return JudgementContext(now, active_since=health.active_since, safe_mode=health.safe_mode)
+def _finding(
+    history: FileHistory, attribution: Attribution, holder: HolderStatus, now: datetime, health: HdfsHealth,
+    rules: LeaseRules,
+) -> Finding:  # fmt: skip
+    """Judge the file, and tell whether a probe of its holder would decide it."""
+    context = JudgementContext(
+        now,
+        holder=holder.liveness,
+        active_since=health.active_since,
+        safe_mode=health.safe_mode,
+        refusal=holder.refusal,
+        recovering=holder.recovering,
+    )
+    judgement = judge_file(history, context, rules)
+    return Finding(history, judgement, attribution, holder, worth_probing(history, context, rules))
 
 
 def _next(before: FileHistory | None, row: OpenFile, state: FileState, began: datetime, ended: datetime) -> FileHistory:

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.hdfs_health import HdfsHealth
-from airflow_kstream.model.lease import Attribution, Decision, FileCondition, Judgement
+from airflow_kstream.model.lease import Attribution, Decision, FileCondition, HolderStatus, Judgement
 from airflow_kstream.model.lease_recovery import Outcome, Recovery
 from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.model.printable import printable
@@ -205,9 +205,9 @@ def test_the_summary_names_the_files_that_are_left() -> None:
 DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
 
 
-def unasked(path: str, refusal: str, *, retryable: bool = False) -> Intent:
+def unprobed(path: str, refusal: str, *, retryable: bool = False) -> Intent:
     why = Judgement(FileCondition.UNKNOWN, f"not learned: {refusal}", brief="whose holder could not be probed")
-    silent = replace(finding(path), judgement=why, refusal=refusal, retryable=retryable)
+    silent = replace(finding(path), judgement=why, holder=HolderStatus(refusal=refusal, retryable=retryable))
     return Intent(silent, Decision(False, "it is unknown"))
 
 
@@ -217,14 +217,14 @@ def not_recovered(*intents: Intent) -> RecoveryReport:
 
 @pytest.mark.parametrize(("retryable", "raised"), [(False, Conflict), (True, Unavailable)])
 def test_a_file_whose_holder_could_not_be_probed_is_not_done(retryable: bool, raised: type[KstreamError]) -> None:
-    done = not_recovered(unasked("/data/a", DENIED, retryable=retryable))
+    done = not_recovered(unprobed("/data/a", DENIED, retryable=retryable))
     error = failure(done, "/data")
 
     assert done.incomplete
     assert summary(done) == f"1 open files; nothing was recovered; 1 whose holder could not be probed ({DENIED})"
     assert type(error) is raised
     assert error.message == f"1 files were not recovered: 1 whose holder could not be probed ({DENIED})"
-    assert bounded(done, rows=50)["counts"]["unasked"] == 1
+    assert bounded(done, rows=50)["counts"]["unprobed"] == 1
 
 
 def test_files_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
@@ -240,14 +240,14 @@ def test_files_left_open_for_good_reason_are_done_and_the_summary_says_why() -> 
 
 
 def test_the_summary_of_a_dry_run_counts_the_planned_probes() -> None:
-    asked = Intent(finding("/data/a"), Decision(False, "it is idle"), would_ask=True)
-    planned = RecoveryReport(survey(asked.finding), (asked,))
+    probed = Intent(finding("/data/a"), Decision(False, "it is idle"), would_probe=True)
+    planned = RecoveryReport(survey(probed.finding), (probed,))
 
     assert summary(planned) == "1 open files; 1 to be probed, and recovered if their holders are dead"
 
 
 def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
-    assert not replace(not_recovered(unasked("/data/a", DENIED)), run=None).incomplete
+    assert not replace(not_recovered(unprobed("/data/a", DENIED)), run=None).incomplete
 
 
 def test_a_list_names_what_a_single_check_can_not_show() -> None:
