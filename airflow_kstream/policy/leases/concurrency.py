@@ -94,6 +94,11 @@ class ConcurrencyLimits:
                 for limit in slot.taken:
                     limit.on_success(now)
 
+    def answered(self, now: timedelta, latency: timedelta) -> None:
+        """Count a failure of the NameNode if its mean answer took too long."""
+        if latency > self._settings.slow_answer:
+            self.together.on_failure(now)
+
     def is_slow(self, now: timedelta, slot: Slot | None) -> None:
         """Free the place in the overall limit, since the NameNode is done, and count a failure of the DataNode."""
         if slot:

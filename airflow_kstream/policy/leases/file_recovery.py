@@ -67,6 +67,12 @@ class FileRecovery:
         self.due = now + pause(self.failures, most)
         self.failures += 1
 
+    def lands(self, now: timedelta, stage: Stage) -> None:
+        """Mark a file that was seen closed, or is past its deadline: a review is due now."""
+        self.stage = stage
+        self.finished_at = self.due = now
+        self.failures = 0
+
     def polls_later(self, now: timedelta, most: timedelta) -> None:
         """Schedule the next poll: soon while its DataNode closes other files, since it closes them one by one."""
         last_close = self.slot.host.last_close if self.slot else None

@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
+from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.policy.leases.circuit_breaker import CircuitBreaker
 from airflow_kstream.policy.leases.commands import (
     CheckHealth,
     Command,
@@ -20,54 +23,110 @@ from airflow_kstream.policy.leases.commands import (
     Review,
     WaitUntil,
 )
+from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit, ConcurrencyLimits
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
-from airflow_kstream.policy.leases.progress import RecoveryProgress
+from airflow_kstream.policy.leases.limits import RecoveryLimits
 
 # The pause between two walks over all files in flight; nothing here has to be known earlier.
-_WALK_EVERY = timedelta(seconds=0.25)
+WALK_EVERY = timedelta(seconds=0.25)
 # DataNodes close files in the order of the requests: the next ones are polled once most of the first are closed.
 _POLL_AT_ONCE = 500
 _POLL_AGAIN_AFTER = timedelta(seconds=0.5)
 
 
 class RecoveryScheduler:
-    """The chooser of the next command for a run; it executes nothing."""
+    """The queues of a run, its concurrency limits and its circuit breaker; it ends no file and executes nothing.
 
-    def __init__(self, progress: RecoveryProgress, *, requests_at_once: int, reads_at_once: int) -> None:
-        self._progress = progress
+    `_queue`: files to be read for the first time; `_ready`: files that were read; `_in_flight`: files whose recovery
+    was requested; `_reviews`: files to be read for the last time.
+    """
+
+    def __init__(
+        self, files: Iterable[FileRecovery], limits: RecoveryLimits, *, requests_at_once: int, reads_at_once: int
+    ) -> None:
+        self.breaker = CircuitBreaker(limits.safety, limits.timeouts)
+        self._limits = ConcurrencyLimits(limits.concurrency)
         self._requests_at_once = requests_at_once
         self._reads_at_once = reads_at_once
+        self._queue = deque(files)
+        self._ready: list[FileRecovery] = []
+        self._in_flight: dict[str, FileRecovery] = {}
+        self._reviews: deque[FileRecovery] = deque()
         self._polls: deque[FileRecovery] = deque()
-        self._polled_at, self._polled = -_POLL_AGAIN_AFTER, 0
+        self._polled_at, self._polled, self._found_closed = -_POLL_AGAIN_AFTER, 0, 0
         self._next_walk = timedelta(0)
-        self._queue_given_up = False
+
+    # What became of files.
+
+    @property
+    def in_flight(self) -> tuple[FileRecovery, ...]:
+        return tuple(self._in_flight.values())
+
+    def ready_on(self, host: ConcurrencyLimit) -> list[FileRecovery]:
+        """Return the files that were read and wait for this DataNode."""
+        return [file for file in self._ready if file.slot and file.slot.host is host]
+
+    def was_read(self, file: FileRecovery, state: FileState) -> ConcurrencyLimit:
+        """Line the file up for its DataNode, and return the DataNode's limit."""
+        file.slot = self._limits.slot(state)
+        self._ready.append(file)
+        return file.slot.host
+
+    def was_not_read(self, now: timedelta, file: FileRecovery) -> None:
+        self._limits.together.on_failure(now)
+        if file.seen is None:
+            self._queue.append(file)
+
+    def was_requested(self, file: FileRecovery) -> None:
+        self._in_flight[file.path] = file
+
+    def was_refused(self, now: timedelta) -> None:
+        self._limits.together.on_failure(now)
+
+    def was_answered(self, now: timedelta, latency: timedelta) -> None:
+        self._limits.answered(now, latency)
+
+    def is_slow(self, now: timedelta, file: FileRecovery) -> None:
+        self._limits.is_slow(now, file.slot)
+
+    def was_polled_closed(self) -> None:
+        self._found_closed += 1
+
+    def was_closed(self, now: timedelta, file: FileRecovery) -> None:
+        self._limits.closed(now, file.slot)
+        self._limits.give_back(file.slot)
+        self.to_review(file)
+
+    def to_review(self, file: FileRecovery) -> None:
+        self._in_flight.pop(file.path, None)
+        self._reviews.append(file)
+
+    def has_ended(self, file: FileRecovery, outcome: Outcome) -> None:
+        self._in_flight.pop(file.path, None)
+        self._limits.give_back(file.slot)
+        self.breaker.ended(outcome)
+
+    # What is done next.
 
     def next(self, now: timedelta) -> Command:
         """Return the most urgent command. A command is repeated only if it was answered with an error."""
-        self._walk(now)
+        if now >= self._next_walk:
+            self._next_walk = now + WALK_EVERY
+            self._polls = deque(file for file in self._in_flight.values() if file.next_poll <= now)
         deciders: tuple[Callable[[timedelta], Command | None], ...] = (
             self._health,
             self._poll,
             self._request,
-            self._look,
+            self._read,
             self._review,
         )
         return next((command for decide in deciders if (command := decide(now))), None) or WaitUntil(self._wake(now))
 
-    def _walk(self, now: timedelta) -> None:
-        if self._progress.breaker.stopped and not self._queue_given_up:
-            self._queue_given_up = True
-            self._progress.give_up_queue(self._progress.breaker.stopped)
-        if now >= self._next_walk:
-            self._next_walk = now + _WALK_EVERY
-            self._progress.late(now)
-            self._polls = deque(file for file in self._progress.asked.values() if file.next_poll <= now)
-
     def _health(self, now: timedelta) -> Command | None:
-        return CheckHealth() if self._progress.breaker.health_due(now) else None
+        return CheckHealth() if self.breaker.health_due(now) else None
 
     def _poll(self, now: timedelta) -> Command | None:
-        if now < self._polled_at + _POLL_AGAIN_AFTER and 2 * self._progress.found_closed < self._polled:
+        if now < self._polled_at + _POLL_AGAIN_AFTER and 2 * self._found_closed < self._polled:
             return None
         due: list[FileRecovery] = []
         while self._polls and len(due) < _POLL_AT_ONCE:
@@ -76,63 +135,57 @@ class RecoveryScheduler:
                 due.append(file)
         if not due:
             return None
-        self._polled_at, self._polled, self._progress.found_closed = now, len(due), 0
+        self._polled_at, self._polled, self._found_closed = now, len(due), 0
         return Poll(_paths(due))
 
     def _request(self, now: timedelta) -> Command | None:
-        if self._progress.breaker.holds:
+        if self.breaker.holds:
             return None
-        picked = [file for file in self._progress.asked.values() if file.due <= now and file.fresh(now)][
-            : self._requests_at_once
-        ]
-        left = []
-        for file in self._progress.ready:
-            if file.slot and len(picked) < self._requests_at_once and file.fresh(now) and self._may_go(file):
+        again = [file for file in self._in_flight.values() if file.due <= now and file.fresh(now)]
+        picked, left = again[: self._requests_at_once], []
+        for file in self._ready:
+            if file.slot and len(picked) < self._requests_at_once and file.fresh(now) and _may_go(file):
                 file.slot.take()
                 picked.append(file)
             elif file.stage is Stage.QUEUED:
                 left.append(file)
-        self._progress.ready = left
+        self._ready = left
         return RequestRecovery(_paths(picked)) if picked else None
 
-    def _look(self, now: timedelta) -> Command | None:
-        if self._progress.breaker.holds:
+    def _read(self, now: timedelta) -> Command | None:
+        if self.breaker.holds:
             return None
-        again = [file for file in self._progress.asked.values() if file.due <= now]
-        again += [file for file in self._progress.ready if file.due <= now and self._may_go(file)]
+        again = [file for file in self._in_flight.values() if file.due <= now]
+        again += [file for file in self._ready if file.due <= now and _may_go(file)]
         again = [file for file in again if not file.fresh(now)][: self._reads_at_once]
-        room = min(
-            self._reads_at_once - max(len(again), len(self._progress.ready)), self._progress.concurrency.together.room
-        )
-        found = [*again, *self._from_queue(now, room)]
-        return ReadStates(_paths(found)) if found else None
+        room = min(self._reads_at_once - max(len(again), len(self._ready)), self._limits.together.room)
+        files = [*again, *self._from_queue(now, room)]
+        return ReadStates(_paths(files)) if files else None
 
     def _from_queue(self, now: timedelta, room: float) -> Iterator[FileRecovery]:
-        queue = self._progress.queue
-        while queue and room >= 1 and queue[0].due <= now:
+        while self._queue and room >= 1 and self._queue[0].due <= now:
             room -= 1
-            yield queue.popleft()
-
-    @staticmethod
-    def _may_go(file: FileRecovery) -> bool:
-        return file.stage is Stage.QUEUED and file.slot is not None and file.slot.has_room
+            yield self._queue.popleft()
 
     def _review(self, now: timedelta) -> Command | None:
-        due = [file for file in self._progress.reviews if file.due <= now][: self._reads_at_once]
+        due = [file for file in self._reviews if file.due <= now][: self._reads_at_once]
         chosen = set(due)
-        self._progress.reviews = deque(file for file in self._progress.reviews if file not in chosen)
+        self._reviews = deque(file for file in self._reviews if file not in chosen)
         return Review(_paths(due)) if due else None
 
     def _wake(self, now: timedelta) -> timedelta:
-        progress = self._progress
-        times = [file.next_poll for file in progress.asked.values()]
-        times += [file.due for file in progress.reviews]
-        if not progress.breaker.holds:
-            waiting = [*progress.asked.values(), *progress.ready, *list(progress.queue)[:1]]
+        times = [file.next_poll for file in self._in_flight.values()]
+        times += [file.due for file in self._reviews]
+        if not self.breaker.holds:
+            waiting = [*self._in_flight.values(), *self._ready, *list(self._queue)[:1]]
             times += [file.due for file in waiting if file.due > now]
-        if not progress.breaker.stopped:
-            times.append(progress.breaker.next_health)
-        return max(min(times, default=now), now + _WALK_EVERY)
+        if not self.breaker.stopped:
+            times.append(self.breaker.next_health)
+        return max(min(times, default=now), now + WALK_EVERY)
+
+
+def _may_go(file: FileRecovery) -> bool:
+    return file.stage is Stage.QUEUED and file.slot is not None and file.slot.has_room
 
 
 def _paths(files: Iterable[FileRecovery]) -> tuple[str, ...]:

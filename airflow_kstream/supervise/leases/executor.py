@@ -26,6 +26,7 @@ from airflow_kstream.policy.leases.commands import (
     WaitUntil,
 )
 from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.policy.leases.observer import RecoveryObserver
 from airflow_kstream.policy.leases.progress import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
 from airflow_kstream.supervise.leases.journal import Journal
@@ -106,18 +107,21 @@ def execute_recoveries(
 
     Raises KstreamError: when the very first intent can't be recorded; then no request was sent to the NameNode.
     """
-    return _Execution(targets, tools, limits, watcher).run()
+    return RecoveryExecutor(targets, tools, limits, watcher).run()
 
 
-class _Execution:
+class RecoveryExecutor:
+    """The loop of one run: it carries out the scheduler's command, hands the answers to the observer, and records."""
+
     def __init__(self, targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher) -> None:
         self._tools = tools
         self._watcher = watcher
         self._began = tools.clock.passed()
-        self._cases = RecoveryProgress(targets, limits, tools.clock.now())
-        self._plan = RecoveryScheduler(
-            self._cases, requests_at_once=tools.recoverer.batch, reads_at_once=tools.reads_at_once
+        self._progress = RecoveryProgress(targets, tools.clock.now())
+        self._scheduler = RecoveryScheduler(
+            self._progress.files, limits, requests_at_once=tools.recoverer.batch, reads_at_once=tools.reads_at_once
         )
+        self._observer = RecoveryObserver(self._progress, self._scheduler, limits)
         self._unrecorded = _first_of_each_path(targets)
         self._paths = tuple(self._unrecorded)
         self._recoveries: dict[str, Recovery] = {}
@@ -128,40 +132,42 @@ class _Execution:
         self._watcher.started(len(self._paths))
         interrupted = False
         try:
-            while not self._cases.done and not interrupted:
-                self._carry_out(self._plan.next(self._now()))
+            while not self._progress.done and not interrupted:
+                now = self._now()
+                self._observer.time_passed(now)
+                self._carry_out(self._scheduler.next(now))
                 self._tell_ended()
-                interrupted = self._watcher.stop.is_set() and not self._cases.done
+                interrupted = self._watcher.stop.is_set() and not self._progress.done
         except KeyboardInterrupt:
             interrupted = True
         if interrupted:
             self._break_off()
         self._record_rest()
-        if self._cases.breaker.stopped:
-            self._watcher.tell(f"recovery stopped early: {self._cases.breaker.stopped}")
+        if self._scheduler.breaker.stopped:
+            self._watcher.tell(f"recovery stopped early: {self._scheduler.breaker.stopped}")
         recoveries = tuple(self._recoveries[path] for path in self._paths)
-        return RecoveryRun(self._tools.journal.run_id, recoveries, self._cases.breaker.stopped, interrupted)
+        return RecoveryRun(self._tools.journal.run_id, recoveries, self._scheduler.breaker.stopped, interrupted)
 
     def _now(self) -> timedelta:
         return self._tools.clock.passed() - self._began
 
-    def _carry_out(self, settings: Command) -> None:
-        tools, cases = self._tools, self._cases
-        match settings:
+    def _carry_out(self, command: Command) -> None:
+        tools, observer = self._tools, self._observer
+        match command:
             case CheckHealth():
-                cases.health_seen(self._now(), _ask(tools.health))
+                observer.health_seen(self._now(), _ask(tools.health))
             case ReadStates(paths):
                 # Written before the look, not after it: writing a record can take as long as a failover.
                 if self._recorded(paths):
-                    self._hear(cases.looked, paths, _ask_each(tools.states.states, paths))
+                    self._hear(observer.state_read, paths, _ask_each(tools.states.states, paths))
             case RequestRecovery(paths):
                 self._request(paths)
             case Poll(paths):
-                self._hear(cases.polled, paths, _ask_each(tools.states.closed, paths))
+                self._hear(observer.polled, paths, _ask_each(tools.states.closed, paths))
             case Review(paths):
-                self._hear(cases.reviewed, paths, _ask_each(tools.states.states, paths))
+                self._hear(observer.state_reviewed, paths, _ask_each(tools.states.states, paths))
             case WaitUntil(until):
-                if not cases.done:
+                if not self._progress.done:
                     tools.clock.wait(self._watcher.stop, max(until - self._now(), timedelta(0)))
 
     def _hear(
@@ -175,10 +181,10 @@ class _Execution:
     def _request(self, paths: Sequence[str]) -> None:
         if not self._recorded(paths):
             return
-        self._cases.asking(self._now(), paths)
+        self._observer.requesting(self._now(), paths)
         answers = _ask_each(self._tools.recoverer.kick, paths)
-        self._cases.answered_in(self._now(), self._tools.recoverer.latency)
-        self._hear(self._cases.requested, paths, answers)
+        self._observer.answered_in(self._now(), self._tools.recoverer.latency)
+        self._hear(self._observer.requested, paths, answers)
 
     def _recorded(self, paths: Sequence[str]) -> bool:
         """Record the intents for all of these files, and tell whether that worked."""
@@ -189,7 +195,7 @@ class _Execution:
             except KstreamError as error:
                 if len(self._unrecorded) == len(self._paths):
                     raise
-                self._cases.breaker.stop(f"the audit can't be written: {error.message}")
+                self._scheduler.breaker.stop(f"the audit can't be written: {error.message}")
                 return False
             for target in some:
                 del self._unrecorded[target.path]
@@ -197,20 +203,20 @@ class _Execution:
 
     def _break_off(self) -> None:
         """Take one last look at the recoveries in progress. A second interrupt leaves them all unconfirmed."""
-        paths = self._cases.in_flight
+        paths = self._progress.in_flight
         seen: list[FileState | KstreamError] = []
         try:
             seen = _ask_each(self._tools.states.states, paths)
         except KeyboardInterrupt:
             self._watcher.tell("interrupted again: not checking the recoveries in progress")
-        self._cases.break_off(zip(paths, seen, strict=False))
+        self._observer.break_off(zip(paths, seen, strict=False))
         # By file, not by what has ended since: an interrupt can fall between an end and the report of it.
-        self._cases.ended()
-        self._untold = deque(self._cases.end_of(path) for path in self._paths if path not in self._recoveries)
+        self._progress.ended()
+        self._untold = deque(self._progress.end_of(path) for path in self._paths if path not in self._recoveries)
         self._tell_ended()
 
     def _tell_ended(self) -> None:
-        self._untold.extend(self._cases.ended())
+        self._untold.extend(self._progress.ended())
         while self._untold:
             whole = self._with_valid_length(self._untold[0])
             self._tools.journal.ended(whole)
@@ -233,7 +239,7 @@ class _Execution:
             self._tools.journal.flush(timedelta(0))
         except KstreamError as error:
             if not error.retryable:
-                self._cases.breaker.stop(f"the audit can't be written: {error.message}")
+                self._scheduler.breaker.stop(f"the audit can't be written: {error.message}")
 
     def _record_rest(self) -> None:
         try:

@@ -1,0 +1,218 @@
+"""The reading of answers: each moves a file on in the scheduler's queues, or ends it in the progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.hdfs_health import HdfsHealth
+from airflow_kstream.model.lease_recovery import Outcome
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit
+from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.policy.leases.outcomes import (
+    VANISHED,
+    End,
+    when_interrupted,
+    when_read,
+    when_read_again,
+    when_refused,
+    when_reviewed,
+    when_unreadable,
+    words,
+)
+from airflow_kstream.policy.leases.progress import RecoveryProgress
+from airflow_kstream.policy.leases.scheduler import WALK_EVERY, RecoveryScheduler
+
+_FIRST_POLL = timedelta(seconds=1)
+_REVIEWS_TRIED = 3
+# How far the NameNode's clock may be from this process's.
+_SKEW = timedelta(seconds=5)
+
+
+class RecoveryObserver:
+    """The one place where answers and the passing of time turn into stages, queues and outcomes.
+
+    An answer that arrives after its file went on is ignored.
+    """
+
+    def __init__(self, progress: RecoveryProgress, scheduler: RecoveryScheduler, limits: RecoveryLimits) -> None:
+        self._progress = progress
+        self._scheduler = scheduler
+        self._limits = limits
+        self._next_walk = timedelta(0)
+        self._queue_given_up = False
+
+    def time_passed(self, now: timedelta) -> None:
+        """Give up the queue of a stopped run, files past their deadline, and the places of files that are slow."""
+        if self._scheduler.breaker.stopped and not self._queue_given_up:
+            self._queue_given_up = True
+            self._give_up_queue(self._scheduler.breaker.stopped)
+        if now >= self._next_walk:
+            self._next_walk = now + WALK_EVERY
+            for file in self._scheduler.in_flight:
+                self._is_late(now, file)
+
+    def health_seen(self, now: timedelta, answer: HdfsHealth | KstreamError) -> None:
+        """Make recoveries from before a failover due again: the new active NameNode knows nothing of them."""
+        if not self._scheduler.breaker.health_seen(now, answer) or isinstance(answer, KstreamError):
+            return
+        since = answer.active_since - self._progress.epoch if answer.active_since else now
+        for file in self._scheduler.in_flight:
+            if file.last_asked <= since + _SKEW:
+                file.due = min(file.due, now)
+
+    def state_read(self, now: timedelta, path: str, answer: FileState | KstreamError) -> None:
+        file = self._progress.file(path)
+        if file.stage is Stage.ASKED:
+            self._read_again(now, file, answer)
+        elif file.stage is Stage.QUEUED and isinstance(answer, FileState):
+            self._read(now, file, answer)
+        elif file.stage is Stage.QUEUED and isinstance(answer, KstreamError):
+            self._not_read(now, file, answer)
+
+    def requesting(self, now: timedelta, paths: Sequence[str]) -> None:
+        """Mark files right before their request is sent: from now on it may have reached the NameNode."""
+        for path in paths:
+            file = self._progress.file(path)
+            file.asked += 1
+            file.stage = Stage.ASKED
+            file.seen = None
+            file.last_asked = now
+            if file.requested_at is None:
+                file.requested_at = file.polled = now
+                file.next_poll = now + _FIRST_POLL
+            self._scheduler.was_requested(file)
+
+    def requested(self, now: timedelta, path: str, answer: bool | KstreamError) -> None:
+        file = self._progress.file(path)
+        if file.stage is not Stage.ASKED:
+            return
+        file.due = now + self._limits.timeouts.before_retry(self._scheduler.breaker.version, file.asked)
+        if isinstance(answer, KstreamError):
+            self._refused(now, file, answer)
+        elif answer:
+            self._closed(now, file)
+        else:
+            file.accepted, file.failures = True, 0
+
+    def answered_in(self, now: timedelta, seconds: float) -> None:
+        """Note how long the NameNode took per answer, in seconds, averaged over a batch."""
+        self._scheduler.was_answered(now, timedelta(seconds=seconds))
+
+    def polled(self, now: timedelta, path: str, answer: bool | KstreamError) -> None:
+        file = self._progress.file(path)
+        if file.stage is not Stage.ASKED:
+            return
+        if answer is True:
+            self._scheduler.was_polled_closed()
+            self._closed(now, file)
+        elif isinstance(answer, NotFound):
+            self._end(file, VANISHED)
+        elif self._scheduler.breaker.stopped and not file.accepted:
+            self._end(file, End(Outcome.UNCONFIRMED, f"recovery was requested, and the answer was: {file.words}"))
+        else:
+            file.polls_later(now, self._limits.timeouts.poll)
+
+    def state_reviewed(self, now: timedelta, path: str, answer: FileState | KstreamError) -> None:
+        file = self._progress.file(path)
+        if file.stage not in (Stage.CLOSED, Stage.EXPIRED):
+            return
+        if isinstance(answer, KstreamError) and answer.retryable and file.failures < _REVIEWS_TRIED:
+            file.backs_off(now, self._limits.timeouts.poll)
+            self._scheduler.to_review(file)
+        else:
+            self._end_by_review(file, answer)
+
+    def break_off(self, last_states: Iterable[tuple[str, FileState | KstreamError]]) -> None:
+        """End every file now. Of those in flight, the ones that `last_states` doesn't show closed are unconfirmed."""
+        for path, answer in last_states:
+            file = self._progress.file(path)
+            closed = isinstance(answer, FileState) and not answer.is_open and not file.difference(answer)
+            if file.end is None and (closed or isinstance(answer, NotFound)):
+                self._end_by_review(file, answer)
+        self._give_up_queue("the run was interrupted before its turn")
+        for file in self._progress.files:
+            self._end(file, when_interrupted(file))
+
+    def _give_up_queue(self, why: str) -> None:
+        """End every file whose recovery has not been requested yet."""
+        for file in self._progress.files:
+            if file.stage is Stage.QUEUED:
+                self._end(file, End(Outcome.NOT_TRIED, why))
+
+    def _is_late(self, now: timedelta, file: FileRecovery) -> None:
+        lasts = now - (file.requested_at or now)
+        if lasts >= self._limits.timeouts.deadline:
+            file.lands(now, Stage.EXPIRED)
+            self._scheduler.to_review(file)
+        elif lasts >= self._limits.concurrency.slow_close and not file.slow:
+            file.slow = True
+            self._scheduler.is_slow(now, file)
+
+    def _read(self, now: timedelta, file: FileRecovery, state: FileState) -> None:
+        first_read, file.seen = file.seen is None, now
+        if end := when_read(file, state):
+            self._end(file, end)
+        elif first_read:
+            file.before = state
+            host = self._scheduler.was_read(file, state)
+            self._leave_alone_where_shut([file], host)
+
+    def _not_read(self, now: timedelta, file: FileRecovery, error: KstreamError) -> None:
+        if end := when_unreadable(error):
+            self._end(file, end)
+            return
+        file.first_failed = now if file.first_failed is None else file.first_failed
+        if not error.retryable or now - file.first_failed >= self._limits.timeouts.deadline:
+            self._end(file, End(Outcome.NOT_TRIED, f"its state can't be read: {words(error)}"))
+            return
+        file.backs_off(now, self._limits.timeouts.poll)
+        self._scheduler.was_not_read(now, file)
+
+    def _read_again(self, now: timedelta, file: FileRecovery, answer: FileState | KstreamError) -> None:
+        if end := when_read_again(file, answer):
+            self._end(file, end)
+        elif isinstance(answer, KstreamError):
+            file.backs_off(now, self._limits.timeouts.poll)
+        elif answer.is_open:
+            file.seen = now
+        else:
+            self._closed(now, file)
+
+    def _refused(self, now: timedelta, file: FileRecovery, error: KstreamError) -> None:
+        file.words = words(error)
+        if end := when_refused(error):
+            self._end(file, end)
+        elif isinstance(error, Conflict) or error.retryable:
+            self._scheduler.was_refused(now)
+            file.backs_off(now, self._limits.timeouts.poll)
+        else:
+            self._end(file, End(Outcome.UNCONFIRMED if file.asked > 1 else Outcome.NOT_TRIED, file.words))
+            if not isinstance(error, InvalidInput):
+                self._scheduler.breaker.stop(file.words)
+
+    def _closed(self, now: timedelta, file: FileRecovery) -> None:
+        file.lands(now, Stage.CLOSED)
+        self._scheduler.was_closed(now, file)
+
+    def _end_by_review(self, file: FileRecovery, answer: FileState | KstreamError) -> None:
+        end = when_reviewed(file, answer, self._limits.timeouts.deadline)
+        self._end(file, end)
+        if end.outcome is Outcome.GAVE_UP and file.slot:
+            host = file.slot.host
+            host.given_up_in_a_row += 1
+            self._leave_alone_where_shut(self._scheduler.ready_on(host), host)
+
+    def _leave_alone_where_shut(self, files: Iterable[FileRecovery], host: ConcurrencyLimit) -> None:
+        if host.given_up_in_a_row >= self._limits.safety.in_a_row:
+            why = f"DataNode {host.name or '(none)'} closed none of its last {host.given_up_in_a_row} files"
+            for file in files:
+                self._end(file, End(Outcome.NOT_TRIED, why))
+
+    def _end(self, file: FileRecovery, end: End) -> None:
+        if file.end is None:
+            self._progress.end(file, end)
+            self._scheduler.has_ended(file, end.outcome)
