@@ -55,6 +55,25 @@ NotYounger = Annotated[
     ),
 ]
 Limits = Annotated[LimitsName, typer.Option(help="unlimited: no concurrency limits; use with care.")]
+PerDatanode = Annotated[
+    int | None,
+    typer.Option(
+        "--per-datanode",
+        min=1,
+        max=1_000_000,
+        show_default="256, or --in-all if that is less",
+        help="The most recoveries at once on one DataNode.",
+    ),
+]
+InAll = Annotated[
+    int | None,
+    typer.Option(
+        "--in-all", min=1, max=1_000_000, show_default="1000", help="The most recoveries at once on all DataNodes."
+    ),
+]
+Deadline = Annotated[
+    str, typer.Option("--deadline", help="How long to wait for a file to close before it is given up, e.g. 30m.")
+]
 WhichBackend = Annotated[
     Backend, typer.Option("--backend", help="native, or hdfs-debug: one JVM per file, running hdfs debug recoverLease.")
 ]

@@ -47,6 +47,7 @@ _WHERE, _WHEN, _LIVING, _HOW = "Where", "From when on", "Files whose holder live
 # The form sends an empty line as an empty text, and an empty field as null. A field that may be null has no star.
 _TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
 _PATH_OR_EMPTY_LINE = "^(/|$)"
+_MOST_AT_ONCE = 1_000_000
 
 # The form. The fields of a declaration replace its defaults.
 FORM: Mapping[str, dict[str, Any]] = {
@@ -105,6 +106,32 @@ FORM: Mapping[str, dict[str, Any]] = {
         "description": "default starts with low concurrency and adapts to the cluster; unlimited has no limit.",
         "type": "string",
         "enum": [name.value for name in LimitsName],
+        "section": _HOW,
+    },
+    "per_datanode": {
+        "default": None,
+        "title": "At once on one DataNode",
+        "description": "The most recoveries at once on one DataNode. Leave it empty for 256.",
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "maximum": _MOST_AT_ONCE,
+        "section": _HOW,
+    },
+    "in_all": {
+        "default": None,
+        "title": "At once in all",
+        "description": "The most recoveries at once on all DataNodes together. Leave it empty for 1000.",
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "maximum": _MOST_AT_ONCE,
+        "section": _HOW,
+    },
+    "deadline": {
+        "default": "15m",
+        "title": "Deadline of a file",
+        "description": "How long to wait for a file to close, from the first request on, before it is given up.",
+        "type": "string",
+        "pattern": _DURATION,
         "section": _HOW,
     },
     "backend": {

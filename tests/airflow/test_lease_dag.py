@@ -36,11 +36,12 @@ def test_every_field_of_the_form_is_explained_typed_and_has_a_valid_default(decl
 
 
 def test_a_declaration_gives_the_forms_defaults(declared: Declarations) -> None:
-    [dag] = declared.dags_of("{paths: [/data], patterns: ['*.tmp'], min_age: 30m, dry_run: true}").values()
+    [dag] = declared.dags_of("{paths: [/data], patterns: ['*.tmp'], min_age: 30m, in_all: 9, dry_run: true}").values()
 
     values = {name: field.value for name, field in form(dag).items()}
     assert (values["paths"], values["patterns"]) == (["/data"], ["*.tmp"])
     assert (values["min_age"], values["dry_run"], values["approve"]) == ("30m", True, [])
+    assert (values["in_all"], values["per_datanode"], values["deadline"]) == (9, None, "15m")
 
 
 @pytest.mark.parametrize("name", ["patterns", "allowed", "approve"])
@@ -61,6 +62,9 @@ def test_what_is_left_empty_is_sent_as_nothing_or_as_an_empty_line(declared: Dec
         ("min_age", "soon"),
         ("leak_after", "10"),
         ("limits", "wild"),
+        ("per_datanode", 0),
+        ("in_all", "many"),
+        ("deadline", "900"),
         ("backend", "magic"),
         ("dry_run", "perhaps"),
         ("approve", ["*"]),
@@ -92,6 +96,8 @@ def test_the_form_refuses_what_the_operator_would(declared: Declarations, name: 
         ("{paths: [/data], patterns: ['']}", "patterns"),
         ("{paths: ['', /data]}", "paths"),
         ("{paths: [/data], min_age: 600}", "min_age"),
+        ("{paths: [/data], per_datanode: 9, in_all: 8}", "per_datanode is 9; allowed is at most in_all"),
+        ("{paths: [/data], deadline: 0s}", "deadline"),
         ("{paths: [/data", "this is no YAML"),
     ],
 )

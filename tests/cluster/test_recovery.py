@@ -19,7 +19,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Tools, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from tests.cluster.odd_names import ODD_NAMES
@@ -40,10 +40,10 @@ def folder(request: pytest.FixtureRequest) -> str:
     return new_folder(request.node.originalname)
 
 
-def hasty(**timeouts: float) -> RecoveryLimits:
-    """Limits with some shorter waits."""
-    shorter = {name: timedelta(seconds=seconds) for name, seconds in timeouts.items()}
-    return replace(RecoveryLimits(), timeouts=replace(RecoveryLimits().timeouts, **shorter))
+def hasty(deadline: float = 900, **pauses: float) -> RecoveryLimits:
+    """Return limits with some shorter waits, in seconds."""
+    shorter = Pauses(**{name: timedelta(seconds=seconds) for name, seconds in pauses.items()})
+    return RecoveryLimits(deadline=timedelta(seconds=deadline), pauses=shorter)
 
 
 def test_the_last_flushed_byte_of_a_killed_writer_is_there_afterwards(

@@ -1,51 +1,63 @@
-"""Concurrency limits: few recoveries at first, more while they succeed, fewer after failures."""
+"""Concurrency limits: few recoveries at first, more while they succeed, fewer after failures.
+
+Each DataNode's limit begins at 32, doubles after that many files were closed in time, up to `per_datanode`, and halves
+after a failure: a file that is not closed within 15 s. The limit of all together does the same, up to `in_all`; there,
+refused requests and slow answers are failures.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from airflow_kstream.model.open_file import FileState
-from airflow_kstream.policy.leases.limits import ConcurrencySettings
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+
+# A file that is not closed within this time is a failure of its DataNode.
+SLOW_CLOSE = timedelta(seconds=15)
+# A mean answer that takes longer is a failure of the NameNode.
+_SLOW_ANSWER = timedelta(seconds=1)
+_START = 32
+# Also in an unlimited run, because of bugs in NameNode and DataNodes (HDFS-17150, HDFS-17358).
+_ERASURE_CODED = 2
 
 
 @dataclass(eq=False)
 class ConcurrencyLimit:
-    """The number of recoveries that may run at once on one DataNode, or on all; a `size` of None is no limit."""
+    """The number of recoveries that may run at once on one DataNode, or on all; `most` of None is no limit."""
 
     name: str
-    size: int | None
     most: int | None
-    calm: timedelta
     in_flight: int = 0
     given_up_in_a_row: int = 0
     last_close: timedelta | None = None
+    size: int | None = field(init=False)
     _successes: int = 0
     _halved: timedelta | None = None
-    _troubled: timedelta | None = None
+    _failed: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        self.size = None if self.most is None else min(self.most, _START)
 
     @property
     def room(self) -> float:
         return float("inf") if self.size is None else max(0, self.size - self.in_flight)
 
     def on_success(self, now: timedelta) -> None:
-        """Count a file that was closed in time. The limit grows only if there was no failure for `calm`."""
+        """Count a file that was closed in time. The limit grows only if there was no failure for `SLOW_CLOSE`."""
         self._successes += 1
         full = self.size is not None and self._successes >= self.size
-        if full and self.size is not None and self.most is not None and self._is_over(self._troubled, now):
+        if full and self.size is not None and self.most is not None and _is_over(self._failed, now):
             self.size = min(self.size * 2, self.most)
             self._successes = 0
 
     def on_failure(self, now: timedelta) -> None:
-        """Halve the limit, once for all failures that come within `calm`."""
+        """Halve the limit, once for all failures that come within `SLOW_CLOSE`."""
         self._successes = 0
-        if self.size is not None and self._is_over(self._halved, now):
+        if self.size is not None and _is_over(self._halved, now):
             self.size = max(1, self.size // 2)
             self._halved = now
-        self._troubled = now
-
-    def _is_over(self, since: timedelta | None, now: timedelta) -> bool:
-        return since is None or now - since >= self.calm
+        self._failed = now
 
 
 @dataclass(eq=False)
@@ -74,16 +86,16 @@ class Slot:
 class ConcurrencyLimits:
     """The limits of a run: one per DataNode, one for all `together`, and one for erasure-coded files."""
 
-    def __init__(self, settings: ConcurrencySettings) -> None:
-        self._settings = settings
+    def __init__(self, limits: RecoveryLimits) -> None:
+        self._per_datanode = limits.per_datanode
         self._hosts: dict[str, ConcurrencyLimit] = {}
-        self._coded = ConcurrencyLimit("", settings.erasure_coded, settings.erasure_coded, settings.slow_close)
-        self.together = self._limit("", settings.in_all)
+        self._coded = ConcurrencyLimit("", _ERASURE_CODED)
+        self.together = ConcurrencyLimit("", limits.in_all)
 
     def slot(self, state: FileState) -> Slot:
         """Return a slot on the DataNode that the NameNode names first, which most likely does the work."""
         name = state.block.hosts[0] if state.block and state.block.hosts else ""
-        host = self._hosts.setdefault(name, self._limit(name, self._settings.per_datanode))
+        host = self._hosts.setdefault(name, ConcurrencyLimit(name, self._per_datanode))
         return Slot(host, (self.together, host, *([self._coded] if state.erasure_coded else [])))
 
     def closed(self, now: timedelta, slot: Slot | None) -> None:
@@ -96,7 +108,7 @@ class ConcurrencyLimits:
 
     def answered(self, now: timedelta, latency: timedelta) -> None:
         """Count a failure of the NameNode if its mean answer took too long."""
-        if latency > self._settings.slow_answer:
+        if latency > _SLOW_ANSWER:
             self.together.on_failure(now)
 
     def is_slow(self, now: timedelta, slot: Slot | None) -> None:
@@ -109,7 +121,6 @@ class ConcurrencyLimits:
         if slot:
             slot.leave(*slot.taken)
 
-    def _limit(self, name: str, most: int | None) -> ConcurrencyLimit:
-        start = self._settings.start
-        size = most if most is None or start is None else min(most, start)
-        return ConcurrencyLimit(name, size, most, self._settings.slow_close)
+
+def _is_over(since: timedelta | None, now: timedelta) -> bool:
+    return since is None or now - since >= SLOW_CLOSE

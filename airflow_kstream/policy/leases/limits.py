@@ -1,61 +1,36 @@
-"""Limits of a recovery run: its concurrency, its timeouts, and what stops it."""
+"""Limits of a recovery run. What nobody sets is a constant of the module that uses it."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
+from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import InvalidInput
 
 # Up to this version every request restarts a running recovery (HDFS-11576); later ones refuse a second one for 90 s.
 _LAST_THAT_RESTARTS = (2, 9, 0)
+# The pause before a repeated request to those NameNodes, multiplied by the attempt.
+_RETRY_AFTER_OLD = timedelta(seconds=64)
+_SHORTEST = timedelta(seconds=1)
+PER_DATANODE, IN_ALL = 256, 1000
 
 
 @dataclass(frozen=True)
-class ConcurrencySettings:
-    """The number of recoveries that may run at once; None is no limit.
+class Pauses:
+    """The pauses of a run; only a test that can't wait for so long sets them.
 
-    Each DataNode's limit begins at `start`, doubles after that many files were closed in time, up to `per_datanode`,
-    and halves after a failure: a file that is not closed within `slow_close`. The limit of all together does the same,
-    up to `in_all`; there, refused requests and answers slower than `slow_answer` are failures. `erasure_coded` limits
-    those files even in an unlimited run, because of bugs in NameNode and DataNodes (HDFS-17150, HDFS-17358).
+    `health`: between two health checks. `retry_after`: until the next request for the same file, slightly more than 30
+    heartbeats of a DataNode.
     """
 
-    start: int | None = 32
-    per_datanode: int | None = 256
-    in_all: int | None = 1000
-    erasure_coded: int = 2
-    slow_close: timedelta = timedelta(seconds=15)
-    slow_answer: timedelta = timedelta(seconds=1)
-
-    def __post_init__(self) -> None:
-        for name in ("start", "per_datanode", "in_all", "erasure_coded"):
-            given = getattr(self, name)
-            if given is not None and given < 1:
-                raise InvalidInput(f"{name} is {given}; allowed is 1 or more")
-
-
-@dataclass(frozen=True)
-class Timeouts:
-    """The times after which a run retries, checks again or gives up.
-
-    `deadline`: from the first request for a file until it is given up. `retry_after`: until the next request, slightly
-    more than 30 heartbeats of a DataNode; `retry_after_old`: the same for NameNodes up to 2.9.0, multiplied by the
-    attempt. `poll`: the longest pause between two polls of a file that does not close. `health`: between two health
-    checks; `without_health`: how long the cluster's health may stay unknown.
-    """
-
-    deadline: timedelta = timedelta(minutes=15)
-    retry_after: timedelta = timedelta(seconds=95)
-    retry_after_old: timedelta = timedelta(seconds=64)
-    poll: timedelta = timedelta(seconds=15)
     health: timedelta = timedelta(seconds=10)
-    without_health: timedelta = timedelta(minutes=2)
+    retry_after: timedelta = timedelta(seconds=95)
 
     def before_retry(self, version: str, attempt: int) -> timedelta:
         """Return the pause after the request number `attempt`; for an unknown version, the longer of the two."""
-        old = self.retry_after_old * attempt
+        old = _RETRY_AFTER_OLD * attempt
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
         if match is None:
             return max(self.retry_after, old)
@@ -63,31 +38,32 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
-class SafetyLimits:
-    """The limits that stop a run; None is no limit.
+class RecoveryLimits:
+    """The most recoveries at once, on one DataNode and in all (None is no limit), and the time for each file.
 
-    More than `dead` or `stale` DataNodes stop it, or more than `newly_lost` of both together beyond those at the start:
-    recovering while DataNodes leave can take the standby NameNode down (HDFS-17861). `failures`: the share of given-up
-    files, counted once `of_at_least` files were closed or given up. `in_a_row`: after this many given-up files of one
-    DataNode without a closed one, the run leaves the rest of that DataNode's files alone.
+    A run starts with fewer and goes up to these limits while files are closed in time. `deadline`: from the first
+    request for a file until it is given up.
+
+    Raises InvalidInput: when a limit is below 1, when one DataNode's exceeds that of all, or when `deadline` is below
+    1 s.
     """
 
-    dead: int | None = 10
-    stale: int | None = 10
-    newly_lost: int | None = 1
-    failures: float | None = 0.05
-    of_at_least: int = 20
-    in_a_row: int = 3
+    per_datanode: int | None = PER_DATANODE
+    in_all: int | None = IN_ALL
+    deadline: timedelta = timedelta(minutes=15)
+    pauses: Pauses = Pauses()
 
-
-@dataclass(frozen=True)
-class RecoveryLimits:
-    concurrency: ConcurrencySettings = ConcurrencySettings()
-    timeouts: Timeouts = Timeouts()
-    safety: SafetyLimits = SafetyLimits()
+    def __post_init__(self) -> None:
+        for name in ("per_datanode", "in_all"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise InvalidInput(f"{name} is {limit}; allowed is 1 or more")
+        if self.per_datanode is not None and self.in_all is not None and self.per_datanode > self.in_all:
+            raise InvalidInput(f"per_datanode is {self.per_datanode}; allowed is at most in_all, {self.in_all}")
+        if self.deadline < _SHORTEST:
+            raise InvalidInput(f"deadline is {format_duration(self.deadline)}; allowed is 1s or longer")
 
     @classmethod
-    def unlimited(cls) -> RecoveryLimits:
-        """Return limits without concurrency limits, except for erasure-coded files; the safety limits still apply."""
-        limits = cls()
-        return replace(limits, concurrency=replace(limits.concurrency, start=None, per_datanode=None, in_all=None))
+    def unlimited(cls, deadline: timedelta = deadline) -> RecoveryLimits:
+        """Return limits without concurrency limits, except for erasure-coded files; all that stops a run still does."""
+        return cls(per_datanode=None, in_all=None, deadline=deadline)

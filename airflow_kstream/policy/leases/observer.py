@@ -9,7 +9,7 @@ from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, N
 from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.model.open_file import FileState
-from airflow_kstream.policy.leases.concurrency import ConcurrencyLimit
+from airflow_kstream.policy.leases.concurrency import SLOW_CLOSE, ConcurrencyLimit
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.outcomes import (
@@ -27,6 +27,10 @@ from airflow_kstream.policy.leases.progress import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import WALK_EVERY, RecoveryScheduler
 
 _FIRST_POLL = timedelta(seconds=1)
+# The longest pause between two polls of a file that does not close, or two attempts to read or request one.
+_LONGEST_PAUSE = timedelta(seconds=15)
+# After this many given-up files of one DataNode without a closed one, the rest of its files are left alone.
+_IN_A_ROW = 3
 _REVIEWS_TRIED = 3
 # How far the NameNode's clock may be from this process's.
 _SKEW = timedelta(seconds=5)
@@ -90,7 +94,7 @@ class RecoveryObserver:
         file = self._progress.file(path)
         if file.stage is not Stage.ASKED:
             return
-        file.due = now + self._limits.timeouts.before_retry(self._scheduler.breaker.version, file.asked)
+        file.due = now + self._limits.pauses.before_retry(self._scheduler.breaker.version, file.asked)
         if isinstance(answer, KstreamError):
             self._refused(now, file, answer)
         elif answer:
@@ -114,14 +118,14 @@ class RecoveryObserver:
         elif self._scheduler.breaker.stopped and not file.accepted:
             self._end(file, End(Outcome.UNCONFIRMED, f"recovery was requested, and the answer was: {file.words}"))
         else:
-            file.polls_later(now, self._limits.timeouts.poll)
+            file.polls_later(now, _LONGEST_PAUSE)
 
     def state_reviewed(self, now: timedelta, path: str, answer: FileState | KstreamError) -> None:
         file = self._progress.file(path)
         if file.stage not in (Stage.CLOSED, Stage.EXPIRED):
             return
         if isinstance(answer, KstreamError) and answer.retryable and file.failures < _REVIEWS_TRIED:
-            file.backs_off(now, self._limits.timeouts.poll)
+            file.backs_off(now, _LONGEST_PAUSE)
             self._scheduler.to_review(file)
         else:
             self._end_by_review(file, answer)
@@ -145,10 +149,10 @@ class RecoveryObserver:
 
     def _is_late(self, now: timedelta, file: FileRecovery) -> None:
         lasts = now - (file.requested_at or now)
-        if lasts >= self._limits.timeouts.deadline:
+        if lasts >= self._limits.deadline:
             file.lands(now, Stage.EXPIRED)
             self._scheduler.to_review(file)
-        elif lasts >= self._limits.concurrency.slow_close and not file.slow:
+        elif lasts >= SLOW_CLOSE and not file.slow:
             file.slow = True
             self._scheduler.is_slow(now, file)
 
@@ -166,17 +170,17 @@ class RecoveryObserver:
             self._end(file, end)
             return
         file.first_failed = now if file.first_failed is None else file.first_failed
-        if not error.retryable or now - file.first_failed >= self._limits.timeouts.deadline:
+        if not error.retryable or now - file.first_failed >= self._limits.deadline:
             self._end(file, End(Outcome.NOT_TRIED, f"its state can't be read: {words(error)}"))
             return
-        file.backs_off(now, self._limits.timeouts.poll)
+        file.backs_off(now, _LONGEST_PAUSE)
         self._scheduler.was_not_read(now, file)
 
     def _read_again(self, now: timedelta, file: FileRecovery, answer: FileState | KstreamError) -> None:
         if end := when_read_again(file, answer):
             self._end(file, end)
         elif isinstance(answer, KstreamError):
-            file.backs_off(now, self._limits.timeouts.poll)
+            file.backs_off(now, _LONGEST_PAUSE)
         elif answer.is_open:
             file.seen = now
         else:
@@ -188,7 +192,7 @@ class RecoveryObserver:
             self._end(file, end)
         elif isinstance(error, Conflict) or error.retryable:
             self._scheduler.was_refused(now)
-            file.backs_off(now, self._limits.timeouts.poll)
+            file.backs_off(now, _LONGEST_PAUSE)
         else:
             self._end(file, End(Outcome.UNCONFIRMED if file.asked > 1 else Outcome.NOT_TRIED, file.words))
             if not isinstance(error, InvalidInput):
@@ -199,7 +203,7 @@ class RecoveryObserver:
         self._scheduler.was_closed(now, file)
 
     def _end_by_review(self, file: FileRecovery, answer: FileState | KstreamError) -> None:
-        end = when_reviewed(file, answer, self._limits.timeouts.deadline)
+        end = when_reviewed(file, answer, self._limits.deadline)
         self._end(file, end)
         if end.outcome is Outcome.GAVE_UP and file.slot:
             host = file.slot.host
@@ -207,7 +211,7 @@ class RecoveryObserver:
             self._leave_alone_where_shut(self._scheduler.ready_on(host), host)
 
     def _leave_alone_where_shut(self, files: Iterable[FileRecovery], host: ConcurrencyLimit) -> None:
-        if host.given_up_in_a_row >= self._limits.safety.in_a_row:
+        if host.given_up_in_a_row >= _IN_A_ROW:
             why = f"DataNode {host.name or '(none)'} closed none of its last {host.given_up_in_a_row} files"
             for file in files:
                 self._end(file, End(Outcome.NOT_TRIED, why))

@@ -44,8 +44,8 @@ class RecoveryScheduler:
     def __init__(
         self, files: Iterable[FileRecovery], limits: RecoveryLimits, *, requests_at_once: int, reads_at_once: int
     ) -> None:
-        self.breaker = CircuitBreaker(limits.safety, limits.timeouts)
-        self._limits = ConcurrencyLimits(limits.concurrency)
+        self.breaker = CircuitBreaker(limits.pauses)
+        self._limits = ConcurrencyLimits(limits)
         self._requests_at_once = requests_at_once
         self._reads_at_once = reads_at_once
         self._queue = deque(files)

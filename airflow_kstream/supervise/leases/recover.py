@@ -12,10 +12,10 @@ from airflow_kstream.clients.hdfs.lease_recovery_debug import DebugRecoverer
 from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease import Approval, Decision, HolderKnowledge, HolderLiveness, LeaseRules, Search
 from airflow_kstream.model.lease_recovery import Recovery, Target
+from airflow_kstream.policy.leases.circuit_breaker import why_unfit
 from airflow_kstream.policy.leases.judgement import decide, path_matches
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.attribution import Attributions
@@ -169,7 +169,7 @@ def recover_stuck_files(
         closing(_recoverer(session, settings.backend)) as recoverer,
         closing(Journal.begin(session.base.hdfs, folder, session.identity)) as journal,
     ):
-        if unfit := _unfit(survey.health, settings.limits):
+        if unfit := why_unfit(survey.health):
             watcher.tell(f"no recovery is started: {unfit}")
             planned = _planned(session, settings, survey.judged_with(withhold(survey, unfit)))
             return replace(planned, run=RecoveryRun(journal.run_id, (), stopped=unfit))
@@ -178,17 +178,6 @@ def recover_stuck_files(
         tools = _tools(session, planned, recoverer, journal)
         run = execute_recoveries([_target(intent) for intent in planned.granted], tools, settings.limits, watcher)
     return replace(planned, run=replace(run, interrupted=run.interrupted or interrupted))
-
-
-def _unfit(health: HdfsHealth, limits: RecoveryLimits) -> str:
-    """Return why no recovery should begin on this cluster now, including by a probe; empty if it may."""
-    safety = limits.safety
-    if health.safe_mode:
-        return "the NameNode is in safe mode"
-    for name, count, most in (("dead", health.dead, safety.dead), ("stale", health.stale, safety.stale)):
-        if most is not None and count > most:
-            return f"{count} DataNodes are {name}, and {most} are allowed"
-    return ""
 
 
 def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:

@@ -14,9 +14,9 @@ from pydantic import BeforeValidator, ConfigDict
 
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import Count, HdfsPath, Line, Wait, must
+from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Wait, must
 from airflow_kstream.model.lease import LeaseRules, Search
-from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.policy.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
 from airflow_kstream.supervise.leases.recover import AllowedPath, ApprovalRules, Backend, RecoverySettings
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
@@ -50,6 +50,9 @@ AllowedPaths = Annotated[
 ]
 HdfsPaths = Annotated[tuple[HdfsPath, ...], _ONE_OR_MORE, _AT_MOST]
 MaybeLine = Annotated[Line | None, _OrNone]
+# Pydantic would take true for 1; as text it is refused.
+_NotBoolean = BeforeValidator(lambda given: str(given).lower() if isinstance(given, bool) else given)
+MaybeCount = Annotated[Count | None, _OrNone, _NotBoolean]
 
 
 class LimitsName(StrEnum):
@@ -57,9 +60,6 @@ class LimitsName(StrEnum):
 
     DEFAULT = "default"
     UNLIMITED = "unlimited"
-
-
-_LIMITS = {LimitsName.DEFAULT: RecoveryLimits, LimitsName.UNLIMITED: RecoveryLimits.unlimited}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +94,9 @@ class RecoveryRequest(OpenFileFilter):
     :param approve: exact paths that a person decided to recover although their holder lives.
     :param approved_by: that person.
     :param limits: `default` starts with low concurrency and adapts to the cluster; `unlimited` has no limits.
+    :param per_datanode: the most recoveries at once on one DataNode (256, or `in_all` if that is less).
+    :param in_all: the most recoveries at once on all DataNodes together (1000).
+    :param deadline: how long to wait for a file to close, from the first request on (`15m`).
     :param backend: `native`, or `hdfs-debug` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
     :param dry_run: look and say what would be done. It touches no lease.
     """
@@ -107,6 +110,9 @@ class RecoveryRequest(OpenFileFilter):
     approve: HdfsPaths = ()
     approved_by: MaybeLine = None
     limits: LimitsName = LimitsName.DEFAULT
+    per_datanode: MaybeCount = None
+    in_all: MaybeCount = None
+    deadline: Patience = RecoveryLimits.deadline
     backend: Backend = Backend.NATIVE
     dry_run: bool = False
 
@@ -122,10 +128,21 @@ class RecoveryRequest(OpenFileFilter):
             approvals=ApprovalRules(
                 tuple(allowed_path(text) for text in self.allowed), frozenset(self.approve), self.approved_by or None
             ),
-            limits=_LIMITS[self.limits](),
+            limits=self._recovery_limits(),
             backend=self.backend,
             dry_run=self.dry_run,
         )
+
+    def _recovery_limits(self) -> RecoveryLimits:
+        given = {"per_datanode": self.per_datanode, "in_all": self.in_all}
+        if self.limits is LimitsName.UNLIMITED:
+            names = " and ".join(name for name, limit in given.items() if limit is not None)
+            if names:
+                raise InvalidInput(f"limits is unlimited, so {names} can't be given")
+            return RecoveryLimits.unlimited(self.deadline)
+        in_all = IN_ALL if self.in_all is None else self.in_all
+        per_datanode = min(PER_DATANODE, in_all) if self.per_datanode is None else self.per_datanode
+        return RecoveryLimits(per_datanode, in_all, self.deadline)
 
 
 class Until(StrEnum):

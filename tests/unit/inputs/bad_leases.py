@@ -60,6 +60,23 @@ REQUESTS: dict[str, list[tuple[str, str]]] = {
         (_PATH + "dry_run: 7", "dry_run is 7; allowed is true or false"),
         (_PATH + "dry_run: [true]", "dry_run is a list; allowed is true or false"),
     ],
+    "limits": [
+        (_PATH + "per_datanode: 0", "per_datanode is 0; allowed is a whole number from 1 to 1000000"),
+        (_PATH + "per_datanode: -5", "per_datanode is -5; allowed is a whole number"),
+        (_PATH + "per_datanode: many", "per_datanode is 'many'; allowed is a whole number"),
+        (_PATH + "per_datanode: 1.5", "per_datanode is '?1.5'?; allowed is a whole number"),
+        (_PATH + "per_datanode: [8]", "per_datanode is a list; allowed is a whole number"),
+        (_PATH + "per_datanode: 2000", "per_datanode is 2000; allowed is at most in_all, 1000"),
+        (_PATH + "per_datanode: 9\nin_all: 8", "per_datanode is 9; allowed is at most in_all, 8"),
+        (_PATH + "in_all: 0", "in_all is 0; allowed is a whole number from 1 to 1000000"),
+        (_PATH + "in_all: 1000001", "in_all is 1000001; allowed is a whole number from 1 to 1000000"),
+        (_PATH + "in_all: true", "in_all is 'true'; allowed is a whole number"),
+        (_PATH + "limits: unlimited\nin_all: 5000", "limits is unlimited, so in_all can't be given"),
+        (_PATH + "limits: unlimited\nin_all: 9\nper_datanode: 9", "so per_datanode and in_all can't be given"),
+        (_PATH + "deadline: 0s", "deadline is '0s'; allowed is 1s to 3660d"),
+        (_PATH + "deadline: never", "deadline: 'never' is not a duration"),
+        (_PATH + "deadline: ''", "deadline: '' is not a duration"),
+    ],
     "several": [
         (_PATH + "limits: wild\nmin_age: soon", "min_age: 'soon' is not a duration.*limits is 'wild'"),
         (_PATH + "path: /other", "line 2: 'path' is given twice"),
@@ -83,7 +100,11 @@ ACCEPTED: dict[str, str] = {
     "a name that breaks lines": 'path: "/data/a\\nb\\tc"',
     "a partition": "path: /data/day=2026-01-01",
     "one pattern alone": _PATH + "patterns: '*.tmp'",
-    "fields that a template left empty": _PATH + "owner: ''\nholder: ''\nhost: ~\napproved_by: ''\npatterns: ''",
+    "fields that a template left empty": _PATH
+    + "owner: ''\nholder: ''\nhost: ~\napproved_by: ''\npatterns: ''\nper_datanode: ''\nin_all: ~",
+    "limits of a large cluster": _PATH + "per_datanode: 1000\nin_all: 20000\ndeadline: 2h",
+    "a low limit of all": _PATH + "in_all: 1",
+    "a deadline without limits": _PATH + "limits: unlimited\ndeadline: 1s",
     "everything": _PATH
     + "patterns: ['*.tmp']\nmin_age: 0s\nsettle: 1s\nleak_after: 2h\nallowed: ['/data/*=orders']\n"
     + "approve: [/data/a]\napproved_by: Ann Other\nlimits: unlimited\nbackend: hdfs-debug\ndry_run: yes",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.lease_recovery import Outcome
-from airflow_kstream.policy.leases.limits import RecoveryLimits, Timeouts
+from airflow_kstream.policy.leases.limits import RecoveryLimits
 from tests.examples import examples
 from tests.unit.leases.simulated_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SECOND, SimulatedHdfs, let_happen
 
@@ -51,7 +51,7 @@ def test_recovery_never_requests_a_changed_file_and_ends_every_file_once(
         assert recovery.asked == asked[recovery.path]
         if recovery.outcome in (Outcome.CLOSED, Outcome.GAVE_UP, Outcome.UNCONFIRMED):
             assert recovery.asked
-    assert hdfs.time < Timeouts().deadline * 45
+    assert hdfs.time < RecoveryLimits().deadline * 45
 
 
 @given(troubled_clusters())

@@ -160,6 +160,23 @@ def test_recovery_closes_1000_files_of_one_datanode_within_30_seconds(hdfs: Simu
     assert hdfs.time.total_seconds() < 45, "heartbeats of 3 s; the minicluster's are of 1 s"
 
 
+def test_recovery_keeps_to_the_limits_that_are_set(hdfs: SimulatedHdfs) -> None:
+    hdfs.add(*names(300, "/one"), host="dn1")
+    hdfs.add(*names(300, "/two"), host="dn2")
+    run = hdfs.recover(RecoveryLimits(per_datanode=40, in_all=60))
+    assert outcomes(run) == {Outcome.CLOSED: 600}
+    assert 32 < hdfs.most_in_flight["dn1"] <= 40
+    assert 40 < hdfs.most_in_flight["all"] <= 60
+
+
+def test_recovery_gives_a_file_up_at_the_deadline_that_is_set(hdfs: SimulatedHdfs) -> None:
+    hdfs.add("/data/part-0", closes=False)
+    recovery = the_one(hdfs.recover(RecoveryLimits(deadline=timedelta(minutes=2))))
+    assert recovery.outcome is Outcome.GAVE_UP
+    assert 120 <= recovery.seconds <= 125
+    assert "not closed within 2m" in recovery.why
+
+
 def test_unlimited_recovery_requests_all_files_at_once(hdfs: SimulatedHdfs) -> None:
     hdfs.add(*names(5000))
     run = hdfs.recover(RecoveryLimits.unlimited())
@@ -236,9 +253,7 @@ def test_lost_datanodes_stop_the_run(hdfs: SimulatedHdfs) -> None:
 def test_too_many_files_that_stay_open_stop_the_run(hdfs: SimulatedHdfs) -> None:
     for number in range(40):
         hdfs.add(*names(20, f"/dn{number}"), host=f"dn{number}", closes=number % 2 == 0)
-    run = hdfs.recover(
-        replace(RecoveryLimits(), concurrency=replace(RecoveryLimits().concurrency, start=8, per_datanode=8))
-    )
+    run = hdfs.recover(RecoveryLimits(per_datanode=8))
     assert "files were not closed in time (limit 5%" in run.stopped
     assert Outcome.NOT_TRIED in outcomes(run)
 

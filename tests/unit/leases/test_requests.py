@@ -105,6 +105,20 @@ def test_durations_and_names_are_read_as_people_write_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "limits"),
+    [
+        ({}, RecoveryLimits(256, 1000, timedelta(minutes=15))),
+        ({"per_datanode": 500}, RecoveryLimits(500, 1000)),
+        ({"in_all": "100"}, RecoveryLimits(100, 100)),
+        ({"per_datanode": "2000", "in_all": 20000, "deadline": "1h"}, RecoveryLimits(2000, 20000, timedelta(hours=1))),
+        ({"limits": "unlimited", "deadline": "1h"}, RecoveryLimits(None, None, timedelta(hours=1))),
+    ],
+)
+def test_a_request_sets_the_limits_of_a_large_cluster(fields: dict[str, object], limits: RecoveryLimits) -> None:
+    assert RecoveryRequest.from_mapping({"path": "/data", **fields}).settings().limits == limits
+
+
+@pytest.mark.parametrize(
     ("wrong", "named"),
     [
         ({"min_age": "soon"}, "min_age"),
