@@ -26,7 +26,7 @@ def finding(ground: Environment, files: int) -> Iterator[Figure]:
         yield _fsck(ground, lake, task)
         folder = {"folder": lake.path}
         looked = _median(ground, ours(ground.minicluster, "look", **folder), _found)
-        yield _of(task, "this package, superuser: the whole look", looked)
+        yield _of(task, "this package, superuser: the whole scan", looked)
         listed = _median(ground, ours(ground.minicluster, "list", **folder), _found)
         yield _of(task, "this package, superuser: listOpenFiles", listed)
         yield Figure(task, "  the same, once connected", listed.json()["warm"])

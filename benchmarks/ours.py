@@ -48,7 +48,7 @@ def look(question: Question) -> dict[str, Any]:
 
     with _access(question) as session:
         begun = time.perf_counter()
-        survey = Surveyor(session, Search(question["folder"]), LeaseRules(), _tell).look()
+        survey = Surveyor(session, Search(question["folder"]), LeaseRules(), _tell).scan()
         return {"found": len(survey.findings), "route": survey.route, "seconds": time.perf_counter() - begun}
 
 

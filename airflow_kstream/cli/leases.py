@@ -49,7 +49,7 @@ def list_(
     wanted = OpenFileFilter(path=path, patterns=tuple(patterns or ()), owner=owner, holder=holder, host=host)
     search = wanted.search(options.duration("--min-age", min_age))
     with opened(cluster_name) as cluster, open_lease_session(cluster, cluster.watcher) as session:
-        survey = Surveyor(session, search, LeaseRules(), _note_about_names).look()
+        survey = Surveyor(session, search, LeaseRules(), _note_about_names).scan()
     if as_json:
         print_json(survey.to_json())
         return
@@ -70,7 +70,7 @@ def explain(
     leak_after: options.LeakAfter = "1h",
     as_json: JsonOption = False,
 ) -> None:
-    """Show all that is known of one file, and what recover would do. Touches no lease; looks twice, 10 s apart."""
+    """Show all that is known of one file, and what recover would do. Touches no lease; checks twice, 10 s apart."""
     request = RecoveryRequest(
         path=path,
         allowed=tuple(allow or ()),

@@ -19,8 +19,8 @@ All but `every` are the defaults of the form with which a person starts a run by
 single files whose holder lives; the journal names the person who started the run as the approver. A wrong declaration
 gets a DAG that fails and says why, and harms no other.
 
-By default it is not a dry run. By itself it closes only files that didn't change while it looked and whose holder the
-NameNode counts as dead. The NameNode would close those too, but an hour later or never.
+By default it is not a dry run. By itself it closes only files that did not change between two scans and whose holder
+the NameNode counts as dead. The NameNode would close those too, but an hour later or never.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ FORM: Mapping[str, dict[str, Any]] = {
         "default": [],
         "title": "Approved by you",
         "description": "Exact paths, one a line, of leaked files to close although their holder lives. "
-        "What their writers did not flush is lost. The audit names you.",
+        "What their writers did not flush is lost. The journal names you.",
         "type": ["array", "null"],
         "items": {"type": "string", "pattern": _PATH_OR_EMPTY_LINE},
         "section": _LIVING,
@@ -146,7 +146,7 @@ FORM: Mapping[str, dict[str, Any]] = {
     "dry_run": {
         "default": False,
         "title": "Dry run",
-        "description": "Look, say what would be done, and touch no lease.",
+        "description": "Scan, say what would be done, and touch no lease.",
         "type": "boolean",
         "section": _HOW,
     },
@@ -212,7 +212,7 @@ def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
             task_id="recover",
             cluster_conn_id=cluster_conn_id,
             map_index_template="{{ task.path }}",
-            # They share the principal's record of earlier looks.
+            # They share the principal's record of earlier scans.
             max_active_tis_per_dagrun=1,
             request=fields | lists,
             dry_run="{{ params.dry_run }}",

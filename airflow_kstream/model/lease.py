@@ -67,7 +67,7 @@ class FileCondition(StrEnum):
 class LeaseRules:
     """The thresholds from which an open file counts as stuck.
 
-    `min_age`: younger files are left alone. A dead holder's file must be unchanged for `settle`, over at least `looks`
+    `min_age`: younger files are left alone. A dead holder's file must be unchanged for `settle`, in at least `checks`
     checks; a living holder's for `leak_after`. `blackout`: the time after a failover in which every lease counts as
     just renewed (HdfsConstants.LEASE_SOFTLIMIT_PERIOD, 60 s, and a margin). `silent_after`: the time after which a
     DataNode that does not report counts as lost (the NameNode's own default is 10 min 30 s).
@@ -75,7 +75,7 @@ class LeaseRules:
 
     min_age: timedelta = timedelta(minutes=10)
     settle: timedelta = timedelta(seconds=10)
-    looks: int = 2
+    checks: int = 2
     leak_after: timedelta = timedelta(hours=1)
     blackout: timedelta = timedelta(seconds=70)
     silent_after: timedelta = timedelta(seconds=630)
@@ -84,9 +84,9 @@ class LeaseRules:
         for name in ("min_age", "settle", "leak_after", "blackout", "silent_after"):
             if getattr(self, name) < timedelta(0):
                 raise InvalidInput(f"{name} is {getattr(self, name)}; allowed is a duration of 0 s or more")
-        if self.looks < 2:
+        if self.checks < 2:
             raise InvalidInput(
-                f"looks is {self.looks}; one check can't tell a growing file from a stuck one: allowed is >= 2"
+                f"checks is {self.checks}; one check can't tell a growing file from a stuck one: allowed is >= 2"
             )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from airflow_kstream.model.plain import plain
 
@@ -104,7 +106,7 @@ class Fingerprint:
 class FileHistory:
     """The history of one open file over several checks. Times are the NameNode's.
 
-    `steady_since` and `steady_until` bound the time in which the file was measured unchanged, `looks` times. A check
+    `steady_since` and `steady_until` bound the time in which the file was measured unchanged by `checks` checks. One
     takes a while, so the time runs from the end of the first such check to the beginning of the last. A check that did
     not learn the visible length measures nothing: a writer can fill a block for hours without the NameNode noticing. A
     file with another id or another holder is another file, and its history begins again.
@@ -115,27 +117,29 @@ class FileHistory:
     first_seen: datetime
     steady_since: datetime
     steady_until: datetime
-    looks: int
+    checks: Annotated[int, Field(alias="looks")]
     last_growth: datetime | None = None
 
     @classmethod
     def begin(cls, file: OpenFile, state: FileState, now: datetime) -> FileHistory:
-        return cls(file, state, now, now, now, looks=int(state.measured))
+        return cls(file, state, now, now, now, checks=int(state.measured))
 
     def extended(self, file: OpenFile, state: FileState, began: datetime, ended: datetime) -> FileHistory:
         """Return the history with a later check, which lasted from `began` to `ended`."""
         if state.file_id != self.state.file_id or _other(file.holder, self.file.holder):
             return FileHistory.begin(file, state, ended)
         if not state.fingerprint.same_as(self.state.fingerprint):
-            return FileHistory(file, state, self.first_seen, ended, ended, looks=int(state.measured), last_growth=ended)
+            return FileHistory(
+                file, state, self.first_seen, ended, ended, checks=int(state.measured), last_growth=ended
+            )
         if not state.measured:
             # The visible length of an earlier check is kept to compare with; it says nothing about this moment.
             kept = replace(state, visible_length=self.state.visible_length)
             return replace(self, file=file, state=kept)
-        if not self.looks:
-            return replace(self, file=file, state=state, steady_since=ended, steady_until=ended, looks=1)
+        if not self.checks:
+            return replace(self, file=file, state=state, steady_since=ended, steady_until=ended, checks=1)
         until = max(self.steady_until, began)
-        return replace(self, file=file, state=state, steady_until=until, looks=self.looks + 1)
+        return replace(self, file=file, state=state, steady_until=until, checks=self.checks + 1)
 
     @property
     def unchanged_for(self) -> timedelta:

@@ -17,6 +17,7 @@ from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySet
 from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.views import leases as lease_views
+from airflow_kstream.views.tables import lines
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -134,7 +135,7 @@ class HdfsLeaseRecoverOperator(BaseOperator):
             self._table(lease_views.intents_table(kept, _ROWS_IN_LOG))
 
     def _table(self, table: Table) -> None:
-        for line in lease_views.lines(table):
+        for line in lines(table):
             self.log.info("%s", line)
 
 

@@ -62,7 +62,7 @@ class HdfsOpenFileSensor(AwaitingSensor):
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
             open_lease_session(cluster, cluster.watcher) as session,
         ):
-            survey = Surveyor(session, awaited.search(awaited.min_age), LeaseRules(), self.log.info).look()
+            survey = Surveyor(session, awaited.search(awaited.min_age), LeaseRules(), self.log.info).scan()
         report = awaited.report(survey)
         self.log.info("%d files are open below %s, %d of them stuck", report["open"], self.path, report["stuck"])
         return awaited.met(survey), report

@@ -37,7 +37,7 @@ class OpenFilesTrigger(ClusterPollingTrigger):
         async with _surveyors(self.cluster_conn_id, awaited, self.log.info) as sessions:
 
             async def poll() -> dict[str, Any] | None:
-                survey = await sessions.ask(Surveyor.look)
+                survey = await sessions.ask(Surveyor.scan)
                 return awaited.report(survey) if awaited.met(survey) else None
 
             yield poll
@@ -106,7 +106,7 @@ class OpenFileEventTrigger(BaseEventTrigger):
     async def _poll(self, sessions: Sessions[Surveyor]) -> Survey | None:
         """Return the survey, None when the poll failed: an asset's watcher has no task that could fail, and goes on."""
         try:
-            return await sessions.ask(Surveyor.look)
+            return await sessions.ask(Surveyor.scan)
         except KstreamError as error:
             self.log.warning("%s", error)
         except Exception:

@@ -22,7 +22,7 @@ _HISTORY = ("when (UTC)", "path", "what", "because", "by")
 
 @dataclass(frozen=True)
 class Explanation:
-    """All that is known of one path; `state` is the file's if a look found no open file there."""
+    """All that is known of one path; `state` is the file's if the scan found no open file there."""
 
     path: str
     report: RecoveryReport
@@ -72,7 +72,7 @@ def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:
     yield "advice", finding.judgement.advice
     yield "recover would", intent.words
     yield "opened", f"{_moment(history.open_since, now)}, by {state.owner}"
-    yield "unchanged", f"for {format_duration(history.unchanged_for)}, at {history.looks} looks"
+    yield "unchanged", f"for {format_duration(history.unchanged_for)}, in {history.checks} checks"
     yield "holder", history.file.holder or NOT_KNOWN
     yield "host", history.file.host or NOT_KNOWN
     yield "written by", _writer(finding.attribution)
@@ -83,7 +83,7 @@ def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:
 
 def _other_file(state: FileState) -> Iterable[tuple[str, str]]:
     yield "path", state.path
-    yield "condition", "open, but closed or replaced while it was looked at" if state.is_open else "closed"
+    yield "condition", "open, but closed or replaced while it was checked" if state.is_open else "closed"
     yield "length", f"{state.length} bytes"
     yield "closed", f"{state.modified.isoformat()}; its owner is {state.owner}"
 

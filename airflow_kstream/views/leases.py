@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from io import StringIO
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from airflow_kstream.model.durations import format_duration
@@ -20,7 +18,6 @@ from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
 from airflow_kstream.supervise.leases.survey import Finding
 from airflow_kstream.views.tables import add, table
 
-_LOG_WIDTH = 200
 # Outcomes that the same call may settle later without any change.
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
 _HINTS = {
@@ -174,14 +171,6 @@ def bounded(report: RecoveryReport, rows: int) -> dict[str, Any]:
         "unreadable": dict(list(survey.unreadable.items())[:rows]),
         "recoveries": [recovery.to_json() for recovery in _failed_first(report.recoveries)[:rows]],
     }
-
-
-def lines(table: Table) -> list[str]:
-    """Return the table as text, for a log."""
-    console = Console(file=StringIO(), width=_LOG_WIDTH, no_color=True)
-    with console.capture() as captured:
-        console.print(table)
-    return captured.get().splitlines()
 
 
 def _counts(report: RecoveryReport) -> dict[str, Any]:

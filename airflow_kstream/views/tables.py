@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from io import StringIO
 
+from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -12,6 +14,7 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.printable import printable
 
 NOT_KNOWN = "not known"
+_LOG_WIDTH = 200
 
 
 def table(*headings: str, lines: bool = False) -> Table:
@@ -39,6 +42,14 @@ def add_details(rows: Table, pairs: Iterable[tuple[str, str]]) -> None:
 def cell(*lines: str, style: str = "") -> Text:
     """Return lines as one cell: nothing in them is markup, and control characters are escapes."""
     return Text("\n".join(printable(line) for line in lines), style=style)
+
+
+def lines(table: Table) -> list[str]:
+    """Return the table as text, for a log."""
+    console = Console(file=StringIO(), width=_LOG_WIDTH, no_color=True)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().splitlines()
 
 
 def moment(when: datetime, now: datetime) -> str:

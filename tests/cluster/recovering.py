@@ -54,10 +54,10 @@ class Scene:
         recoverer: Callable[[Cluster, Identity], LeaseRecoverer] = NativeRecoverer,
     ) -> RecoveryRun:  # fmt: skip
         with (
-            closing(recoverer(self.cluster, self.identity)) as kicking,
+            closing(recoverer(self.cluster, self.identity)) as opened,
             closing(Journal.begin(self.hdfs, self.journal, self.identity)) as journal,
         ):
-            tools = Tools(self.rpc, kicking, self.jmx.health, journal)
+            tools = Tools(self.rpc, opened, self.jmx.health, journal)
             return execute_recoveries(targets, tools, limits or RecoveryLimits(), watcher or Watcher())
 
     def records(self, run: RecoveryRun) -> list[JournalRecord]:

@@ -148,7 +148,7 @@ def test_recovery_requests_nothing_without_a_folder_for_its_journal(
 
 @dataclass
 class Counting:
-    """A kicker that keeps the requests that it got; `before` runs before each batch."""
+    """A recoverer that keeps the requests that it got; `before` runs before each batch."""
 
     recoverer: LeaseRecoverer
     before: Callable[[], object] = lambda: None
@@ -165,17 +165,17 @@ class Counting:
     def latency(self) -> float:
         return self.recoverer.latency
 
-    def kick(self, paths: Sequence[str]) -> list[Answer]:
+    def request_recovery(self, paths: Sequence[str]) -> list[Answer]:
         self.before()
         self.asked += paths
-        return self.recoverer.kick(paths)
+        return self.recoverer.request_recovery(paths)
 
     def close(self) -> None:
         self.recoverer.close()
 
 
 def before_batch(number: int, what: Callable[[], object]) -> Callable[[Cluster, Identity], Counting]:
-    """Return native kickers that do something right before the batch of that number."""
+    """Return native recoverers that do something right before the batch of that number."""
 
     def recoverer(found: Cluster, identity: Identity) -> Counting:
         counting = Counting(NativeRecoverer(found, identity), size=20)

@@ -89,7 +89,7 @@ def unchanged_for_long(session: LeaseSession, folder: str) -> None:
     """Check until every file below was measured unchanged for as long as a living holder's must be."""
     surveyor = Surveyor(session, Search(folder), HASTY, print)
     await_that(
-        lambda: all(finding.history.unchanged_for >= HASTY.leak_after for finding in surveyor.look().findings),
+        lambda: all(finding.history.unchanged_for >= HASTY.leak_after for finding in surveyor.scan().findings),
         f"what is open below {folder} is unchanged for {HASTY.leak_after}",
     )
 
@@ -161,7 +161,7 @@ def test_a_dry_run_says_what_would_be_done_and_sends_no_probe(
     assert is_open(minicluster, f"{folder}/stuck")
 
 
-def test_a_leaking_writers_file_is_recovered_only_with_consent(
+def test_a_leaking_writers_file_is_recovered_only_with_approval(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     """The seed's leak: abandoned unclosed, while another stream of the same client keeps the lease renewed."""
@@ -188,7 +188,7 @@ def test_a_leaking_writers_file_is_recovered_only_with_consent(
     assert content(minicluster, path) == pattern(1700)
 
 
-def test_a_slow_writer_that_grows_survives_every_consent(
+def test_a_slow_writer_that_grows_survives_every_approval(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     path = f"{folder}/slow"
@@ -299,7 +299,7 @@ def test_a_hundred_open_files_are_found_among_twenty_thousand_closed_ones(
     wanted = {f"{folder}/{number % 20}/open-{number}" for number in range(100)}
     leave_open(minicluster, sorted(wanted), 10)
     for session, route in ((superuser, "listOpenFiles"), (owner, "fsck")):
-        survey = Surveyor(session, Search(folder), HASTY, print).look()
+        survey = Surveyor(session, Search(folder), HASTY, print).scan()
         assert survey.route == route
         assert {finding.path for finding in survey.findings} == wanted
 
@@ -309,12 +309,12 @@ def test_what_was_seen_is_remembered_by_the_next_run(
 ) -> None:
     path = f"{folder}/remembered"
     leave_open(minicluster, [path], 1000)
-    first = Surveyor(superuser, Search(folder), HASTY, print).look()
+    first = Surveyor(superuser, Search(folder), HASTY, print).scan()
     with as_(minicluster, "hdfs") as another_process:
         await_that(lambda: another_process.base.hdfs.now() - first.at > timedelta(seconds=2), "some time passes")
-        second = Surveyor(another_process, Search(folder), HASTY, print).look()
+        second = Surveyor(another_process, Search(folder), HASTY, print).scan()
     (finding,) = second.findings
-    assert finding.history.looks == 2
+    assert finding.history.checks == 2
     assert finding.history.unchanged_for >= timedelta(seconds=2)
 
 

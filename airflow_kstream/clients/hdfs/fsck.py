@@ -23,7 +23,7 @@ _ESCAPED = frozenset("&<>\"'")
 def open_files_by_fsck(addresses: tuple[str, ...], identity: Identity, tls: Tls, path: str) -> Iterator[OpenFile]:
     """Yield the open files at or below `path`, while the active NameNode walks the tree. fsck knows only their paths.
 
-    The NameNode looks at every file of the tree; we need no memory. `addresses` are base URLs. The caller needs the
+    The NameNode reads every file of the tree; we need no memory. `addresses` are base URLs. The caller needs the
     right to list every folder and to read every file of the tree, closed ones too. fsck can't handle a path with one
     of `& < > " '`: the folder above it is walked instead, with the rights that this needs.
 
@@ -33,13 +33,13 @@ def open_files_by_fsck(addresses: tuple[str, ...], identity: Identity, tls: Tls,
     root = checked_path(path)
     troubles = []
     for address in addresses:
-        told = False
+        answered = False
         try:
             for file in _walk(address, identity, tls, root):
-                told = True
+                answered = True
                 yield file
         except Unavailable as error:
-            if told:
+            if answered:
                 raise
             troubles.append(f"{address}: {error.message.rstrip('.')}")
         else:

@@ -55,8 +55,8 @@ class FsckReader:
             raise NotFound("it does not exist")
         if not end.endswith("' FAILED"):
             raise Unavailable("the answer breaks off before the end of fsck")
-        said = end.rpartition(" milliseconds\n")[2].rpartition("\n\n\n")[0]
-        raise _failure(said.partition("\n")[0])
+        message = end.rpartition(" milliseconds\n")[2].rpartition("\n\n\n")[0]
+        raise _failure(message.partition("\n")[0])
 
 
 def _path(row: str) -> str:
@@ -72,9 +72,9 @@ def _path(row: str) -> str:
     return path
 
 
-def _failure(said: str) -> Unavailable | Denied:
-    if "state standby" in said:
+def _failure(message: str) -> Unavailable | Denied:
+    if "state standby" in message:
         return Standby("it is not the active one")
     # The message of an AccessControlException; the output leaves its class out.
-    kind = Denied if said.startswith(("Permission denied", "Access denied")) else Unavailable
-    return kind(f"fsck failed: {said}")
+    kind = Denied if message.startswith(("Permission denied", "Access denied")) else Unavailable
+    return kind(f"fsck failed: {message}")

@@ -26,17 +26,17 @@ class NameNodeJmx:
 
     def health(self) -> HdfsHealth:
         """Return the active NameNode's view of the cluster; its counts lag behind by up to 10 s."""
-        said: list[str] = []
+        answers: list[str] = []
         for address in self._sessions:
             try:
                 status = self._bean(address, "NameNodeStatus")
                 if status["State"] == "active":
                     return self._health(address, status)
-                said.append(f"{address} is {status['State']}")
+                answers.append(f"{address} is {status['State']}")
             except KstreamError as error:
-                said.append(error.message)
+                answers.append(error.message)
         raise Unavailable(
-            f"no NameNode is active: {'; '.join(said)}",
+            f"no NameNode is active: {'; '.join(answers)}",
             tried="ask the NameNodes for their state",
             server=", ".join(self._sessions),
             principal=str(self._identity),

@@ -24,7 +24,7 @@ _INHERITED = (*_CLIENT, "PATH", "TZ", "TMPDIR", "HOME", "USER")
 # From Java 17 on, Hadoop's Kerberos code needs these packages opened; Java 8 does not read this variable.
 _OPENED = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
 # The tool's own first line; the rest may contain a path, and a path may contain anything.
-_SAID = re.compile(
+_ANSWER = re.compile(
     r"^(?:(?P<begun>recoverLease returned false\.$)|(?P<uri>URISyntaxException for )"
     r"|recoverLease got exception: (?P<words>.*?)(?=^\tat |^Giving up |\Z))",
     re.MULTILINE | re.DOTALL,
@@ -53,7 +53,7 @@ class DebugRecoverer:
     ) -> None:
         if not cluster.hadoop_conf_dir:
             raise InvalidInput(f"connection {cluster.name} has no hadoop_conf_dir, which {binary} needs")
-        self._binary = _found(binary)
+        self._binary = _path_of(binary)
         self._cluster = cluster
         self._identity = identity
         self._attempts = attempts
@@ -61,7 +61,7 @@ class DebugRecoverer:
         self._opened = ExitStack()
         self._cache = self._opened.enter_context(private_folder()) / "tickets"
 
-    def kick(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+    def request_recovery(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         return [self._recover(path) for path in paths]
 
     def close(self) -> None:
@@ -107,12 +107,12 @@ class DebugRecoverer:
         """Read the words of DebugAdmin, the same from 2.7 to 3.5; only success goes to standard output."""
         if ran.returncode == 0 and ran.stdout.startswith("recoverLease SUCCEEDED on "):
             return True
-        said = _SAID.search(ran.stderr)
-        if said and said["begun"]:
+        match = _ANSWER.search(ran.stderr)
+        if match and match["begun"]:
             return False
-        if said and said["uri"]:
-            raise self._error(InvalidInput, "the tool takes no path that is no URI, such as one with a space")
-        words = " ".join((said["words"] if said else ran.stderr[:300] or "it said nothing").split())
+        if match and match["uri"]:
+            raise self._error(InvalidInput, "the tool only accepts paths that are valid URIs: no space, for example")
+        words = " ".join((match["words"] if match else ran.stderr[:300] or "it said nothing").split())
         raise self._error(error_of_words(words), words)
 
     def _error(self, kind: type[KstreamError], words: str) -> KstreamError:
@@ -122,8 +122,8 @@ class DebugRecoverer:
         )  # fmt: skip
 
 
-def _found(binary: str) -> str:
-    found = shutil.which(binary)
-    if found is None:
+def _path_of(binary: str) -> str:
+    path = shutil.which(binary)
+    if path is None:
         raise InvalidInput(f"{binary} is no program here; install a Hadoop client or name its path")
-    return found
+    return path

@@ -58,7 +58,7 @@ class LeaseRecoverer(Protocol):
     @property
     def latency(self) -> float: ...
 
-    def kick(self, paths: Sequence[str]) -> list[Answer]:
+    def request_recovery(self, paths: Sequence[str]) -> list[Answer]:
         """Return for each path, in order: True if it is closed now, False if its recovery was begun, else the error.
 
         Errors are NotFound, Denied, Conflict with the NameNode's words, and Unavailable, even if the request may have
@@ -89,7 +89,7 @@ class NativeRecoverer:
         self._crew: _Crew | None = None
         self.latency = 0.0
 
-    def kick(self, paths: Sequence[str]) -> list[Answer]:
+    def request_recovery(self, paths: Sequence[str]) -> list[Answer]:
         crew = self._crew or self._muster()
         # An interrupted call leaves requests behind that nobody waits for; this crew begins nothing after them.
         self._crew = None
@@ -99,7 +99,7 @@ class NativeRecoverer:
         took = [seconds for _, seconds in answers.values()]
         self.latency = sum(took) / len(took) if took else self._seconds
         silent = self._error(Unavailable, f"no answer within {self._seconds:.0f} s: is it paused, or cut off?")
-        return [self._told(answers[number][0]) if number in answers else silent for number in range(len(paths))]
+        return [self._answer(answers[number][0]) if number in answers else silent for number in range(len(paths))]
 
     def close(self) -> None:
         if self._crew:
@@ -123,8 +123,8 @@ class NativeRecoverer:
             kerberos_cache=None if identity.keytab else identity.ticket_cache,
         )
 
-    def _told(self, said: bool | BaseException) -> Answer:
-        return said if isinstance(said, bool) else self._mapped(said)
+    def _answer(self, result: bool | BaseException) -> Answer:
+        return result if isinstance(result, bool) else self._mapped(result)
 
     def _mapped(self, error: BaseException) -> KstreamError:
         kind = next((ours for foreign, ours in _EXCEPTIONS if isinstance(error, foreign)), None)
@@ -163,8 +163,8 @@ class _Crew:
         answers: dict[int, tuple[bool | BaseException, float]] = {}
         try:
             while len(answers) < len(paths):
-                number, said, took = self._done.get(timeout=seconds)
-                answers[number] = (said, took)
+                number, answer, took = self._done.get(timeout=seconds)
+                answers[number] = (answer, took)
         except BaseException as error:
             self.dismiss()
             if not isinstance(error, Empty):
@@ -179,9 +179,9 @@ class _Crew:
     def _work(self) -> None:
         while (job := self._todo.get()) is not None and not self._dismissed.is_set():
             number, path = job
-            accepted = time.monotonic()
-            said = self._recover(path)
-            self._done.put((number, said, time.monotonic() - accepted))
+            began = time.monotonic()
+            answer = self._recover(path)
+            self._done.put((number, answer, time.monotonic() - began))
 
     def _recover(self, path: str) -> bool | BaseException:
         # The library does not repeat a request whose answer was lost; this one may be repeated.
@@ -209,7 +209,7 @@ def _check(cluster: Cluster, identity: Identity) -> None:
     if ambient != identity.do_as:
         raise InvalidInput(
             f"hdfs-native acts for HADOOP_PROXY_USER, which is {ambient or 'not set'}, "
-            f"and {identity.do_as or 'nobody'} is to be acted for; use the means of hdfs debug"
+            f"and {identity.do_as or 'nobody'} is to be acted for; use the backend hdfs-debug"
         )
 
 

@@ -57,11 +57,11 @@ class LeaseHdfs(Hdfs):
         status = self._ask(f"look at {path}", lambda: self._client.status(plain_path(path)))
         if status["type"] != "FILE":
             raise InvalidInput(f"{path} is no file but a {str(status['type']).lower()}")
-        found: FileState = self._ask(
+        state: FileState = self._ask(
             f"locate the blocks of {path}",
             lambda: _state(path, status, self._client.located_blocks(plain_path(path))),
         )
-        return found
+        return state
 
     def visible_length(self, path: str, token: str) -> int:
         """Return the length that a reader would get now, in bytes, including the flushed part of the last block.
@@ -124,7 +124,7 @@ class LeaseHdfsPool:
         return self._each(LeaseHdfs.check_right_to_write, paths)
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
-        return [said if isinstance(said, KstreamError) else not said.is_open for said in self.states(paths)]
+        return [state if isinstance(state, KstreamError) else not state.is_open for state in self.states(paths)]
 
     def close(self) -> None:
         with ExitStack() as stack:

@@ -18,10 +18,10 @@ FRESH = timedelta(seconds=2)
 
 
 class Stage(Enum):
-    """The stage of one file. QUEUED: not requested yet; ASKED: requested; CLOSED and EXPIRED: one review is left."""
+    """The stage of one file. QUEUED: not requested yet; REQUESTED: in flight; CLOSED, EXPIRED: one review is left."""
 
     QUEUED = auto()
-    ASKED = auto()
+    REQUESTED = auto()
     CLOSED = auto()
     EXPIRED = auto()
     ENDED = auto()
@@ -31,9 +31,9 @@ class Stage(Enum):
 class FileRecovery:
     """The progress of one target. Times are counted from the run's start; None means not yet.
 
-    `seen`: when the state was read that permits a request. `due`: when the next request may follow. `requested_at`: the
-    first request. `finished_at`: when the file was seen closed or was given up. `accepted`: the NameNode answered that
-    recovery runs. `words`: the NameNode's last error.
+    `read_at`: when the state was read that permits a request. `due`: when the next request may follow. `requested_at`:
+    the first request. `finished_at`: when the file was seen closed or was given up. `accepted`: the NameNode answered
+    that recovery runs. `last_error`: the NameNode's.
     """
 
     target: Target
@@ -41,14 +41,14 @@ class FileRecovery:
     before: FileState | None = None
     slot: Slot | None = None
     slow: bool = False
-    seen: timedelta | None = None
+    read_at: timedelta | None = None
     first_failed: timedelta | None = None
     requested_at: timedelta | None = None
-    last_asked: timedelta = timedelta(0)
+    last_requested: timedelta = timedelta(0)
     finished_at: timedelta | None = None
-    asked: int = 0
+    requests: int = 0
     accepted: bool = False
-    words: str = ""
+    last_error: str = ""
     due: timedelta = timedelta(0)
     failures: int = 0
     next_poll: timedelta = timedelta(0)
@@ -61,7 +61,7 @@ class FileRecovery:
         return self.target.path
 
     def fresh(self, now: timedelta) -> bool:
-        return self.seen is not None and now - self.seen <= FRESH
+        return self.read_at is not None and now - self.read_at <= FRESH
 
     def backs_off(self, now: timedelta, most: timedelta) -> None:
         self.due = now + pause(self.failures, most)
@@ -83,14 +83,14 @@ class FileRecovery:
 
     def difference(self, state: FileState) -> str:
         """Describe what changed since its recovery was decided; empty if nothing did."""
-        expected, found = self.target.expected, state.fingerprint
-        if found.file_id != expected.file_id:
-            return f"another file is at its path: inode {found.file_id}, not {expected.file_id}"
-        if not state.is_open or found.same_as(expected):
+        expected, actual = self.target.expected, state.fingerprint
+        if actual.file_id != expected.file_id:
+            return f"another file is at its path: inode {actual.file_id}, not {expected.file_id}"
+        if not state.is_open or actual.same_as(expected):
             return ""
-        if found.length != expected.length or found.visible_length != expected.visible_length:
+        if actual.length != expected.length or actual.visible_length != expected.visible_length:
             return f"it grew: its length is {_length(state)}, was {expected.visible_length or expected.length}"
-        return f"it was reopened: its generation stamp is {found.generation_stamp}, was {expected.generation_stamp}"
+        return f"it was reopened: its generation stamp is {actual.generation_stamp}, was {expected.generation_stamp}"
 
     def recovery(self, outcome: Outcome, why: str, after: FileState | None, epoch: datetime) -> Recovery:
         """Return the recovery's record. `epoch` is the time of day when the run began."""
@@ -108,7 +108,7 @@ class FileRecovery:
             stamp_after=after.block.generation_stamp if after and after.block else None,
             started=epoch + self.requested_at if self.requested_at is not None else None,
             seconds=self._lasted,
-            asked=self.asked,
+            asked=self.requests,
         )
 
     @property
@@ -124,7 +124,7 @@ class FileRecovery:
         if block:
             report = f"{block.newest_report:%Y-%m-%d %H:%M:%S} UTC" if block.newest_report else "never"
             where = f"its block {block.id} is on {', '.join(block.hosts) or 'no DataNode'}, last reported {report}"
-        answer = self.words or ("recovery started" if self.accepted else "none")
+        answer = self.last_error or ("recovery started" if self.accepted else "none")
         return f"not closed within {format_duration(after)}; {where}; the NameNode's last answer: {answer}"
 
 

@@ -97,7 +97,7 @@ def _missing(approval: Approval) -> str:
 
 
 def _settled(history: FileHistory, rules: LeaseRules) -> bool:
-    return history.looks >= rules.looks and history.unchanged_for >= rules.settle
+    return history.checks >= rules.checks and history.unchanged_for >= rules.settle
 
 
 def _closed(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
@@ -149,17 +149,17 @@ def _young(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> 
 def _unsettled(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
     if _settled(history, rules):
         return None
-    if not history.looks:
+    if not history.checks:
         return Judgement(
             FileCondition.UNKNOWN,
             "no DataNode of its last block reports its length, so growth can't be ruled out",
             "Check the DataNodes: hdfs dfsadmin -report, and the WebHDFS port of the hosts of its last block.",
             "of unknown length",
         )
-    if history.looks == 1:
+    if history.checks == 1:
         return Judgement(FileCondition.UNWATCHED, "it was checked only once, which can't show whether it grows")
-    seen = f"unchanged for {format_duration(history.unchanged_for)} over {history.looks} checks"
-    return Judgement(FileCondition.UNWATCHED, f"{seen}; {format_duration(rules.settle)} are required")
+    unchanged = f"unchanged for {format_duration(history.unchanged_for)} over {history.checks} checks"
+    return Judgement(FileCondition.UNWATCHED, f"{unchanged}; {format_duration(rules.settle)} are required")
 
 
 def _safe_mode(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:

@@ -65,12 +65,12 @@ class RecoveryObserver:
             return
         since = answer.active_since - self._progress.epoch if answer.active_since else now
         for file in self._scheduler.in_flight:
-            if file.last_asked <= since + _SKEW:
+            if file.last_requested <= since + _SKEW:
                 file.due = min(file.due, now)
 
     def state_read(self, now: timedelta, path: str, answer: FileState | KstreamError) -> None:
         file = self._progress.file(path)
-        if file.stage is Stage.ASKED:
+        if file.stage is Stage.REQUESTED:
             self._read_again(now, file, answer)
         elif file.stage is Stage.QUEUED and isinstance(answer, FileState):
             self._read(now, file, answer)
@@ -81,10 +81,10 @@ class RecoveryObserver:
         """Mark files right before their request is sent: from now on it may have reached the NameNode."""
         for path in paths:
             file = self._progress.file(path)
-            file.asked += 1
-            file.stage = Stage.ASKED
-            file.seen = None
-            file.last_asked = now
+            file.requests += 1
+            file.stage = Stage.REQUESTED
+            file.read_at = None
+            file.last_requested = now
             if file.requested_at is None:
                 file.requested_at = file.polled = now
                 file.next_poll = now + _FIRST_POLL
@@ -92,9 +92,9 @@ class RecoveryObserver:
 
     def requested(self, now: timedelta, path: str, answer: bool | KstreamError) -> None:
         file = self._progress.file(path)
-        if file.stage is not Stage.ASKED:
+        if file.stage is not Stage.REQUESTED:
             return
-        file.due = now + self._limits.pauses.before_retry(self._scheduler.breaker.version, file.asked)
+        file.due = now + self._limits.pauses.before_retry(self._scheduler.breaker.version, file.requests)
         if isinstance(answer, KstreamError):
             self._refused(now, file, answer)
         elif answer:
@@ -108,7 +108,7 @@ class RecoveryObserver:
 
     def polled(self, now: timedelta, path: str, answer: bool | KstreamError) -> None:
         file = self._progress.file(path)
-        if file.stage is not Stage.ASKED:
+        if file.stage is not Stage.REQUESTED:
             return
         if answer is True:
             self._scheduler.was_polled_closed()
@@ -116,7 +116,7 @@ class RecoveryObserver:
         elif isinstance(answer, NotFound):
             self._end(file, VANISHED)
         elif self._scheduler.breaker.stopped and not file.accepted:
-            self._end(file, End(Outcome.UNCONFIRMED, f"recovery was requested, and the answer was: {file.words}"))
+            self._end(file, End(Outcome.UNCONFIRMED, f"recovery was requested, and the answer was: {file.last_error}"))
         else:
             file.polls_later(now, _LONGEST_PAUSE)
 
@@ -157,7 +157,7 @@ class RecoveryObserver:
             self._scheduler.is_slow(now, file)
 
     def _read(self, now: timedelta, file: FileRecovery, state: FileState) -> None:
-        first_read, file.seen = file.seen is None, now
+        first_read, file.read_at = file.read_at is None, now
         if end := when_read(file, state):
             self._end(file, end)
         elif first_read:
@@ -182,21 +182,21 @@ class RecoveryObserver:
         elif isinstance(answer, KstreamError):
             file.backs_off(now, _LONGEST_PAUSE)
         elif answer.is_open:
-            file.seen = now
+            file.read_at = now
         else:
             self._closed(now, file)
 
     def _refused(self, now: timedelta, file: FileRecovery, error: KstreamError) -> None:
-        file.words = words(error)
+        file.last_error = words(error)
         if end := when_refused(error):
             self._end(file, end)
         elif isinstance(error, Conflict) or error.retryable:
             self._scheduler.was_refused(now)
             file.backs_off(now, _LONGEST_PAUSE)
         else:
-            self._end(file, End(Outcome.UNCONFIRMED if file.asked > 1 else Outcome.NOT_TRIED, file.words))
+            self._end(file, End(Outcome.UNCONFIRMED if file.requests > 1 else Outcome.NOT_TRIED, file.last_error))
             if not isinstance(error, InvalidInput):
-                self._scheduler.breaker.stop(file.words)
+                self._scheduler.breaker.stop(file.last_error)
 
     def _closed(self, now: timedelta, file: FileRecovery) -> None:
         file.lands(now, Stage.CLOSED)

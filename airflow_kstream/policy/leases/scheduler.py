@@ -1,4 +1,4 @@
-"""The scheduler of lease recoveries: it chooses the next command from what was done and seen so far.
+"""The scheduler of lease recoveries: it chooses the next command from what was done and observed so far.
 
 Times are counted from the run's start. Each file waits its turn, is read, requested, polled until it is closed, and
 read once more. A request, repeated ones included, is sent only right after a read that shows the file as it was when
@@ -74,7 +74,7 @@ class RecoveryScheduler:
 
     def was_not_read(self, now: timedelta, file: FileRecovery) -> None:
         self._limits.together.on_failure(now)
-        if file.seen is None:
+        if file.read_at is None:
             self._queue.append(file)
 
     def was_requested(self, file: FileRecovery) -> None:
@@ -131,7 +131,7 @@ class RecoveryScheduler:
         due: list[FileRecovery] = []
         while self._polls and len(due) < _POLL_AT_ONCE:
             file = self._polls.popleft()
-            if file.stage is Stage.ASKED:
+            if file.stage is Stage.REQUESTED:
                 due.append(file)
         if not due:
             return None

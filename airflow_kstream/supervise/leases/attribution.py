@@ -41,7 +41,7 @@ class Attributions:
     """
 
     def __init__(self, session: ClusterSession) -> None:
-        self._access = session
+        self._session = session
         self._declared: Sequence[_Declared] | None = None
         self._applications: dict[str, Application | None] = {}
         self._generations: dict[str, tuple[Application, ...]] = {}
@@ -69,7 +69,7 @@ class Attributions:
             if _APPLICATION.fullmatch(application):
                 app = self._application(application)
                 return None if app is None else not app.alive
-            return _all_ended(self._of_stream(StreamId(application, self._access.cluster.state_dir)))
+            return _all_ended(self._of_stream(StreamId(application, self._session.cluster.state_dir)))
         except KstreamError:
             return None
 
@@ -84,33 +84,33 @@ class Attributions:
 
     def _by_stream(self, file: OpenFile) -> Attribution | None:
         """Attribute by the stream's declaration. Any of its generations may write: all must be finished."""
-        found = next((row for row in self._declarations() if is_below(row.path, file.path)), None)
-        if found is None:
+        declared = next((row for row in self._declarations() if is_below(row.path, file.path)), None)
+        if declared is None:
             return None
-        applications = self._of_stream(found.stream)
+        applications = self._of_stream(declared.stream)
         newest = max(applications, key=lambda app: app.id, default=None)
-        finished = _all_ended(applications) if found.certain else None
-        return Attribution(found.stream.name, newest.id if newest else None, file.host, finished, found.how)
+        finished = _all_ended(applications) if declared.certain else None
+        return Attribution(declared.stream.name, newest.id if newest else None, file.host, finished, declared.how)
 
     def _application(self, name: str) -> Application | None:
         """Look it up; None if the ResourceManager doesn't list it: it forgets applications, so that proves no end."""
         if name not in self._applications:
             try:
-                self._applications[name] = self._access.yarn.application(name)
+                self._applications[name] = self._session.yarn.application(name)
             except NotFound:
                 self._applications[name] = None
         return self._applications[name]
 
     def _of_stream(self, stream: StreamId) -> tuple[Application, ...]:
         if stream.name not in self._generations:
-            self._generations[stream.name] = self._access.yarn.applications(stream.tag)
+            self._generations[stream.name] = self._session.yarn.applications(stream.tag)
         return self._generations[stream.name]
 
     def _declarations(self) -> Sequence[_Declared]:
         """Return the declarations, longest path first, so that the nearest one counts."""
         if self._declared is None:
-            found = [row for registered in newest_claims(self._access) for row in _declared_by(registered)]
-            self._declared = sorted(found, key=lambda row: -len(row.path))
+            rows = [row for registered in newest_claims(self._session) for row in _declared_by(registered)]
+            self._declared = sorted(rows, key=lambda row: -len(row.path))
         return self._declared
 
 

@@ -1,4 +1,4 @@
-"""Execution of a recovery: do what the plan says next, report the result to the plan, and record everything."""
+"""Execution of a recovery: carry out the scheduler's commands, and record every intent and result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from airflow_kstream.policy.leases.progress import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
 from airflow_kstream.supervise.leases.journal import Journal
 
-Said = TypeVar("Said")
+Answer = TypeVar("Answer")
 # A killed run leaves at most this many intents without a result and without a request to the NameNode.
 _INTENTS_AT_ONCE = 1000
 _FLUSH_EVERY = timedelta(seconds=10)
@@ -81,7 +81,7 @@ class Watcher:
     `started` gets the number of files, `on` each recovery as it ends, `tell` a line of text.
     """
 
-    started: Callable[[int], None] = lambda meant: None
+    started: Callable[[int], None] = lambda files: None
     on: Callable[[Recovery], None] = lambda recovery: None
     tell: Callable[[str], None] = lambda line: None
     stop: threading.Event = field(default_factory=threading.Event)
@@ -125,7 +125,7 @@ class RecoveryExecutor:
         self._unrecorded = _first_of_each_path(targets)
         self._paths = tuple(self._unrecorded)
         self._recoveries: dict[str, Recovery] = {}
-        self._untold: deque[Recovery] = deque()
+        self._unreported: deque[Recovery] = deque()
         self._next_flush = _FLUSH_EVERY
 
     def run(self) -> RecoveryRun:
@@ -136,7 +136,7 @@ class RecoveryExecutor:
                 now = self._now()
                 self._observer.time_passed(now)
                 self._carry_out(self._scheduler.next(now))
-                self._tell_ended()
+                self._report_ended()
                 interrupted = self._watcher.stop.is_set() and not self._progress.done
         except KeyboardInterrupt:
             interrupted = True
@@ -157,34 +157,34 @@ class RecoveryExecutor:
             case CheckHealth():
                 observer.health_seen(self._now(), _ask(tools.health))
             case ReadStates(paths):
-                # Written before the look, not after it: writing a record can take as long as a failover.
+                # Written before the read, not after it: writing a record can take as long as a failover.
                 if self._recorded(paths):
-                    self._hear(observer.state_read, paths, _ask_each(tools.states.states, paths))
+                    self._observe(observer.state_read, paths, _ask_each(tools.states.states, paths))
             case RequestRecovery(paths):
                 self._request(paths)
             case Poll(paths):
-                self._hear(observer.polled, paths, _ask_each(tools.states.closed, paths))
+                self._observe(observer.polled, paths, _ask_each(tools.states.closed, paths))
             case Review(paths):
-                self._hear(observer.state_reviewed, paths, _ask_each(tools.states.states, paths))
+                self._observe(observer.state_reviewed, paths, _ask_each(tools.states.states, paths))
             case WaitUntil(until):
                 if not self._progress.done:
                     tools.clock.wait(self._watcher.stop, max(until - self._now(), timedelta(0)))
 
-    def _hear(
-        self, hear: Callable[[timedelta, str, Said | KstreamError], None], paths: Sequence[str],
-        answers: Iterable[Said | KstreamError],
+    def _observe(
+        self, observe: Callable[[timedelta, str, Answer | KstreamError], None], paths: Sequence[str],
+        answers: Iterable[Answer | KstreamError],
     ) -> None:  # fmt: skip
         now = self._now()
-        for path, said in zip(paths, answers, strict=True):
-            hear(now, path, said)
+        for path, answer in zip(paths, answers, strict=True):
+            observe(now, path, answer)
 
     def _request(self, paths: Sequence[str]) -> None:
         if not self._recorded(paths):
             return
         self._observer.requesting(self._now(), paths)
-        answers = _ask_each(self._tools.recoverer.kick, paths)
+        answers = _ask_each(self._tools.recoverer.request_recovery, paths)
         self._observer.answered_in(self._now(), self._tools.recoverer.latency)
-        self._hear(self._observer.requested, paths, answers)
+        self._observe(self._observer.requested, paths, answers)
 
     def _recorded(self, paths: Sequence[str]) -> bool:
         """Record the intents for all of these files, and tell whether that worked."""
@@ -195,42 +195,42 @@ class RecoveryExecutor:
             except KstreamError as error:
                 if len(self._unrecorded) == len(self._paths):
                     raise
-                self._scheduler.breaker.stop(f"the audit can't be written: {error.message}")
+                self._scheduler.breaker.stop(f"the journal can't be written: {error.message}")
                 return False
             for target in some:
                 del self._unrecorded[target.path]
         return True
 
     def _break_off(self) -> None:
-        """Take one last look at the recoveries in progress. A second interrupt leaves them all unconfirmed."""
+        """Read the recoveries in progress one last time. A second interrupt leaves them all unconfirmed."""
         paths = self._progress.in_flight
-        seen: list[FileState | KstreamError] = []
+        states: list[FileState | KstreamError] = []
         try:
-            seen = _ask_each(self._tools.states.states, paths)
+            states = _ask_each(self._tools.states.states, paths)
         except KeyboardInterrupt:
             self._watcher.tell("interrupted again: not checking the recoveries in progress")
-        self._observer.break_off(zip(paths, seen, strict=False))
+        self._observer.break_off(zip(paths, states, strict=False))
         # By file, not by what has ended since: an interrupt can fall between an end and the report of it.
         self._progress.ended()
-        self._untold = deque(self._progress.end_of(path) for path in self._paths if path not in self._recoveries)
-        self._tell_ended()
+        self._unreported = deque(self._progress.end_of(path) for path in self._paths if path not in self._recoveries)
+        self._report_ended()
 
-    def _tell_ended(self) -> None:
-        self._untold.extend(self._progress.ended())
-        while self._untold:
-            whole = self._with_valid_length(self._untold[0])
-            self._tools.journal.ended(whole)
-            self._recoveries[whole.path] = whole
-            self._untold.popleft()
-            self._watcher.on(whole)
+    def _report_ended(self) -> None:
+        self._unreported.extend(self._progress.ended())
+        while self._unreported:
+            recovery = self._with_valid_length(self._unreported[0])
+            self._tools.journal.ended(recovery)
+            self._recoveries[recovery.path] = recovery
+            self._unreported.popleft()
+            self._watcher.on(recovery)
         if self._now() >= self._next_flush:
             self._flush()
 
     def _with_valid_length(self, recovery: Recovery) -> Recovery:
         if recovery.outcome is not Outcome.CLOSED:
             return recovery
-        found = _ask(lambda: self._tools.valid_length(recovery.path))
-        return recovery if found is None or isinstance(found, KstreamError) else replace(recovery, valid_length=found)
+        length = _ask(lambda: self._tools.valid_length(recovery.path))
+        return replace(recovery, valid_length=length) if isinstance(length, int) else recovery
 
     def _flush(self) -> None:
         """Write without patience: other files are waiting, and the next flush tries again."""
@@ -239,23 +239,23 @@ class RecoveryExecutor:
             self._tools.journal.flush(timedelta(0))
         except KstreamError as error:
             if not error.retryable:
-                self._scheduler.breaker.stop(f"the audit can't be written: {error.message}")
+                self._scheduler.breaker.stop(f"the journal can't be written: {error.message}")
 
     def _record_rest(self) -> None:
         try:
             self._tools.journal.flush()
         except KstreamError as error:
-            self._watcher.tell(f"what came of these files can't be recorded, and will read as unconfirmed: {error}")
+            self._watcher.tell(f"the outcomes could not be recorded; these files will show as unconfirmed: {error}")
 
 
 def _first_of_each_path(targets: Iterable[Target]) -> dict[str, Target]:
-    found: dict[str, Target] = {}
+    firsts: dict[str, Target] = {}
     for target in targets:
-        found.setdefault(target.path, target)
-    return found
+        firsts.setdefault(target.path, target)
+    return firsts
 
 
-def _ask(question: Callable[[], Said]) -> Said | KstreamError:
+def _ask(question: Callable[[], Answer]) -> Answer | KstreamError:
     try:
         return question()
     except KstreamError as error:
@@ -263,8 +263,8 @@ def _ask(question: Callable[[], Said]) -> Said | KstreamError:
 
 
 def _ask_each(
-    question: Callable[[Sequence[str]], Sequence[Said | KstreamError]], paths: Sequence[str]
-) -> list[Said | KstreamError]:
+    question: Callable[[Sequence[str]], Sequence[Answer | KstreamError]], paths: Sequence[str]
+) -> list[Answer | KstreamError]:
     """Return one answer for each path; an error that was raised is the answer for all."""
     if not paths:
         return []

@@ -84,8 +84,8 @@ class Journal:
 
     def answered(self, answers: Mapping[str, str]) -> None:
         """Keep what the probes showed, in words by path, until the next `flush`."""
-        told = {"action": "ask", "at": self._hdfs.now().isoformat()} | self._by
-        self._results.extend(_line(told | {"path": path, "why": words}) for path, words in answers.items())
+        fields = {"action": "ask", "at": self._hdfs.now().isoformat()} | self._by
+        self._results.extend(_line(fields | {"path": path, "why": words}) for path, words in answers.items())
 
     def ended(self, recovery: Recovery) -> None:
         """Keep this result until the next `flush`."""
@@ -149,13 +149,13 @@ def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRe
                 intents.append(line)
             else:
                 (answers if line.get("action") == "ask" else results)[line["path"]] = line
-    meant = {intent["path"] for intent in intents if intent.get("action") != "ask"}
+    intended = {intent["path"] for intent in intents if intent.get("action") != "ask"}
     yield from (
         _record(intent, (answers if intent.get("action") == "ask" else results).get(intent["path"]))
         for intent in intents
     )
     # A recovery that was never requested has a result and no intent.
-    yield from (_record(result, result) for path, result in results.items() if path not in meant)
+    yield from (_record(result, result) for path, result in results.items() if path not in intended)
 
 
 def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
@@ -180,8 +180,8 @@ def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRec
 
 def _outcome(result: Mapping[str, Any] | None) -> Outcome:
     """Return the outcome; UNCONFIRMED also if another version wrote one that this version doesn't know."""
-    said = result.get("outcome") if result else None
-    return Outcome(said) if said in set(Outcome) else Outcome.UNCONFIRMED
+    outcome = result.get("outcome") if result else None
+    return Outcome(outcome) if outcome in set(Outcome) else Outcome.UNCONFIRMED
 
 
 def _line(data: Mapping[str, Any]) -> str:
@@ -192,8 +192,8 @@ def _lines(text: str) -> Iterator[dict[str, Any]]:
     """Yield all lines but unreadable ones, such as the last line of a writer that was killed in the middle of it."""
     for line in text.split("\n"):
         try:
-            found = json.loads(line)
+            fields = json.loads(line)
         except json.JSONDecodeError:
             continue
-        if isinstance(found, dict) and found.keys() >= _IN_EVERY_LINE:
-            yield found
+        if isinstance(fields, dict) and fields.keys() >= _IN_EVERY_LINE:
+            yield fields

@@ -1,4 +1,4 @@
-"""Recovery of the stuck files below a folder: look, judge, probe their holders, act, report."""
+"""Recovery of the stuck files below a folder: scan, learn about their holders, judge, plan, execute."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Finding, Survey, Surveyor
 from airflow_kstream.supervise.leases.visible_length import MeasuredStates
 
-# At its request, the look at a file is no older than it takes to measure this many files.
+# When a file is requested, its state is no older than it takes to measure this many files.
 _MEASURED_AT_ONCE = 100
 # In seconds. The NameNode reports its time in whole seconds.
 _CLOCK_GRAIN = 1.0
@@ -158,7 +158,7 @@ def recover_stuck_files(
     known of the holders.
 
     Raises Denied or Unavailable: when the journal can't be written; then no request was sent to the NameNode. Raises
-    also what `Surveyor.look` raises.
+    also what `Surveyor.scan` raises.
     """
     survey = _scanned(Surveyor(session, settings.search, settings.rules, watcher.tell), watcher)
     if settings.dry_run:
@@ -181,49 +181,49 @@ def recover_stuck_files(
 
 
 def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:
-    """Return the survey, after a second look if the first can't tell a quiet file from a growing one."""
-    survey = surveyor.look()
-    if not any(_needs_another_look(finding, survey) for finding in survey.findings):
+    """Return the survey, after a second scan if the first can't tell an idle file from a growing one."""
+    survey = surveyor.scan()
+    if not any(_needs_another_scan(finding, survey) for finding in survey.findings):
         return survey
     seconds = survey.rules.settle.total_seconds() + _CLOCK_GRAIN
-    watcher.tell(f"looking again in {seconds:.0f} s: one look can't tell a quiet file from a growing one")
+    watcher.tell(f"checking again in {seconds:.0f} s: a single check can't tell an idle file from a growing one")
     watcher.stop.wait(seconds)
-    return surveyor.look()
+    return surveyor.scan()
 
 
-def _needs_another_look(finding: Finding, survey: Survey) -> bool:
+def _needs_another_scan(finding: Finding, survey: Survey) -> bool:
     history, rules = finding.history, survey.rules
     old_enough = survey.at - history.open_since >= rules.min_age
-    return old_enough and (history.looks < rules.looks or history.unchanged_for < rules.settle)
+    return old_enough and (history.checks < rules.checks or history.unchanged_for < rules.settle)
 
 
 def _planned(session: LeaseSession, settings: RecoverySettings, survey: Survey) -> RecoveryReport:
-    consenting = _Consenting(session, settings.approvals)
+    approvals = _Approvals(session, settings.approvals)
     intents = (
-        Intent(finding, _decision(finding, consenting), would_probe=settings.dry_run and finding.worth_probing)
+        Intent(finding, _decision(finding, approvals), would_probe=settings.dry_run and finding.worth_probing)
         for finding in survey.findings
     )
     return RecoveryReport(survey, tuple(intents))
 
 
-def _decision(finding: Finding, consenting: _Consenting) -> Decision:
-    return _CLOSED_BY_PROBE if finding.holder.closed else decide(finding.judgement, consenting.to(finding))
+def _decision(finding: Finding, approvals: _Approvals) -> Decision:
+    return _CLOSED_BY_PROBE if finding.holder.closed else decide(finding.judgement, approvals.of(finding))
 
 
-class _Consenting:
+class _Approvals:
     """The approvals for findings; each application is looked up once."""
 
     def __init__(self, session: LeaseSession, approvals: ApprovalRules) -> None:
         self._applications = Attributions(session.base)
-        self._consents = approvals
+        self._rules = approvals
 
-    def to(self, finding: Finding) -> Approval:
+    def of(self, finding: Finding) -> Approval:
         path = finding.path
-        rule = next((rule for rule in self._consents.allowed if path_matches(path, rule.pattern)), None)
+        rule = next((rule for rule in self._rules.allowed if path_matches(path, rule.pattern)), None)
         finished = finding.attribution.finished
         if rule and rule.application:
             finished = self._applications.is_finished(rule.application)
-        approved_by = self._consents.approved_by if path in self._consents.approved else None
+        approved_by = self._rules.approved_by if path in self._rules.approved else None
         return Approval(rule is not None, finished, approved_by)
 
 
@@ -251,8 +251,8 @@ def _target(intent: Intent) -> Target:
 
 
 def _recoverer(session: LeaseSession, backend: Backend) -> LeaseRecoverer:
-    kickers: dict[Backend, Callable[[Cluster, Identity], LeaseRecoverer]] = {
+    recoverers: dict[Backend, Callable[[Cluster, Identity], LeaseRecoverer]] = {
         Backend.NATIVE: NativeRecoverer,
         Backend.DEBUG: DebugRecoverer,
     }
-    return kickers[backend](session.cluster, session.identity)
+    return recoverers[backend](session.cluster, session.identity)

@@ -40,9 +40,9 @@ def _allows(text: str) -> bool:
 
 
 # A single text is a list of one. A template or a form's field that comes out empty counts as absent.
-_ONE_OR_MORE = BeforeValidator(lambda given: (given,) if given and isinstance(given, str) else given or ())
+_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if value and isinstance(value, str) else value or ())
 _AT_MOST = MaxLen(1000)
-_OrNone = BeforeValidator(lambda given: None if given == "" else given)
+_OrNone = BeforeValidator(lambda value: None if value == "" else value)
 _Pattern = Annotated[str, must(lambda text: text.strip() != "" and "\0" not in text, "a shell pattern")]
 Patterns = Annotated[tuple[_Pattern, ...], _ONE_OR_MORE, _AT_MOST]
 AllowedPaths = Annotated[
@@ -51,7 +51,7 @@ AllowedPaths = Annotated[
 HdfsPaths = Annotated[tuple[HdfsPath, ...], _ONE_OR_MORE, _AT_MOST]
 MaybeLine = Annotated[Line | None, _OrNone]
 # Pydantic would take true for 1; as text it is refused.
-_NotBoolean = BeforeValidator(lambda given: str(given).lower() if isinstance(given, bool) else given)
+_NotBoolean = BeforeValidator(lambda value: str(value).lower() if isinstance(value, bool) else value)
 MaybeCount = Annotated[Count | None, _OrNone, _NotBoolean]
 
 
@@ -88,7 +88,7 @@ class RecoveryRequest(OpenFileFilter):
     Beside the fields of `OpenFileFilter`:
 
     :param min_age: files that were opened later are left alone (`10m`).
-    :param settle: how long a dead holder's file must be unchanged, between two looks at least (`10s`).
+    :param settle: how long a dead holder's file must be unchanged, between two scans at least (`10s`).
     :param leak_after: how long a living holder's file must be unchanged (`1h`).
     :param allowed: `PATTERN` or `PATTERN=APPLICATION`, an id or a stream's name; see `allowed_path`.
     :param approve: exact paths that a person decided to recover although their holder lives.
@@ -98,7 +98,7 @@ class RecoveryRequest(OpenFileFilter):
     :param in_all: the most recoveries at once on all DataNodes together (1000).
     :param deadline: how long to wait for a file to close, from the first request on (`15m`).
     :param backend: `native`, or `hdfs-debug` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.
-    :param dry_run: look and say what would be done. It touches no lease.
+    :param dry_run: scan, and say what would be done. It touches no lease.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -117,9 +117,9 @@ class RecoveryRequest(OpenFileFilter):
     dry_run: bool = False
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> RecoveryRequest:
+    def from_mapping(cls, fields: Mapping[str, object]) -> RecoveryRequest:
         """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
-        return read(RecoveryRequest, given)
+        return read(RecoveryRequest, fields)
 
     def settings(self) -> RecoverySettings:
         return RecoverySettings(
@@ -134,9 +134,9 @@ class RecoveryRequest(OpenFileFilter):
         )
 
     def _recovery_limits(self) -> RecoveryLimits:
-        given = {"per_datanode": self.per_datanode, "in_all": self.in_all}
+        numbers = {"per_datanode": self.per_datanode, "in_all": self.in_all}
         if self.limits is LimitsName.UNLIMITED:
-            names = " and ".join(name for name, limit in given.items() if limit is not None)
+            names = " and ".join(name for name, limit in numbers.items() if limit is not None)
             if names:
                 raise InvalidInput(f"limits is unlimited, so {names} can't be given")
             return RecoveryLimits.unlimited(self.deadline)
@@ -172,9 +172,9 @@ class OpenFileCondition(OpenFileFilter):
     at_least: Count = 1
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, object]) -> OpenFileCondition:
+    def from_mapping(cls, fields: Mapping[str, object]) -> OpenFileCondition:
         """Read plain data. Raises InvalidInput: when a field is wrong; the error names each."""
-        return read(OpenFileCondition, given)
+        return read(OpenFileCondition, fields)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data, which `from_mapping` takes."""
@@ -182,7 +182,9 @@ class OpenFileCondition(OpenFileFilter):
 
     def stuck(self, survey: Survey) -> tuple[Finding, ...]:
         """Return the files measured unchanged for `quiet`, or past recovery. No holder was probed."""
-        return tuple(found for found in survey.findings if found.stuck or found.history.unchanged_for >= self.quiet)
+        return tuple(
+            finding for finding in survey.findings if finding.stuck or finding.history.unchanged_for >= self.quiet
+        )
 
     def met(self, survey: Survey) -> bool:
         """Tell whether the condition is met. An open file that the principal may not inspect still counts as open."""
@@ -202,14 +204,14 @@ class OpenFileCondition(OpenFileFilter):
         }
 
 
-def fields_with(ours: Mapping[str, object], given: object, name: str) -> dict[str, object]:
+def fields_with(ours: Mapping[str, object], value: object, name: str) -> dict[str, object]:
     """Return what an operator was given in one value, together with its own fields.
 
     Raises InvalidInput: when the value is not a mapping, or repeats a field that the operator sets itself.
     """
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidInput(f"{name} is {given!r}; allowed is a mapping of fields")
-    fields = dict(given or {})
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} is {value!r}; allowed is a mapping of fields")
+    fields = dict(value or {})
     twice = ", ".join(sorted(ours.keys() & fields.keys()))
     if twice:
         raise InvalidInput(f"{name} has {twice}, which is a parameter beside it")

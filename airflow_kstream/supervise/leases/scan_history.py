@@ -1,4 +1,4 @@
-"""The history of open files, kept in `state_dir` between runs: one file for each principal that looks."""
+"""The history of open files, kept in `state_dir` between runs: one file for each principal that scans."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def lease_folder(state_dir: str, identity: Identity) -> str:
 
 
 class ScanHistory:
-    """The memory of one identity. The newest writer wins: a lost entry only costs another look."""
+    """The memory of one identity. The newest writer wins: a lost entry only costs another scan."""
 
     def __init__(self, hdfs: Hdfs, folder: str) -> None:
         self._hdfs = hdfs
@@ -45,7 +45,7 @@ class ScanHistory:
         self._path = f"{folder}/sightings.json"
 
     def load(self) -> dict[str, FileHistory]:
-        """Return the history by path. Unreadable content is dropped: that costs two more looks and never a file."""
+        """Return the history by path. Unreadable content is dropped: that costs two more scans and never a file."""
         try:
             return {history.file.path: history for history in _read(self._hdfs.read(self._path))}
         except (NotFound, ValueError):
@@ -54,7 +54,8 @@ class ScanHistory:
     def save(self, history: Iterable[FileHistory]) -> None:
         draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._folder, "750")
-        self._hdfs.write(draft, _WRITTEN.dump_json(_Written(_VERSION, list(history))).decode(), permission="640")
+        content = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True).decode()
+        self._hdfs.write(draft, content, permission="640")
         self._hdfs.rename_over(draft, self._path)
 
 

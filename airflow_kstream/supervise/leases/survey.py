@@ -72,7 +72,7 @@ class Finding:
             "open_since": history.open_since.isoformat(),
             "open_seconds": (now - history.open_since).total_seconds(),
             "unchanged_seconds": history.unchanged_for.total_seconds(),
-            "looks": history.looks,
+            "checks": history.checks,
             "length": history.state.length,
             "visible_length": history.state.visible_length,
             "block": block.id if block else None,
@@ -129,47 +129,47 @@ class Survey:
 
 
 class Surveyor:
-    """A repeatable look with one identity's rights. `tell` gets a line for each fallback."""
+    """A repeatable scan with one identity's rights. `tell` gets a line for each fallback."""
 
     def __init__(self, session: LeaseSession, search: Search, rules: LeaseRules, tell: Callable[[str], None]) -> None:
-        self._access = session
+        self._session = session
         self._search = search
         self._rules = rules
         self._tell = tell
         self._told: set[str] = set()
-        self._sightings = ScanHistory(session.base.hdfs, lease_folder(session.cluster.state_dir, session.identity))
+        self._history = ScanHistory(session.base.hdfs, lease_folder(session.cluster.state_dir, session.identity))
         self._attributions = Attributions(session.base)
 
-    def look(self) -> Survey:
-        """List, measure, compare with earlier looks, remember, judge.
+    def scan(self) -> Survey:
+        """List, measure, compare with earlier scans, remember, judge.
 
         Raises Unavailable: when no NameNode is active. Raises NotFound: when the folder does not exist. Raises
         InvalidInput: when a principal that is no superuser names no folder, because the fallback walk would cross the
         whole namespace.
         """
-        began = self._access.base.hdfs.now()
-        health = self._access.jmx.health()
+        began = self._session.base.hdfs.now()
+        health = self._session.jmx.health()
         route, rows = self._rows()
         states, unreadable = self._states(rows)
-        now = self._access.base.hdfs.now()
-        before = self._sightings.load()
+        now = self._session.base.hdfs.now()
+        before = self._history.load()
         history = {row.path: _next(before.get(row.path), row, state, began, now) for row, state in states}
         self._remember(history)
         findings = tuple(
-            _finding(seen, self._attributions.of(seen), HolderStatus(), now, health, self._rules)
-            for seen in history.values()
-            if self._meant(seen, now)
+            _finding(file, self._attributions.of(file), HolderStatus(), now, health, self._rules)
+            for file in history.values()
+            if self._is_searched(file, now)
         )
         return Survey(now, route, health, findings, unreadable, self._rules)
 
     def _rows(self) -> tuple[str, Iterable[OpenFile]]:
         """List the open files by the cheapest means that this principal is allowed."""
-        if self._access.rpc is not None:
+        if self._session.rpc is not None:
             try:
-                listed = [row for row in self._access.rpc.open_files(self._search.path) if matches(row, self._search)]
+                listed = [row for row in self._session.rpc.open_files(self._search.path) if matches(row, self._search)]
             except Denied:
                 self._tell_once(
-                    f"{self._access.identity} is no superuser, who alone is given the list of open files: "
+                    f"{self._session.identity} is no superuser, and only a superuser gets the list of open files: "
                     f"{self._search.path} is walked instead, and holders are not known"
                 )
             except NotFound:
@@ -178,7 +178,7 @@ class Surveyor:
             else:
                 if not listed:
                     # The list can't tell a folder without open files from a missing folder.
-                    self._access.base.hdfs.status(self._search.path)
+                    self._session.base.hdfs.status(self._search.path)
                 return "listOpenFiles", listed
         return "fsck", self._walk()
 
@@ -192,16 +192,16 @@ class Surveyor:
             raise InvalidInput(
                 "without superuser's rights the whole namespace would be walked; name a folder",
                 tried="list open files",
-                principal=str(self._access.identity),
+                principal=str(self._session.identity),
             )
-        cluster = self._access.cluster
-        rows = open_files_by_fsck(cluster.namenodes, self._access.identity, cluster.tls, self._search.path)
+        cluster = self._session.cluster
+        rows = open_files_by_fsck(cluster.namenodes, self._session.identity, cluster.tls, self._search.path)
         return (row for row in rows if matches(row, self._search))
 
     def _states(self, rows: Iterable[OpenFile]) -> tuple[list[tuple[OpenFile, FileState]], dict[str, str]]:
         known: list[tuple[OpenFile, FileState]] = []
         unreadable: dict[str, str] = {}
-        visible = VisibleLengths(self._access.pool)
+        visible = VisibleLengths(self._session.pool)
         for batch in _batches(rows):
             for row, state in zip(batch, self._measured(batch, visible), strict=True):
                 if isinstance(state, NotFound):
@@ -214,24 +214,24 @@ class Surveyor:
 
     def _measured(self, rows: list[OpenFile], visible: VisibleLengths) -> list[FileState | KstreamError]:
         """Read the states, with a reader's length if a writer may be filling a block unknown to the NameNode."""
-        states = self._access.states.states([row.path for row in rows])
+        states = self._session.states.states([row.path for row in rows])
         lengths = visible.of(states)
         return [
             replace(state, visible_length=lengths.get(state.path)) if isinstance(state, FileState) else state
             for state in states
         ]
 
-    def _meant(self, history: FileHistory, now: datetime) -> bool:
+    def _is_searched(self, history: FileHistory, now: datetime) -> bool:
         owner, min_age = self._search.owner, self._search.min_age
         return owner in (None, history.state.owner) and now - history.open_since >= min_age
 
     def _remember(self, history: Mapping[str, FileHistory]) -> None:
         """Save the history, keeping what others have learned meanwhile of files outside this search."""
-        others = [seen for seen in self._sightings.load().values() if not matches(seen.file, self._search)]
+        others = [other for other in self._history.load().values() if not matches(other.file, self._search)]
         try:
-            self._sightings.save([*others, *history.values()])
+            self._history.save([*others, *history.values()])
         except Denied as error:
-            self._tell(f"what was seen is not kept for the next run: {error}")
+            self._tell(f"this scan is not kept for the next run: {error}")
 
 
 def _finding(

@@ -31,20 +31,21 @@ class VisibleLengths:
             if isinstance(state, FileState) and state.is_open and state.block and not state.measured
         }
         firsts = {hosts: path for path, hosts in self._speaking(hidden).items()}
-        told = self._ask(list(firsts.values()), hidden)
-        return told | self._ask([path for path in self._speaking(hidden) if path not in firsts.values()], hidden)
+        lengths = self._measured(list(firsts.values()), hidden)
+        rest = [path for path in self._speaking(hidden) if path not in firsts.values()]
+        return lengths | self._measured(rest, hidden)
 
     def _speaking(self, hidden: dict[str, _Hosts]) -> dict[str, _Hosts]:
         return {path: hosts for path, hosts in hidden.items() if hosts not in self._silent}
 
-    def _ask(self, paths: list[str], hosts: dict[str, _Hosts]) -> dict[str, int]:
+    def _measured(self, paths: list[str], hosts: dict[str, _Hosts]) -> dict[str, int]:
         answers = dict(zip(paths, self._pool.visible_lengths(paths), strict=True))
-        self._silent |= {hosts[path] for path, said in answers.items() if isinstance(said, Unavailable)}
-        return {path: said for path, said in answers.items() if isinstance(said, int)}
+        self._silent |= {hosts[path] for path, answer in answers.items() if isinstance(answer, Unavailable)}
+        return {path: length for path, length in answers.items() if isinstance(length, int)}
 
 
 class MeasuredStates:
-    """States for the recovery, with the length that a reader gets: since the verdict a file may have grown without
+    """States for the recovery, with the length that a reader gets: since the judgement a file may have grown without
     the NameNode's knowledge, for example if a holder that was frozen for longer than its lease goes on.
 
     If no DataNode answers, a living holder's file can't be recovered; a dead holder's can: its silent DataNodes may be
@@ -52,12 +53,12 @@ class MeasuredStates:
     """
 
     def __init__(self, session: LeaseSession, living: frozenset[str]) -> None:
-        self._access = session
+        self._session = session
         self._living = living
         self._visible = VisibleLengths(session.pool)
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
-        states = self._access.states.states(paths)
+        states = self._session.states.states(paths)
         lengths = self._visible.of(states)
         return [
             self._with_length(state, lengths.get(path)) if isinstance(state, FileState) else state
@@ -65,12 +66,14 @@ class MeasuredStates:
         ]
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
-        return self._access.states.closed(paths)
+        return self._session.states.closed(paths)
 
     def _with_length(self, state: FileState, length: int | None) -> FileState | KstreamError:
         if length is not None:
             return replace(state, visible_length=length)
         if state.is_open and not state.measured and state.path in self._living:
             # Without a length, growth of the file can't be ruled out.
-            return Unavailable("its DataNodes don't tell how long it is for a reader", tried=f"measure {state.path}")
+            return Unavailable(
+                "its DataNodes don't report the length that a reader gets", tried=f"measure {state.path}"
+            )
         return state

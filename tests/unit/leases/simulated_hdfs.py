@@ -64,7 +64,7 @@ class SimulatedHdfs(Clock):
     stop: threading.Event = field(default_factory=threading.Event)
     time: timedelta = timedelta(0)
     requests: list[tuple[timedelta, str]] = field(default_factory=list)
-    looks: dict[str, tuple[timedelta, FileState | None]] = field(default_factory=dict)
+    reads: dict[str, tuple[timedelta, FileState | None]] = field(default_factory=dict)
     intents: set[str] = field(default_factory=set)
     told: list[Recovery] = field(default_factory=list)
     written: list[Recovery] = field(default_factory=list)
@@ -132,7 +132,7 @@ class SimulatedHdfs(Clock):
         self._answer(0.0003 * len(paths))
         states = [self._state(path) for path in paths]
         for path, state in zip(paths, states, strict=True):
-            self.looks[path] = (self.time, state if isinstance(state, FileState) else None)
+            self.reads[path] = (self.time, state if isinstance(state, FileState) else None)
         return states
 
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
@@ -140,7 +140,7 @@ class SimulatedHdfs(Clock):
         self._answer(0.0001 * len(paths))
         return [not self.files[path].open if path in self.files else NotFound("gone") for path in paths]
 
-    def kick(self, paths: Sequence[str]) -> list[bool | KstreamError]:
+    def request_recovery(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         for path in paths:
             self._check_request(path)
             self.requests.append((self.time, path))
@@ -162,9 +162,9 @@ class SimulatedHdfs(Clock):
 
     def _check_request(self, path: str) -> None:
         """Check what must hold for every request."""
-        seen_at, state = self.looks[path]
+        read_at, state = self.reads[path]
         assert path in self.intents, "requested without a record of the intent"
-        assert self.time - seen_at <= 2 * SECOND, "requested long after it was read"
+        assert self.time - read_at <= 2 * SECOND, "requested long after it was read"
         assert state is not None
         assert state.is_open
         assert state.fingerprint.same_as(self._expected[path]), "requested although it had changed"

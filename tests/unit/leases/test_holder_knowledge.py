@@ -25,7 +25,7 @@ QUIET, YOUNG = "/data/quiet", "/data/young"
 
 def finding(path: str, age: timedelta) -> Finding:
     state = FileState(path, 1, "alice", NOW - age, True, 5, Block(1, 1, 5, False), visible_length=5)
-    history = FileHistory(OpenFile(path), state, NOW - age, NOW - age, NOW, looks=2)
+    history = FileHistory(OpenFile(path), state, NOW - age, NOW - age, NOW, checks=2)
     return Finding(history, Judgement(FileCondition.UNKNOWN, "not judged"), Attribution())
 
 

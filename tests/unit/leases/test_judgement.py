@@ -35,8 +35,8 @@ def at(hours: float = 0, seconds: float = 0) -> datetime:
     return START + timedelta(hours=hours, seconds=seconds)
 
 
-def seen(*looks: tuple[datetime, FileState]) -> FileHistory:
-    (first, state), *later = looks
+def seen(*checks: tuple[datetime, FileState]) -> FileHistory:
+    (first, state), *later = checks
     history = FileHistory.begin(FILE, state, first)
     for now, state in later:
         history = history.extended(FILE, state, now, now)
@@ -88,23 +88,23 @@ def grown(state: FileState, growth: Growth, now: datetime) -> FileState:
     return replace(state, length=length, block=block, visible_length=visible)
 
 
-def looks_at(growths: list[Growth]) -> list[tuple[datetime, FileState]]:
-    now, state, looks = START, STATE, [(START, STATE)]
+def checks_of(growths: list[Growth]) -> list[tuple[datetime, FileState]]:
+    now, state, checks = START, STATE, [(START, STATE)]
     for growth in growths:
         now += growth.gap
         state = grown(state, growth, now)
-        looks.append((now, state if growth.measured else replace(state, visible_length=None)))
-    return looks
+        checks.append((now, state if growth.measured else replace(state, visible_length=None)))
+    return checks
 
 
 @given(st.lists(GROWTH, max_size=12), st.sampled_from(HolderLiveness))
-def test_no_sequence_of_looks_at_a_growing_file_ever_yields_recover(
+def test_no_sequence_of_checks_of_a_growing_file_ever_yields_recover(
     growths: list[Growth], holder: HolderLiveness
 ) -> None:
     """Regardless of its holder and of approvals, and even if some checks could not learn its length."""
-    looks = looks_at(growths)
-    for number, (now, _) in enumerate(looks, start=1):
-        judged = judge_file(seen(*looks[:number]), JudgementContext(now, holder), RULES)
+    checks = checks_of(growths)
+    for number, (now, _) in enumerate(checks, start=1):
+        judged = judge_file(seen(*checks[:number]), JudgementContext(now, holder), RULES)
         assert not decide(judged, EVERY_CONSENT).granted, judged
 
 
@@ -117,14 +117,14 @@ def test_a_slow_living_writers_file_is_never_recovered(
     growths: list[Growth], moments: list[timedelta], holder: HolderLiveness
 ) -> None:
     """It writes at least once in `leak_after`; checks fall anywhere between its writes."""
-    written = looks_at([replace(growth, measured=True) for growth in growths])
+    written = checks_of([replace(growth, measured=True) for growth in growths])
     end = written[-1][0] + RULES.leak_after
-    looks = [
+    checks = [
         (moment, next(state for then, state in reversed(written) if then <= moment))
         for moment in sorted({START} | {START + offset for offset in moments if START + offset < end})
     ]
-    for number, (now, _) in enumerate(looks, start=1):
-        judged = judge_file(seen(*looks[:number]), JudgementContext(now, holder), RULES)
+    for number, (now, _) in enumerate(checks, start=1):
+        judged = judge_file(seen(*checks[:number]), JudgementContext(now, holder), RULES)
         assert not decide(judged, EVERY_CONSENT).granted, judged
 
 
@@ -162,17 +162,17 @@ def test_a_leaked_file_needs_an_allowed_path_and_finished_application_or_a_perso
     }
 
 
-def test_one_look_is_never_enough() -> None:
+def test_one_check_is_never_enough() -> None:
     history, now = seen((START, STATE)), at(hours=5)
     assert condition(history, now, HolderLiveness.DEAD) is FileCondition.UNWATCHED
     with pytest.raises(InvalidInput, match="one check can't tell"):
-        LeaseRules(looks=1)
+        LeaseRules(checks=1)
 
 
 def test_watching_begins_again_when_a_file_stops_growing() -> None:
     more = replace(STATE, visible_length=6_000)
     history = seen((START, STATE), (at(hours=1), more), (at(hours=1, seconds=30), more))
-    assert (history.unchanged_for, history.looks) == (timedelta(seconds=30), 2)
+    assert (history.unchanged_for, history.checks) == (timedelta(seconds=30), 2)
     assert condition(history, at(hours=1, seconds=30), HolderLiveness.RENEWING) is FileCondition.IDLE
 
 
@@ -247,7 +247,7 @@ def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
 
 
 def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
-    """No lease can be renewed in safe mode: after a minute every living holder looks dead."""
+    """No lease can be renewed in safe mode: after a minute every living holder checks dead."""
     history, now = unchanged_for(hours=2)
     about = JudgementContext(now, HolderLiveness.DEAD, safe_mode=True)
     assert judge_file(history, about, RULES).condition is FileCondition.UNKNOWN
@@ -289,7 +289,7 @@ def test_a_refused_probe_is_reported_and_not_taken_for_silence() -> None:
     assert "Permission denied: user=ada" in told.why
 
 
-def test_the_looks_are_in_order() -> None:
-    """The tests above rely on it: `looks_at` only moves forward."""
+def test_the_checks_are_in_order() -> None:
+    """The tests above rely on it: `checks_of` only moves forward."""
     growths = [Growth(timedelta(seconds=1), 1, False, False, True)] * 3
-    assert all(one < other for (one, _), (other, _) in pairwise(looks_at(growths)))
+    assert all(one < other for (one, _), (other, _) in pairwise(checks_of(growths)))

@@ -294,7 +294,7 @@ def test_a_journal_that_can_no_longer_be_written_stops_the_run(hdfs: SimulatedHd
     hdfs.add(*names(1500))
     hdfs.at(1, lambda w: setattr(w, "unwritable", True))
     run = hdfs.recover()
-    assert "the audit can't be written" in run.stopped
+    assert "the journal can't be written" in run.stopped
     assert {path for _, path in hdfs.requests} <= hdfs.intents
 
 

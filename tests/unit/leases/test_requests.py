@@ -29,10 +29,10 @@ from airflow_kstream.views.leases import (
     failure,
     findings_table,
     hints,
-    lines,
     recoveries_table,
     summary,
 )
+from airflow_kstream.views.tables import lines
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GATE = HdfsHealth("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
@@ -42,7 +42,7 @@ def finding(
     path: str, condition: FileCondition = FileCondition.IDLE, unchanged_for: timedelta = timedelta(0)
 ) -> Finding:
     state = FileState(path, 1, "alice", NOW - timedelta(hours=1), True, 5, Block(1, 1, 5, False))
-    history = FileHistory(OpenFile(path), state, NOW, NOW - unchanged_for, NOW, looks=2)
+    history = FileHistory(OpenFile(path), state, NOW, NOW - unchanged_for, NOW, checks=2)
     return Finding(history, Judgement(condition, "of a reason", "Do something."), Attribution())
 
 

@@ -31,14 +31,16 @@ def history(hdfs: SimHdfs) -> ScanHistory:
 def test_a_growth_that_the_first_version_saw_is_not_forgotten(hdfs: SimHdfs) -> None:
     hdfs.write(FILE, OLD)
     found = history(hdfs).load()["/data/a.tmp"]
-    assert (found.last_growth, found.unchanged_for, found.looks) == (START + MINUTE, MINUTE, 3)
+    assert (found.last_growth, found.unchanged_for, found.checks) == (START + MINUTE, MINUTE, 3)
 
 
 def test_what_is_saved_carries_its_version_and_is_read_back(hdfs: SimHdfs) -> None:
     hdfs.write(FILE, OLD)
     known = history(hdfs).load()
     history(hdfs).save(known.values())
-    assert json.loads(hdfs.read(FILE))["version"] == 2
+    saved = json.loads(hdfs.read(FILE))
+    assert saved["version"] == 2
+    assert saved["files"][0].keys() == json.loads(OLD)[0].keys() - {"grew"} | {"last_growth"}
     assert history(hdfs).load() == known
 
 

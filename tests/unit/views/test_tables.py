@@ -12,9 +12,8 @@ from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.model.printable import printable, printable_words, without_passwords
 from airflow_kstream.supervise.streams.watch import Verdict
-from airflow_kstream.views.leases import lines
 from airflow_kstream.views.streams import streams_table
-from airflow_kstream.views.tables import away, cell
+from airflow_kstream.views.tables import away, cell, lines
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

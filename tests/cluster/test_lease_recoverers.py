@@ -1,4 +1,4 @@
-"""The two kickers, which request recoveries and understand the same answers."""
+"""The two recoverers, which request recoveries and understand the same answers."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_a_paused_namenode_is_not_waited_for_for_ever(minicluster: Minicluster, 
         minicluster.pause(active)
         try:
             started = time.monotonic()
-            (silence,) = recoverer.kick([path])
+            (silence,) = recoverer.request_recovery([path])
             took = time.monotonic() - started
         finally:
             minicluster.resume(active)
-        await_that(lambda: isinstance(recoverer.kick([path])[0], bool), "it answers again")
+        await_that(lambda: isinstance(recoverer.request_recovery([path])[0], bool), "it answers again")
     assert isinstance(silence, Unavailable)
     assert "no answer within 3 s" in silence.message
     assert took < 30
@@ -89,7 +89,7 @@ def _but(recovery: Recovery, names: set[str]) -> dict[str, object]:
     return {name: value for name, value in recovery.to_json().items() if name not in names}
 
 
-def test_both_kickers_understand_the_same_answers(
+def test_both_recoverers_understand_the_same_answers(
     minicluster: Minicluster, streamer: Scene, folder: str, debug: Callable[[Cluster, Identity], DebugRecoverer]
 ) -> None:
     first, second, closed = stuck(minicluster, folder, 3)
@@ -97,9 +97,9 @@ def test_both_kickers_understand_the_same_answers(
     assert outcomes(streamer.recover(streamer.targets([closed]))) == {Outcome.CLOSED: 1}
     others = [closed, f"{folder}/missing", folder]
     with closing(NativeRecoverer(streamer.cluster, streamer.identity)) as recoverer:
-        native = recoverer.kick([first, *others])
+        native = recoverer.request_recovery([first, *others])
     with closing(debug(streamer.cluster, streamer.identity)) as tool:
-        by_tool = tool.kick([second, *others])
+        by_tool = tool.request_recovery([second, *others])
     assert [_kind(answer) for answer in native] == [False, True, NotFound, NotFound]
     assert [_kind(answer) for answer in by_tool] == [False, True, NotFound, NotFound]
 
@@ -121,7 +121,7 @@ def test_another_users_file_is_denied_and_stays_as_it_is(
     with open_to_all(minicluster, f"/user/{getuser()}", HOME, folder), scene(minicluster, "watcher") as watcher:
         run = watcher.recover(watcher.targets([path]))
         with closing(debug(watcher.cluster, watcher.identity)) as tool:
-            (by_tool,) = tool.kick([path])
+            (by_tool,) = tool.request_recovery([path])
     assert the_one(run).outcome is Outcome.DENIED
     assert isinstance(by_tool, Denied)
     assert "Permission denied: user=watcher, access=WRITE" in by_tool.message
@@ -151,7 +151,7 @@ def test_the_tool_works_with_a_ticket_cache_of_its_own_and_leaves_nothing_behind
     spy.write_text('#!/bin/sh\nenv >"$0.env"\nstat -c %a "${KRB5CCNAME#FILE:}" >"$0.mode"\nexit 1\n')
     spy.chmod(0o755)
     with closing(DebugRecoverer(streamer.cluster, streamer.identity, binary=str(spy))) as recoverer:
-        assert isinstance(recoverer.kick([path])[0], Unavailable)
+        assert isinstance(recoverer.request_recovery([path])[0], Unavailable)
     environment = dict(line.split("=", 1) for line in Path(f"{spy}.env").read_text().splitlines() if "=" in line)
     cache = Path(environment["KRB5CCNAME"].removeprefix("FILE:"))
     assert Path(f"{spy}.mode").read_text().strip() == f"{stat.S_IRUSR | stat.S_IWUSR:o}"
@@ -163,7 +163,7 @@ def test_the_tool_works_with_a_ticket_cache_of_its_own_and_leaves_nothing_behind
 def test_a_wrong_keytab_is_reported_as_such(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
     wrong = Identity(minicluster.principal("streamer"), keytab=str(minicluster.keytab("watcher")))
     with closing(NativeRecoverer(streamer.cluster, wrong)) as recoverer:
-        (answer,) = recoverer.kick([f"{folder}/any"])
+        (answer,) = recoverer.request_recovery([f"{folder}/any"])
     assert isinstance(answer, CredentialError)
 
 
