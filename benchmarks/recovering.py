@@ -102,7 +102,7 @@ def _by_us(ground: Environment, folder: str, count: int, name: str, verb: str, *
 
 def _note(said: Said) -> str:
     if "settle" in said:
-        return f"looked at twice and judged; {said['settle']:.0f} s between the looks are in it"
+        return f"scanned twice and judged; {said['settle']:.0f} s between the scans are in it"
     return f"{said['seconds']:.1f} s without the process's start, the last was closed after {said['closed']:.1f} s"
 
 

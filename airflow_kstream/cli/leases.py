@@ -211,7 +211,7 @@ def _show_tables(report: RecoveryReport, *, dry_run: bool) -> None:
 
 def _note_unreadable(unreadable: Mapping[str, str]) -> None:
     for path, why in unreadable.items():
-        _note_about_names(f"{path} is open, and no more is known: {why}")
+        _note_about_names(f"{path} is open, but could not be inspected: {why}")
 
 
 def _note_about_names(line: str) -> None:

@@ -20,7 +20,7 @@ class HolderLiveness(StrEnum):
 
 @dataclass(frozen=True)
 class HolderStatus:
-    """What is known of a file's holder beyond the file's own state.
+    """The knowledge about the holder of one file.
 
     `refusal` is why the liveness stayed UNKNOWN, and `retryable` whether a later probe may succeed without any change.
     `name` and `host` are known if the NameNode named the holder. `recovering`: a recovery runs, such as one that the

@@ -16,7 +16,7 @@ from airflow_kstream.supervise.leases.journal import JournalRecord
 from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
 from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, details, table
 
-_FINISHED = {True: "finished", False: "still running", None: "whether it is finished is not known"}
+_FINISHED = {True: "finished", False: "still running", None: "finished or not is unknown"}
 _HISTORY = ("when (UTC)", "path", "what", "because", "by")
 
 
@@ -99,7 +99,7 @@ def _writer(attribution: Attribution) -> str:
 def _readable(state: FileState) -> str:
     if state.visible_length is not None:
         return f"a reader gets {state.visible_length} bytes"
-    return "a reader gets as much" if state.measured else "what a reader gets is not known: no DataNode answered"
+    return "a reader gets as much" if state.measured else "a reader's length is unknown: no DataNode answered"
 
 
 def _block(block: Block | None, now: datetime) -> str:

@@ -22,7 +22,7 @@ from airflow_kstream.views.tables import add, table
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
 _HINTS = {
     FileCondition.UNWATCHED: "not watched long enough: list them again to see which of them grow",
-    FileCondition.IDLE: "quiet: their holders may be dead; only recover probes them (try --dry-run first)",
+    FileCondition.IDLE: "idle: their holders may be dead; only recover probes them (try --dry-run first)",
     FileCondition.YOUNG: f"younger than {format_duration(LeaseRules().min_age)}, which recover skips unless its "
     "--min-age says otherwise; their holders may be dead",
 }
@@ -108,7 +108,7 @@ def summary(report: RecoveryReport) -> str:
         f"{stuck} stuck and left alone" if stuck else "",
         _why_left_open(report),
         f"{lost} bytes lost that a reader could see" if lost else "",
-        f"{len(report.survey.unreadable)} not readable" if report.survey.unreadable else "",
+        f"{len(report.survey.unreadable)} unreadable" if report.survey.unreadable else "",
         early,
     )
     return "; ".join(part for part in parts if part)

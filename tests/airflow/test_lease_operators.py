@@ -176,7 +176,7 @@ def test_a_person_who_runs_the_dag_by_hand_gets_a_dry_run_with_a_plan(
     )
 
     assert (report["run_id"], report["recoveries"]) == (None, [])
-    assert report["plan"] == {LEAKED: "ask whether its holder lives, and recover it if not"}
+    assert report["plan"] == {LEAKED: "probe its holder, and recover it if the holder is dead"}
 
 
 def test_a_person_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(

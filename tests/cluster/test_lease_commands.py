@@ -104,7 +104,7 @@ def test_an_open_file_is_explained_in_words_and_left_open(
     done = kstream.run("explain", dead[0], *NO_AGE)
 
     assert done.returncode == 0, done.stderr
-    assert "ask whether its holder lives, and recover it if not" in done.stdout
+    assert "probe its holder, and recover it if the holder is dead" in done.stdout
     assert "a reader gets 1000 bytes" in done.stdout
     assert "on localhost" in done.stdout
     assert is_open(minicluster, dead[0])
@@ -164,7 +164,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     done = kstream.run("recover", f"{FOLDER}/dead", *NO_AGE, "--dry-run")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("ask whether its holder lives, and recover it if not") == len(dead)
+    assert done.stdout.count("probe its holder, and recover it if the holder is dead") == len(dead)
     assert set(open_files(minicluster, f"{FOLDER}/dead")) == set(dead)
 
 

@@ -88,9 +88,9 @@ def test_an_impossible_request_is_refused_with_an_error_of_ours(
     minicluster: Minicluster, hdfs: LeaseHdfs, living: Writer
 ) -> None:
     living.leave(f"{FOLDER}/private", 10)
-    with pytest.raises(NotFound, match=r"ask who holds .*/vanished"):
+    with pytest.raises(NotFound, match=r"probe the holder of .*/vanished"):
         hdfs.ask_holder(f"{FOLDER}/vanished")
-    with pytest.raises(InvalidInput, match="is no file but a directory"):
+    with pytest.raises(InvalidInput, match="is a directory, not a file"):
         hdfs.state(FOLDER)
     with (
         cluster(minicluster, "watcher") as found,

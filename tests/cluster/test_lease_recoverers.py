@@ -135,7 +135,7 @@ def test_hadoops_own_tool_does_not_accept_every_name(
     leave_open(minicluster, paths, 10)
     run = streamer.recover(streamer.targets(paths), recoverer=debug)
     assert [recovery.outcome for recovery in run.recoveries] == [Outcome.NOT_TRIED, Outcome.CLOSED, Outcome.CLOSED]
-    assert "no path that is no URI" in run.recoveries[0].why
+    assert "only accepts paths that are valid URIs" in run.recoveries[0].why
     assert run.stopped == ""
 
 
@@ -178,7 +178,7 @@ def test_a_user_that_cannot_be_impersonated_is_refused_before_any_request(
 
 
 def test_a_client_that_is_not_installed_is_named(streamer: Scene) -> None:
-    with pytest.raises(InvalidInput, match="/no/such/hdfs is no program here"):
+    with pytest.raises(InvalidInput, match="there is no program /no/such/hdfs here"):
         DebugRecoverer(streamer.cluster, streamer.identity, binary="/no/such/hdfs")
 
 

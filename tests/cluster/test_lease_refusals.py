@@ -51,7 +51,7 @@ def test_a_user_without_write_access_learns_that_the_file_was_not_recovered(
     assert readable in done.stdout
     assert "Permission denied: user=watcher, access=WRITE" in done.stdout
     assert "need the right to write the file" in done.stdout
-    assert "watcher@KSTREAM.TEST is no superuser" in done.stderr
+    assert "watcher@KSTREAM.TEST is not a superuser" in done.stderr
     assert is_open(minicluster, readable)
     told = [record for record in stranger.json("history") if record["path"] == readable]
     assert "Permission denied" in told[-1]["why"]
@@ -62,7 +62,7 @@ def test_a_refusal_is_foreseen_by_explain_and_by_a_dry_run(stranger: Commands, r
     [planned] = stranger.json("recover", readable, *NO_AGE, "--dry-run")
 
     assert "leave alone: it is unknown: could not determine whether its holder is alive" in explained.stdout
-    assert "ask whether its holder lives" not in explained.stdout
+    assert "probe its holder" not in explained.stdout
     assert "Permission denied: user=watcher, access=WRITE" in planned["plan"][readable]
 
 

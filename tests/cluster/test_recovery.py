@@ -91,7 +91,7 @@ def test_an_intent_whose_run_died_is_reported_as_unconfirmed(
 ) -> None:
     targets = streamer.targets(stuck(minicluster, folder, 2))
     died = Journal.begin(streamer.hdfs, streamer.journal, streamer.identity)
-    died.asked({targets[0].path: None}, "whether its holder lives")
+    died.asked({targets[0].path: None}, "to learn whether its holder is alive")
     died.intend(targets)
     told = list(read_journal(streamer.hdfs, streamer.journal, streamer.hdfs.now() - timedelta(minutes=1)))
     mine = [(kept.action, kept.outcome) for kept in told if kept.run == died.run_id]

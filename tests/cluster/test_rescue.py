@@ -156,7 +156,7 @@ def test_a_dry_run_says_what_would_be_done_and_sends_no_probe(
 ) -> None:
     leave_open(minicluster, [f"{folder}/stuck"], 1000)
     planned = rescued(superuser, below(folder, dry_run=True))
-    assert [intent.words for intent in planned.intents] == ["ask whether its holder lives, and recover it if not"]
+    assert [intent.words for intent in planned.intents] == ["probe its holder, and recover it if the holder is dead"]
     assert planned.run is None
     assert is_open(minicluster, f"{folder}/stuck")
 

@@ -47,14 +47,14 @@ def open_files_by_fsck(addresses: tuple[str, ...], identity: Identity, tls: Tls,
     reasons = "; ".join(troubles)
     raise Unavailable(
         f"no active NameNode found ({reasons})",
-        tried=f"look for open files below {path}",
+        tried=f"list open files below {path}",
         server=", ".join(addresses),
         principal=str(identity),
     )
 
 
 def _walk(address: str, identity: Identity, tls: Tls, root: str) -> Iterator[OpenFile]:
-    tried = f"look for open files below {root}"
+    tried = f"list open files below {root}"
     reader = FsckReader()
     try:
         with http_errors(tried, address, identity), kerberos_session(identity, tls) as session:
@@ -62,7 +62,7 @@ def _walk(address: str, identity: Identity, tls: Tls, root: str) -> Iterator[Ope
                 yield from (OpenFile(path) for path in reader.feed(text) if is_below(root, path))
         reader.finish()
     except KstreamError as error:
-        # The reader knows the words, but not who said them.
+        # The reader knows the words, but not which server sent them.
         error.tried, error.server, error.principal = tried, address, str(identity)
         raise
 

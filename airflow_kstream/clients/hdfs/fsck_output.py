@@ -54,7 +54,7 @@ class FsckReader:
         if end.endswith("' does not exist"):
             raise NotFound("it does not exist")
         if not end.endswith("' FAILED"):
-            raise Unavailable("the answer breaks off before the end of fsck")
+            raise Unavailable("the answer ended before fsck did")
         message = end.rpartition(" milliseconds\n")[2].rpartition("\n\n\n")[0]
         raise _failure(message.partition("\n")[0])
 
@@ -62,13 +62,13 @@ class FsckReader:
 def _path(row: str) -> str:
     size = _SIZE.search(row)
     if not size:
-        raise Unavailable(f"fsck tells of an open file in another form than is known here: {row[-200:]!r}")
+        raise Unavailable(f"unknown format of an open file in fsck's report: {row[-200:]!r}")
     _, colon, path = row[: size.start()].rpartition(":")
     if colon and (report := _REPORT.match(path)):
         path = path[report.end() :]
     path = path.lstrip(_PROGRESS)
     if not path.startswith("/"):
-        raise Unavailable(f"fsck reports in another form than is known here: {row[:200]!r}")
+        raise Unavailable(f"unknown format of fsck's report: {row[:200]!r}")
     return path
 
 

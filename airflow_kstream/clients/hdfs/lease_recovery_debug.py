@@ -86,7 +86,7 @@ class DebugRecoverer:
         except subprocess.TimeoutExpired:
             raise self._error(Unavailable, f"it did not end within {self._seconds:.0f} s") from None
         except (OSError, ValueError) as error:
-            raise self._error(InvalidInput, f"it can't be run: {error}") from error
+            raise self._error(InvalidInput, f"it could not be run: {error}") from error
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -112,7 +112,7 @@ class DebugRecoverer:
             return False
         if match and match["uri"]:
             raise self._error(InvalidInput, "the tool only accepts paths that are valid URIs: no space, for example")
-        words = " ".join((match["words"] if match else ran.stderr[:300] or "it said nothing").split())
+        words = " ".join((match["words"] if match else ran.stderr[:300] or "no output").split())
         raise self._error(error_of_words(words), words)
 
     def _error(self, kind: type[KstreamError], words: str) -> KstreamError:
@@ -125,5 +125,5 @@ class DebugRecoverer:
 def _path_of(binary: str) -> str:
     path = shutil.which(binary)
     if path is None:
-        raise InvalidInput(f"{binary} is no program here; install a Hadoop client or name its path")
+        raise InvalidInput(f"there is no program {binary} here; install a Hadoop client, or give its path")
     return path

@@ -208,8 +208,8 @@ def _check(cluster: Cluster, identity: Identity) -> None:
     ambient = os.environ.get("HADOOP_PROXY_USER") or None
     if ambient != identity.do_as:
         raise InvalidInput(
-            f"hdfs-native acts for HADOOP_PROXY_USER, which is {ambient or 'not set'}, "
-            f"and {identity.do_as or 'nobody'} is to be acted for; use the backend hdfs-debug"
+            f"hdfs-native impersonates HADOOP_PROXY_USER, which is {ambient or 'not set'}, "
+            f"but this connection impersonates {identity.do_as or 'nobody'}; use the backend hdfs-debug"
         )
 
 

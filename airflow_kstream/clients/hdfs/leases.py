@@ -54,9 +54,9 @@ class LeaseHdfs(Hdfs):
 
     def state(self, path: str) -> FileState:
         """Return the NameNode's view, without measuring `visible_length`. Raises InvalidInput: when it is a folder."""
-        status = self._ask(f"look at {path}", lambda: self._client.status(plain_path(path)))
+        status = self._ask(f"read the state of {path}", lambda: self._client.status(plain_path(path)))
         if status["type"] != "FILE":
-            raise InvalidInput(f"{path} is no file but a {str(status['type']).lower()}")
+            raise InvalidInput(f"{path} is a {str(status['type']).lower()}, not a file")
         state: FileState = self._ask(
             f"locate the blocks of {path}",
             lambda: _state(path, status, self._client.located_blocks(plain_path(path))),
@@ -72,7 +72,7 @@ class LeaseHdfs(Hdfs):
 
     def check_right_to_write(self, path: str) -> None:
         """Check without side effects. Raises Denied: when the right that `ask_holder` needs is missing."""
-        self._ask(f"see who may write {path}", lambda: self._client.check_right_to_write(plain_path(path)))
+        self._ask(f"check the right to write {path}", lambda: self._client.check_right_to_write(plain_path(path)))
 
     @contextmanager
     def token(self) -> Iterator[str]:
@@ -94,13 +94,13 @@ class LeaseHdfs(Hdfs):
         when the NameNode does not get that far.
         """
         try:
-            self._ask(f"ask who holds {path}", lambda: self._client.ask_for_more_than_there_is(plain_path(path)))
+            self._ask(f"probe the holder of {path}", lambda: self._client.ask_for_more_than_there_is(plain_path(path)))
         except NotFound:
             raise
         except (Conflict, InvalidInput) as error:
             # A path may look like an answer.
             return _answer(error.message.replace(" ".join(path.splitlines()), ""))
-        raise InvalidInput(f"the NameNode would truncate {path}: its answer makes no sense")
+        raise InvalidInput(f"unexpected answer: the NameNode would truncate {path}")
 
 
 class LeaseHdfsPool:

@@ -93,10 +93,12 @@ class NameNodeRpc:
             yield self._refusal(answer, path) if isinstance(answer, RemoteError) else bool(answer.number(1))
 
     def _states(self, paths: Sequence[str]) -> Iterator[FileState | KstreamError]:
-        infos = self._namenode.call("look at files", "getFileInfo", [encode({1: checked_path(path)}) for path in paths])
+        infos = self._namenode.call(
+            "read the state of files", "getFileInfo", [encode({1: checked_path(path)}) for path in paths]
+        )
         # The last block comes with any range but an empty one.
         requests = [encode({1: checked_path(path), 2: 0, 3: 1}) for path in paths]
-        blocks = self._namenode.call("look at blocks", "getBlockLocations", requests)
+        blocks = self._namenode.call("locate blocks", "getBlockLocations", requests)
         for path, info, located in zip(paths, infos, blocks, strict=True):
             yield self._state(path, info, located)
 
@@ -106,7 +108,7 @@ class NameNodeRpc:
         if isinstance(located, RemoteError):
             return self._refusal(located, path)
         if 1 not in info or 1 not in located:
-            return NotFound("it does not exist", tried=f"look at {path}", server=self._namenode.servers)
+            return NotFound("it does not exist", tried=f"read the state of {path}", server=self._namenode.servers)
         return _file_state(path, info.message(1), located.message(1))
 
     def _listed(self, tried: str, request: bytes) -> Message:
@@ -119,7 +121,7 @@ class NameNodeRpc:
         return answer
 
     def _refusal(self, error: RemoteError, path: str) -> KstreamError:
-        return self._namenode.error(error, f"look at {path}")
+        return self._namenode.error(error, f"read the state of {path}")
 
 
 def namenode_rpc(cluster: Cluster, identity: Identity) -> NameNodeRpc:

@@ -58,7 +58,7 @@ class Attributions:
         except KstreamError as error:
             # Ten thousand files must not each wait for a server that is away.
             self._away = error
-        return Attribution(host=file.host, how=f"not known: {self._away}")
+        return Attribution(host=file.host, how=f"unknown: {self._away}")
 
     def is_finished(self, application: str) -> bool | None:
         """Tell whether the application of that id, or every application of the stream of that name, has ended.
@@ -122,8 +122,8 @@ def _declared_by(registered: RegisteredStream) -> list[_Declared]:
     spec = claim.spec
     # The root would attribute every file.
     arguments = [path for word in spec.arguments if (path := path_in(word)) and path != "/"]
-    return [_Declared(stream, plain_path(path), "it lies in its checkpoint", True) for path in spec.checkpoints] + [
-        _Declared(stream, path, "it lies below a path among its arguments", False) for path in arguments
+    return [_Declared(stream, plain_path(path), "in its checkpoint", True) for path in spec.checkpoints] + [
+        _Declared(stream, path, "below a path among its arguments", False) for path in arguments
     ]
 
 

@@ -1,4 +1,4 @@
-"""What is known of the holders of idle files: probed, foreseen for a dry run, or withheld on an unfit cluster."""
+"""The knowledge about the holders of idle files: probed, foreseen for a dry run, or withheld on an unfit cluster."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _HolderProbe:
         return {finding.path: self._status(finding) for finding in survey.findings}
 
     def _probe_named(self, files: dict[str, list[str]]) -> None:
-        """Probe each holder by one file, and by the next if that told nothing: a closed file's writer may be alive."""
+        """Probe each holder by one file, and by the next if that does not tell: a closed file's writer may be alive."""
         while files and not self._watcher.stop.is_set():
             holders = {paths.pop(): holder for holder, paths in files.items()}
             for path, answer in self._recorded_and_probed(holders).items():
@@ -90,17 +90,19 @@ class _HolderProbe:
 
     def _recorded_and_probed(self, holders: Mapping[str, str | None]) -> dict[str, HolderAnswer]:
         """Probe these files, given with their holders. A file is absent from the result if there was no answer."""
-        self._journal.asked(holders, "whether its holder lives")
+        self._journal.asked(holders, "to learn whether its holder is alive")
         probed = {path: None if self._watcher.stop.is_set() else self._probed(path) for path in holders}
         self._journal.answered({path: self._words(path, answer) for path, answer in probed.items()})
         return {path: answer for path, answer in probed.items() if answer}
 
     def _words(self, path: str, answer: HolderAnswer | None) -> str:
         if answer is None:
-            return self._failures.get(path, "no longer probed")
+            return self._failures.get(path, "not probed: the run was interrupted")
         if answer.liveness is not HolderLiveness.UNKNOWN:
             return f"its holder is {answer.liveness}"
-        return answer.refusal or ("it is closed" if answer.closed else "its recovery runs" if answer.recovering else "")
+        if answer.closed:
+            return "it is closed"
+        return "its recovery is already running" if answer.recovering else answer.refusal
 
     def _probed(self, path: str) -> HolderAnswer | None:
         try:

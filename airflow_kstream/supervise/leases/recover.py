@@ -92,7 +92,7 @@ class Intent:
     @property
     def words(self) -> str:
         if self.would_probe:
-            return "ask whether its holder lives, and recover it if not"
+            return "probe its holder, and recover it if the holder is dead"
         return f"{'recover' if self.decision.granted else 'leave alone'}: {self.decision.why}"
 
 

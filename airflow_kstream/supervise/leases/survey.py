@@ -144,8 +144,8 @@ class Surveyor:
         """List, measure, compare with earlier scans, remember, judge.
 
         Raises Unavailable: when no NameNode is active. Raises NotFound: when the folder does not exist. Raises
-        InvalidInput: when a principal that is no superuser names no folder, because the fallback walk would cross the
-        whole namespace.
+        InvalidInput: when a principal that is not a superuser names no folder, because the fallback walk would cross
+        the whole namespace.
         """
         began = self._session.base.hdfs.now()
         health = self._session.jmx.health()
@@ -169,12 +169,12 @@ class Surveyor:
                 listed = [row for row in self._session.rpc.open_files(self._search.path) if matches(row, self._search)]
             except Denied:
                 self._tell_once(
-                    f"{self._session.identity} is no superuser, and only a superuser gets the list of open files: "
-                    f"{self._search.path} is walked instead, and holders are not known"
+                    f"{self._session.identity} is not a superuser, so it may not list all open files: "
+                    f"walking {self._search.path} instead, which names no holders"
                 )
             except NotFound:
                 # True of a router, and of NameNodes before 2.8.3.
-                self._tell_once(f"this NameNode has no list of open files: {self._search.path} is walked instead")
+                self._tell_once(f"this NameNode can't list open files: walking {self._search.path} instead")
             else:
                 if not listed:
                     # The list can't tell a folder without open files from a missing folder.
@@ -190,7 +190,7 @@ class Surveyor:
     def _walk(self) -> Iterator[OpenFile]:
         if self._search.path == "/":
             raise InvalidInput(
-                "without superuser's rights the whole namespace would be walked; name a folder",
+                "without superuser rights the walk would cross the whole namespace; name a folder",
                 tried="list open files",
                 principal=str(self._session.identity),
             )

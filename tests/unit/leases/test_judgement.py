@@ -277,7 +277,7 @@ def test_a_denied_probe_names_the_missing_right() -> None:
     history, now = unchanged_for(hours=2)
     denied = JudgementContext(now, refusal="AccessControlException: Permission denied: user=ada, access=WRITE")
     assert "the right to write the file" in judge_file(history, denied, RULES).advice
-    assert judge_file(history, replace(denied, refusal="no NameNode answers"), RULES).advice == ""
+    assert judge_file(history, replace(denied, refusal="no active NameNode found"), RULES).advice == ""
 
 
 def test_a_refused_probe_is_reported_and_not_taken_for_silence() -> None:

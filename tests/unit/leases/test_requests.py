@@ -270,7 +270,7 @@ def test_a_list_names_what_a_single_check_can_not_show() -> None:
 
     assert len(told) == 2
     assert "1 not watched long enough: list them again" in told[0]
-    assert "1 quiet: their holders may be dead" in told[1]
+    assert "1 idle: their holders may be dead" in told[1]
 
 
 def test_a_host_in_the_list_is_called_a_host() -> None:
