@@ -27,6 +27,8 @@ from tests.cluster.recovering import HOME, Scene, new_folder, outcomes, scene, s
 from tests.cluster.streams import await_that
 from tests.cluster.writers import leave_open
 
+_DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
+
 
 @pytest.fixture
 def streamer(minicluster: Minicluster) -> Iterator[Scene]:
@@ -64,9 +66,6 @@ def hdfs_command(minicluster: Minicluster, tmp_path: Path) -> str:
     script.write_text(f'#!/bin/sh\n[ "$1" = debug ] || exit 64\nshift\nexec {java} {_DEBUG_ADMIN} "$@"\n')
     script.chmod(0o755)
     return str(script)
-
-
-_DEBUG_ADMIN = "org.apache.hadoop.hdfs.tools.DebugAdmin"
 
 
 @pytest.fixture

@@ -48,6 +48,9 @@ HASTY = LeaseRules(
 UNHURRIED = replace(HASTY, leak_after=timedelta(seconds=5))
 # Longer than any pause between two checks.
 PATIENT = replace(HASTY, leak_after=timedelta(hours=1))
+PLACE = f"/user/{getuser()}/long-dead"
+APPENDED = f"{PLACE}/appended/log"
+STRANGE = "a name\twith\nall [kinds] ü"
 
 
 @pytest.fixture
@@ -92,11 +95,6 @@ def unchanged_for_long(session: LeaseSession, folder: str) -> None:
         lambda: all(finding.history.unchanged_for >= HASTY.leak_after for finding in surveyor.scan().findings),
         f"what is open below {folder} is unchanged for {HASTY.leak_after}",
     )
-
-
-PLACE = f"/user/{getuser()}/long-dead"
-APPENDED = f"{PLACE}/appended/log"
-STRANGE = "a name\twith\nall [kinds] ü"
 
 
 @pytest.fixture(scope="module")

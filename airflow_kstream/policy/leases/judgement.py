@@ -25,6 +25,19 @@ from airflow_kstream.model.open_file import FileHistory, OpenFile
 # FSNamesystem's messages for a file under construction whose lease it lost; the second is that of Hadoop 2.x.
 LOST_LEASES = ("no leases found", "pendingCreates is non-null")
 _NO_RIGHT = ("AccessControlException", "AuthorizationException")
+_RECOVERING = ("its recovery is already running", "Check again in a minute.", "that are already being recovered")
+_IDLE = {
+    HolderLiveness.RENEWING: (
+        "the NameNode reports that the holder renewed its lease within the last minute",
+        "If its writer died just now, check again in a minute.",
+        "whose holder renewed its lease within the last minute",
+    ),
+    HolderLiveness.UNKNOWN: (
+        "its holder was not probed",
+        "Only recover probes holders: kstream leases recover, with --dry-run first.",
+        "idle, holder not probed",
+    ),
+}
 
 
 def judge_file(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement:
@@ -232,25 +245,10 @@ def _erasure_coded(history: FileHistory, about: JudgementContext, rules: LeaseRu
 
 
 def _idle(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
-    why, advice, brief = _RECOVERING if about.recovering else _QUIET[about.holder]
+    why, advice, brief = _RECOVERING if about.recovering else _IDLE[about.holder]
     return Judgement(
         FileCondition.IDLE, f"unchanged for {format_duration(history.unchanged_for)}; {why}", advice, brief
     )
-
-
-_RECOVERING = ("its recovery is already running", "Check again in a minute.", "that are already being recovered")
-_QUIET = {
-    HolderLiveness.RENEWING: (
-        "the NameNode reports that the holder renewed its lease within the last minute",
-        "If its writer died just now, check again in a minute.",
-        "whose holder renewed its lease within the last minute",
-    ),
-    HolderLiveness.UNKNOWN: (
-        "its holder was not probed",
-        "Only recover probes holders: kstream leases recover, with --dry-run first.",
-        "idle, holder not probed",
-    ),
-}
 
 
 _Rule = Callable[[FileHistory, JudgementContext, LeaseRules], Judgement | None]

@@ -11,6 +11,14 @@ from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
 from airflow_kstream.policy.leases.judgement import LOST_LEASES
 
+_UNREADABLE: tuple[tuple[type[KstreamError], Outcome], ...] = (
+    (NotFound, Outcome.GONE),
+    (Denied, Outcome.DENIED),
+    # Its path no longer holds a file.
+    (InvalidInput, Outcome.CHANGED),
+)
+_REFUSALS: tuple[tuple[type[KstreamError], Outcome], ...] = ((NotFound, Outcome.GONE), (Denied, Outcome.DENIED))
+
 
 @dataclass(frozen=True)
 class End:
@@ -26,13 +34,6 @@ _CLOSED_AND_GONE = End(Outcome.CLOSED, "it was closed, and is no longer at this 
 _CLOSED_SINCE = End(Outcome.CLOSED, "it was closed; its present state could not be read")
 _CLOSED_UNREAD = End(Outcome.CLOSED, "it is closed; its length was not read")
 _INTERRUPTED = End(Outcome.UNCONFIRMED, "the run was interrupted before its end was seen")
-_UNREADABLE: tuple[tuple[type[KstreamError], Outcome], ...] = (
-    (NotFound, Outcome.GONE),
-    (Denied, Outcome.DENIED),
-    # Its path no longer holds a file.
-    (InvalidInput, Outcome.CHANGED),
-)
-_REFUSALS: tuple[tuple[type[KstreamError], Outcome], ...] = ((NotFound, Outcome.GONE), (Denied, Outcome.DENIED))
 
 
 def when_read(file: FileRecovery, state: FileState) -> End | None:

@@ -21,6 +21,17 @@ from airflow_kstream.supervise.leases.recover import AllowedPath, ApprovalRules,
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
 _ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
+# A single text is a list of one. A template or a form's field that comes out empty counts as absent.
+_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if value and isinstance(value, str) else value or ())
+_AT_MOST = MaxLen(1000)
+_OrNone = BeforeValidator(lambda value: None if value == "" else value)
+_Pattern = Annotated[str, must(lambda text: text.strip() != "" and "\0" not in text, "a shell pattern")]
+Patterns = Annotated[tuple[_Pattern, ...], _ONE_OR_MORE, _AT_MOST]
+HdfsPaths = Annotated[tuple[HdfsPath, ...], _ONE_OR_MORE, _AT_MOST]
+MaybeLine = Annotated[Line | None, _OrNone]
+# Pydantic would take true for 1; as text it is refused.
+_NotBoolean = BeforeValidator(lambda value: str(value).lower() if isinstance(value, bool) else value)
+MaybeCount = Annotated[Count | None, _OrNone, _NotBoolean]
 
 
 def allowed_path(text: str) -> AllowedPath:
@@ -39,20 +50,9 @@ def _allows(text: str) -> bool:
     return bool(_ALLOWED.fullmatch(text)) and not text.endswith("=") and "\0" not in text
 
 
-# A single text is a list of one. A template or a form's field that comes out empty counts as absent.
-_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if value and isinstance(value, str) else value or ())
-_AT_MOST = MaxLen(1000)
-_OrNone = BeforeValidator(lambda value: None if value == "" else value)
-_Pattern = Annotated[str, must(lambda text: text.strip() != "" and "\0" not in text, "a shell pattern")]
-Patterns = Annotated[tuple[_Pattern, ...], _ONE_OR_MORE, _AT_MOST]
 AllowedPaths = Annotated[
     tuple[Annotated[str, must(_allows, "PATTERN or PATTERN=APPLICATION")], ...], _ONE_OR_MORE, _AT_MOST
 ]
-HdfsPaths = Annotated[tuple[HdfsPath, ...], _ONE_OR_MORE, _AT_MOST]
-MaybeLine = Annotated[Line | None, _OrNone]
-# Pydantic would take true for 1; as text it is refused.
-_NotBoolean = BeforeValidator(lambda value: str(value).lower() if isinstance(value, bool) else value)
-MaybeCount = Annotated[Count | None, _OrNone, _NotBoolean]
 
 
 class LimitsName(StrEnum):

@@ -21,6 +21,9 @@ SECOND = timedelta(seconds=1)
 HEARTBEAT = 3 * SECOND
 # How long the NameNode refuses to begin a block's recovery again (30 heartbeats).
 AGAIN_AFTER = 90 * SECOND
+LOST_LEASE = Conflict("AlreadyBeingCreatedException: the file is under construction but no leases found.")
+_TO_FILES = ("grows", "is replaced", "is deleted", "is closed", "is reopened")
+FATES = (*_TO_FILES, "no NameNode", "safe mode", "fails over", "interrupt")
 
 
 @dataclass
@@ -239,13 +242,6 @@ class _Audit:
     def flush(self, timeouts: timedelta = SECOND) -> None:
         if self.hdfs.unwritable:
             raise Denied("Permission denied: /kstream")
-
-
-LOST_LEASE = Conflict("AlreadyBeingCreatedException: the file is under construction but no leases found.")
-
-
-_TO_FILES = ("grows", "is replaced", "is deleted", "is closed", "is reopened")
-FATES = (*_TO_FILES, "no NameNode", "safe mode", "fails over", "interrupt")
 
 
 def let_happen(hdfs: SimulatedHdfs, fate: str, path: str, seconds: float, lasts: float) -> None:

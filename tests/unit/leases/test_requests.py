@@ -36,6 +36,7 @@ from airflow_kstream.views.tables import lines
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GATE = HdfsHealth("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
+DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
 
 
 def finding(
@@ -214,9 +215,6 @@ def test_the_summary_names_the_files_that_are_left() -> None:
     assert summary(done) == (
         "3 open files; 1 closed, 1 denied; 1 stuck and left alone; 8 bytes lost that a reader could see"
     )
-
-
-DENIED = "AccessControlException: Permission denied: user=watcher, access=WRITE"
 
 
 def unprobed(path: str, refusal: str, *, retryable: bool = False) -> Intent:
