@@ -162,7 +162,7 @@ def recover_stuck_files(
     """
     survey = _scanned(Surveyor(session, settings.search, settings.rules, watcher.tell), watcher)
     if settings.dry_run:
-        return _planned(session, settings, survey.judged_with(foresee(session.pool, survey)))
+        return _planned(session, settings, survey, foresee(session.pool, survey))
     folder = lease_folder(session.cluster.state_dir, session.identity)
     # The recoverer first: a run that can't request recoveries must not begin any by probing holders.
     with (
@@ -171,13 +171,10 @@ def recover_stuck_files(
     ):
         if unfit := why_unfit(survey.health):
             watcher.tell(f"no recovery is started: {unfit}")
-            planned = _planned(session, settings, survey.judged_with(withhold(survey, unfit)))
+            planned = _planned(session, settings, survey, withhold(survey, unfit))
             return replace(planned, run=RecoveryRun(journal.run_id, (), stopped=unfit))
-        planned = _planned(session, settings, survey.judged_with(probe(session, survey, journal, watcher)))
-        interrupted = watcher.stop.is_set()
-        tools = _tools(session, planned, recoverer, journal)
-        run = execute_recoveries([_target(intent) for intent in planned.granted], tools, settings.limits, watcher)
-    return replace(planned, run=replace(run, interrupted=run.interrupted or interrupted))
+        planned = _planned(session, settings, survey, probe(session, survey, journal, watcher))
+        return replace(planned, run=_executed(planned, settings, _tools(session, planned, recoverer, journal), watcher))
 
 
 def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:
@@ -197,13 +194,17 @@ def _needs_another_scan(finding: Finding, survey: Survey) -> bool:
     return old_enough and (history.checks < rules.checks or history.unchanged_for < rules.settle)
 
 
-def _planned(session: LeaseSession, settings: RecoverySettings, survey: Survey) -> RecoveryReport:
+def _planned(
+    session: LeaseSession, settings: RecoverySettings, survey: Survey, knowledge: HolderKnowledge
+) -> RecoveryReport:
+    """Judge the files by what is known of their holders, and decide what is done about each."""
+    judged = survey.judged_with(knowledge)
     approvals = _Approvals(session, settings.approvals)
     intents = (
         Intent(finding, _decision(finding, approvals), would_probe=settings.dry_run and finding.worth_probing)
-        for finding in survey.findings
+        for finding in judged.findings
     )
-    return RecoveryReport(survey, tuple(intents))
+    return RecoveryReport(judged, tuple(intents))
 
 
 def _decision(finding: Finding, approvals: _Approvals) -> Decision:
@@ -225,6 +226,13 @@ class _Approvals:
             finished = self._applications.is_finished(rule.application)
         approved_by = self._rules.approved_by if path in self._rules.approved else None
         return Approval(rule is not None, finished, approved_by)
+
+
+def _executed(planned: RecoveryReport, settings: RecoverySettings, tools: Tools, watcher: Watcher) -> RecoveryRun:
+    # Also if no file is left to recover: probes may have been skipped.
+    interrupted = watcher.stop.is_set()
+    run = execute_recoveries([_target(intent) for intent in planned.granted], tools, settings.limits, watcher)
+    return replace(run, interrupted=run.interrupted or interrupted)
 
 
 def _tools(session: LeaseSession, planned: RecoveryReport, recoverer: LeaseRecoverer, journal: Journal) -> Tools:

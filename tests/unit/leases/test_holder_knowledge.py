@@ -1,10 +1,17 @@
-"""What is known of holders changes how files are judged, and only that."""
+"""Holders are probed sparingly, and what is known of them decides how files are judged."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
+import pytest
+
+from airflow_kstream.clients.hdfs.leases import HolderAnswer
+from airflow_kstream.model.errors import Denied, Unavailable
 from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease import (
     Attribution,
@@ -15,7 +22,10 @@ from airflow_kstream.model.lease import (
     Judgement,
 )
 from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
-from airflow_kstream.supervise.leases.holders import withhold
+from airflow_kstream.supervise.leases.executor import Watcher
+from airflow_kstream.supervise.leases.holders import probe, withhold
+from airflow_kstream.supervise.leases.journal import Journal
+from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Finding, Survey
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -75,3 +85,90 @@ def test_probes_withheld_in_safe_mode_mark_the_files_that_would_be_probed() -> N
     assert {finding.path: finding.unprobed for finding in judged.findings} == {QUIET: True, YOUNG: False}
     assert judged.findings[0].holder.retryable
     assert "safe mode" in judged.findings[0].judgement.why
+
+
+@dataclass
+class SimulatedNameNode:
+    """A NameNode that answers probes, and the journal that must know of each beforehand; an error is raised."""
+
+    answers: Mapping[str, HolderAnswer | Denied | Unavailable]
+    recorded: set[str] = field(default_factory=set)
+    probed: list[str] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def web(self) -> SimulatedNameNode:
+        return self
+
+    def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
+        self.recorded |= holders.keys()
+
+    def answered(self, answers: Mapping[str, str]) -> None:
+        self.shown |= answers
+
+    def ask_holder(self, path: str) -> HolderAnswer:
+        assert path in self.recorded, "probed without a record"
+        self.probed.append(path)
+        answer = self.answers[path]
+        if isinstance(answer, HolderAnswer):
+            return answer
+        raise answer
+
+    def probe(self, scanned: Survey, watcher: Watcher | None = None) -> HolderKnowledge:
+        return probe(cast(LeaseSession, self), scanned, cast(Journal, self), watcher or Watcher())
+
+
+def held(holders: Mapping[str, str | None]) -> Survey:
+    """Return a survey of quiet files with these holders."""
+    quiet = {path: finding(path, timedelta(minutes=30)) for path in holders}
+    findings = tuple(
+        replace(quiet[path], history=replace(quiet[path].history, file=OpenFile(path, holder=holder)))
+        for path, holder in holders.items()
+    )
+    return Survey(NOW, "listOpenFiles", HEALTH, findings, {}).judged_with({})
+
+
+DEAD = HolderAnswer(HolderLiveness.DEAD, recovering=True)
+
+
+def test_one_file_of_each_holder_is_probed_and_the_answer_counts_for_all() -> None:
+    namenode = SimulatedNameNode({"/b": DEAD, "/c": HolderAnswer(HolderLiveness.RENEWING, "client-2", "worker7")})
+    knowledge = namenode.probe(held({"/a": "client-1", "/b": "client-1", "/c": "client-2"}))
+
+    assert namenode.probed == ["/b", "/c"]
+    assert [status.liveness.value for status in knowledge.values()] == ["dead", "dead", "renewing"]
+    assert [status.recovering for status in knowledge.values()] == [False, True, False]
+    assert namenode.shown == {"/b": "its holder is dead", "/c": "its holder is renewing"}
+
+
+def test_the_next_file_is_probed_when_the_first_does_not_tell() -> None:
+    namenode = SimulatedNameNode({"/b": HolderAnswer(HolderLiveness.UNKNOWN, closed=True), "/a": DEAD})
+    knowledge = namenode.probe(held({"/a": "client-1", "/b": "client-1"}))
+
+    assert namenode.probed == ["/b", "/a"]
+    assert knowledge["/b"].closed
+
+
+def test_files_without_a_known_holder_are_each_probed() -> None:
+    namenode = SimulatedNameNode({"/a": DEAD, "/b": DEAD})
+
+    assert {status.liveness for status in namenode.probe(held({"/a": None, "/b": None})).values()} == {DEAD.liveness}
+    assert namenode.probed == ["/a", "/b"]
+
+
+@pytest.mark.parametrize(("error", "retryable"), [(Denied("no right"), False), (Unavailable("away"), True)])
+def test_a_probe_that_fails_leaves_the_holder_unknown_and_says_why(error: Denied, retryable: bool) -> None:
+    status = SimulatedNameNode({"/a": error}).probe(held({"/a": "client-1"}))["/a"]
+
+    assert (status.liveness, status.retryable) == (HolderLiveness.UNKNOWN, retryable)
+    assert status.refusal == error.message
+
+
+def test_no_probe_is_sent_after_an_interrupt() -> None:
+    stop = threading.Event()
+    stop.set()
+    namenode = SimulatedNameNode({})
+    namenode.probe(held({"/a": "client-1", "/b": None}), Watcher(stop=stop))
+
+    assert namenode.probed == []
+    assert namenode.shown == {"/b": "not probed: the run was interrupted"}
