@@ -69,7 +69,7 @@ class SimulatedHdfs(Clock):
     requests: list[tuple[timedelta, str]] = field(default_factory=list)
     reads: dict[str, tuple[timedelta, FileState | None]] = field(default_factory=dict)
     intents: set[str] = field(default_factory=set)
-    told: list[Recovery] = field(default_factory=list)
+    reported: list[Recovery] = field(default_factory=list)
     written: list[Recovery] = field(default_factory=list)
     most_in_flight: dict[str, int] = field(default_factory=dict)
     polls: int = 0
@@ -101,7 +101,7 @@ class SimulatedHdfs(Clock):
 
     def recover(self, limits: RecoveryLimits | None = None, targets: Sequence[Target] | None = None) -> RecoveryRun:
         tools = Tools(self, self, self.health, cast(Journal, _Audit(self)), clock=self)
-        watcher = Watcher(on=self.told.append, stop=self.stop)
+        watcher = Watcher(on=self.reported.append, stop=self.stop)
         return execute_recoveries(
             self.targets() if targets is None else targets, tools, limits or RecoveryLimits(), watcher
         )

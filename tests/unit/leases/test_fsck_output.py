@@ -39,9 +39,9 @@ ROWS = st.tuples(st.lists(st.sampled_from(PROGRESS + REPORTS), max_size=3), PATH
 
 def read(text: str, piece: int = 1 << 16) -> list[str]:
     reader = FsckReader()
-    found = [path for part in pieces(text, piece) for path in reader.feed(part)]
+    paths = [path for part in pieces(text, piece) for path in reader.feed(part)]
     reader.finish()
-    return found
+    return paths
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
@@ -75,8 +75,8 @@ def test_a_tree_without_open_files_yields_nothing() -> None:
 )  # fmt: skip
 def test_a_broken_end_is_an_error_after_the_files_found(end: str, kind: type[KstreamError], words: str) -> None:
     reader = FsckReader()
-    found = list(reader.feed(f"{HEADER}/data/open{SIZES[0]}{end.removeprefix(HEADER)}"))
-    assert found == ["/data/open"]
+    paths = list(reader.feed(f"{HEADER}/data/open{SIZES[0]}{end.removeprefix(HEADER)}"))
+    assert paths == ["/data/open"]
     with pytest.raises(kind, match=words) as caught:
         reader.finish()
     assert type(caught.value) is kind

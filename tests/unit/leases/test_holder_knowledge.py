@@ -73,9 +73,9 @@ def test_a_judgement_uses_the_latest_knowledge_alone() -> None:
 
 def test_a_holder_that_the_namenode_named_is_kept_with_its_host() -> None:
     named = HolderStatus(HolderLiveness.RENEWING, name="DFSClient_1", host="worker7")
-    found = survey(knowledge={QUIET: named}).findings[0]
+    file = survey(knowledge={QUIET: named}).findings[0].history.file
 
-    assert (found.history.file.holder, found.history.file.host) == ("DFSClient_1", "worker7")
+    assert (file.holder, file.host) == ("DFSClient_1", "worker7")
 
 
 def test_probes_withheld_in_safe_mode_mark_the_files_that_would_be_probed() -> None:

@@ -35,7 +35,7 @@ def at(hours: float = 0, seconds: float = 0) -> datetime:
     return START + timedelta(hours=hours, seconds=seconds)
 
 
-def seen(*checks: tuple[datetime, FileState]) -> FileHistory:
+def history_of(*checks: tuple[datetime, FileState]) -> FileHistory:
     (first, state), *later = checks
     history = FileHistory.begin(FILE, state, first)
     for now, state in later:
@@ -46,7 +46,7 @@ def seen(*checks: tuple[datetime, FileState]) -> FileHistory:
 def unchanged_for(hours: float = 0, seconds: float = 0) -> tuple[FileHistory, datetime]:
     """Return the history of a file that several checks found unchanged."""
     now = at(hours, seconds)
-    return seen((START, STATE), (now, STATE)), now
+    return history_of((START, STATE), (now, STATE)), now
 
 
 def condition(
@@ -104,7 +104,7 @@ def test_no_sequence_of_checks_of_a_growing_file_ever_yields_recover(
     """Regardless of its holder and of approvals, and even if some checks could not learn its length."""
     checks = checks_of(growths)
     for number, (now, _) in enumerate(checks, start=1):
-        judged = judge_file(seen(*checks[:number]), JudgementContext(now, holder), RULES)
+        judged = judge_file(history_of(*checks[:number]), JudgementContext(now, holder), RULES)
         assert not decide(judged, EVERY_CONSENT).granted, judged
 
 
@@ -124,7 +124,7 @@ def test_a_slow_living_writers_file_is_never_recovered(
         for moment in sorted({START} | {START + offset for offset in moments if START + offset < end})
     ]
     for number, (now, _) in enumerate(checks, start=1):
-        judged = judge_file(seen(*checks[:number]), JudgementContext(now, holder), RULES)
+        judged = judge_file(history_of(*checks[:number]), JudgementContext(now, holder), RULES)
         assert not decide(judged, EVERY_CONSENT).granted, judged
 
 
@@ -135,7 +135,7 @@ def test_age_alone_never_yields_recover(gaps: list[timedelta], holder: HolderLiv
     moments = [START]
     for gap in gaps:
         moments.append(moments[-1] + gap)
-    history = seen(*((moment, unmeasured) for moment in moments))
+    history = history_of(*((moment, unmeasured) for moment in moments))
     assert not decide(judge_file(history, JudgementContext(moments[-1], holder), RULES), EVERY_CONSENT).granted
 
 
@@ -163,7 +163,7 @@ def test_a_leaked_file_needs_an_allowed_path_and_finished_application_or_a_perso
 
 
 def test_one_check_is_never_enough() -> None:
-    history, now = seen((START, STATE)), at(hours=5)
+    history, now = history_of((START, STATE)), at(hours=5)
     assert condition(history, now, HolderLiveness.DEAD) is FileCondition.UNWATCHED
     with pytest.raises(InvalidInput, match="one check can't tell"):
         LeaseRules(checks=1)
@@ -171,7 +171,7 @@ def test_one_check_is_never_enough() -> None:
 
 def test_watching_begins_again_when_a_file_stops_growing() -> None:
     more = replace(STATE, visible_length=6_000)
-    history = seen((START, STATE), (at(hours=1), more), (at(hours=1, seconds=30), more))
+    history = history_of((START, STATE), (at(hours=1), more), (at(hours=1, seconds=30), more))
     assert (history.unchanged_for, history.checks) == (timedelta(seconds=30), 2)
     assert condition(history, at(hours=1, seconds=30), HolderLiveness.RENEWING) is FileCondition.IDLE
 
@@ -198,40 +198,40 @@ def test_the_duration_of_a_check_does_not_count_as_time_without_growth() -> None
 def test_a_file_without_blocks_is_judged_without_datanodes() -> None:
     empty = replace(STATE, block=None, visible_length=None)
     assert (
-        condition(seen((START, empty), (at(hours=1), empty)), at(hours=1), HolderLiveness.DEAD)
+        condition(history_of((START, empty), (at(hours=1), empty)), at(hours=1), HolderLiveness.DEAD)
         is FileCondition.HOLDER_DEAD
     )
 
 
 def test_no_holder_is_called_dead_or_alive_right_after_a_failover() -> None:
     history, now = unchanged_for(hours=2)
-    told = judge_file(
+    judgement = judge_file(
         history, JudgementContext(now, HolderLiveness.RENEWING, active_since=now - timedelta(seconds=30)), RULES
     )
-    assert told.condition is FileCondition.UNKNOWN
-    assert "renews every lease" in told.why
+    assert judgement.condition is FileCondition.UNKNOWN
+    assert "renews every lease" in judgement.why
 
 
 def test_a_file_of_silent_datanodes_is_unrecoverable_with_advice() -> None:
     lost = replace(STATE, block=Block(1_073_741_900, 1_076, 0, complete=False, hosts=("worker7",), newest_report=START))
-    history = seen((START, lost), (at(hours=2), lost))
-    told = judge_file(history, JudgementContext(at(hours=2), HolderLiveness.DEAD), RULES)
-    assert told.condition is FileCondition.UNRECOVERABLE
-    assert "worker7" in told.why
-    assert "Bring one of them back" in told.advice
+    history = history_of((START, lost), (at(hours=2), lost))
+    judgement = judge_file(history, JudgementContext(at(hours=2), HolderLiveness.DEAD), RULES)
+    assert judgement.condition is FileCondition.UNRECOVERABLE
+    assert "worker7" in judgement.why
+    assert "Bring one of them back" in judgement.advice
 
 
 def test_a_file_without_a_lease_is_unrecoverable_with_advice() -> None:
     history, now = unchanged_for(hours=2)
     refusal = "AlreadyBeingCreatedException: the file is under construction but no leases found."
-    told = judge_file(history, JudgementContext(now, refusal=refusal), RULES)
-    assert told.condition is FileCondition.UNRECOVERABLE
-    assert "HDFS-10763" in told.why
+    judgement = judge_file(history, JudgementContext(now, refusal=refusal), RULES)
+    assert judgement.condition is FileCondition.UNRECOVERABLE
+    assert "HDFS-10763" in judgement.why
 
 
 def test_an_erasure_coded_file_is_unknown_and_never_probed() -> None:
     coded = replace(STATE, erasure_coded=True)
-    history = seen((START, coded), (at(hours=2), coded))
+    history = history_of((START, coded), (at(hours=2), coded))
     assert condition(history, at(hours=2)) is FileCondition.UNKNOWN
     assert not worth_probing(history, JudgementContext(at(hours=2)), RULES)
 
@@ -241,9 +241,9 @@ def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
     history, now = unchanged_for(seconds=11)
     assert worth_probing(history, JudgementContext(now), RULES)
     assert not worth_probing(history, JudgementContext(now, active_since=now), RULES)
-    assert not worth_probing(seen((START, STATE)), JudgementContext(START), RULES)
+    assert not worth_probing(history_of((START, STATE)), JudgementContext(START), RULES)
     young = replace(STATE, modified=START)
-    assert not worth_probing(seen((START, young), (now, young)), JudgementContext(now), RULES)
+    assert not worth_probing(history_of((START, young), (now, young)), JudgementContext(now), RULES)
 
 
 def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
@@ -257,10 +257,10 @@ def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
 def test_young_files_and_files_checked_once_are_not_called_idle() -> None:
     """Either may be growing, and neither has a holder that is known to be alive."""
     young = replace(STATE, modified=START)
-    told = judge_file(seen((START, young)), JudgementContext(at(seconds=54)), RULES)
-    assert (told.condition, told.sort) == (FileCondition.YOUNG, "younger than min_age, 10m")
-    assert told.why == "it was opened 54s ago; files younger than min_age, 10m, are left alone"
-    assert condition(seen((START, STATE)), at()) is FileCondition.UNWATCHED
+    judgement = judge_file(history_of((START, young)), JudgementContext(at(seconds=54)), RULES)
+    assert (judgement.condition, judgement.sort) == (FileCondition.YOUNG, "younger than min_age, 10m")
+    assert judgement.why == "it was opened 54s ago; files younger than min_age, 10m, are left alone"
+    assert condition(history_of((START, STATE)), at()) is FileCondition.UNWATCHED
 
 
 def test_an_idle_file_reports_whether_its_holder_was_probed() -> None:
@@ -282,11 +282,11 @@ def test_a_denied_probe_names_the_missing_right() -> None:
 
 def test_a_refused_probe_is_reported_and_not_taken_for_silence() -> None:
     history, now = unchanged_for(hours=2)
-    told = judge_file(
+    judgement = judge_file(
         history, JudgementContext(now, refusal="AccessControlException: Permission denied: user=ada"), RULES
     )
-    assert told.condition is FileCondition.UNKNOWN
-    assert "Permission denied: user=ada" in told.why
+    assert judgement.condition is FileCondition.UNKNOWN
+    assert "Permission denied: user=ada" in judgement.why
 
 
 def test_the_checks_are_in_order() -> None:

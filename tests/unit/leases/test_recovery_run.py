@@ -49,7 +49,7 @@ def test_outcomes_keep_the_order_of_targets_and_are_recorded_once(hdfs: Simulate
     targets = hdfs.targets()
     run = hdfs.recover(targets=targets)
     assert [recovery.path for recovery in run.recoveries] == [target.path for target in targets]
-    assert sorted(recovery.path for recovery in hdfs.told) == sorted(names(50))
+    assert sorted(recovery.path for recovery in hdfs.reported) == sorted(names(50))
     assert sorted(recovery.path for recovery in hdfs.written) == sorted(names(50))
 
 
@@ -134,9 +134,9 @@ def test_recovery_waits_between_requests_as_the_namenode_version_needs(
     hdfs.add("/data/part-0", closes=False)
     hdfs.recover()
     times = [time.total_seconds() for time, _ in hdfs.requests]
-    seen = [round(later - earlier) for earlier, later in pairwise(times)]
-    assert len(seen) == len(pauses)
-    assert all(0 <= pause - least <= 2 for pause, least in zip(seen, pauses, strict=True)), seen
+    passed = [round(later - earlier) for earlier, later in pairwise(times)]
+    assert len(passed) == len(pauses)
+    assert all(0 <= pause - least <= 2 for pause, least in zip(passed, pauses, strict=True)), passed
 
 
 def test_recovery_does_not_request_a_file_again_when_it_was_reopened(hdfs: SimulatedHdfs) -> None:
@@ -305,7 +305,7 @@ def test_an_interrupt_still_reports_every_file(seconds: float) -> None:
     hdfs.at(seconds, lambda w: w.stop.set())
     run = hdfs.recover()
     assert run.interrupted
-    assert len(run.recoveries) == len(hdfs.told) == len(hdfs.written) == 300
+    assert len(run.recoveries) == len(hdfs.reported) == len(hdfs.written) == 300
     asked = {path for _, path in hdfs.requests}
     for recovery in run.recoveries:
         closed = not hdfs.files[recovery.path].open

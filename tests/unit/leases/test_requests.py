@@ -56,10 +56,10 @@ def recovery(path: str, outcome: Outcome) -> Recovery:
 
 
 def rescued(*recoveries: Recovery) -> RecoveryReport:
-    found = [finding(each.path, FileCondition.HOLDER_DEAD) for each in recoveries]
-    intents = tuple(Intent(each, Decision(True, "its holder is dead")) for each in found)
+    findings = [finding(recovery.path, FileCondition.HOLDER_DEAD) for recovery in recoveries]
+    intents = tuple(Intent(finding, Decision(True, "its holder is dead")) for finding in findings)
     run = RecoveryRun(run_id="run", recoveries=recoveries)
-    return RecoveryReport(survey(*found), intents, run)
+    return RecoveryReport(survey(*findings), intents, run)
 
 
 @pytest.mark.parametrize(
@@ -241,11 +241,11 @@ def test_a_file_whose_holder_could_not_be_probed_is_not_done(retryable: bool, ra
 
 def test_files_left_open_for_good_reason_are_done_and_the_summary_says_why() -> None:
     sorts = ["growing", "younger than min_age, 10m", "growing"]
-    found = [
+    findings = [
         replace(finding(f"/data/{number}"), judgement=Judgement(FileCondition.IDLE, "of a reason", brief=sort))
         for number, sort in enumerate(sorts)
     ]
-    done = not_recovered(*(Intent(each, Decision(False, "of a reason")) for each in found))
+    done = not_recovered(*(Intent(finding, Decision(False, "of a reason")) for finding in findings))
 
     assert not done.incomplete
     assert summary(done) == "3 open files; nothing to recover; 2 growing, 1 younger than min_age, 10m"
@@ -264,11 +264,11 @@ def test_a_dry_run_is_complete_although_it_foresees_a_refusal() -> None:
 
 def test_a_list_names_what_a_single_check_can_not_show() -> None:
     quiet, once = finding("/data/a"), finding("/data/b", FileCondition.UNWATCHED)
-    told = hints([quiet, once])
+    advice = hints([quiet, once])
 
-    assert len(told) == 2
-    assert "1 not watched long enough: list them again" in told[0]
-    assert "1 idle: their holders may be dead" in told[1]
+    assert len(advice) == 2
+    assert "1 not watched long enough: list them again" in advice[0]
+    assert "1 idle: their holders may be dead" in advice[1]
 
 
 def test_a_host_in_the_list_is_called_a_host() -> None:
@@ -298,14 +298,14 @@ def test_a_failure_names_the_open_files_and_says_whether_a_retry_helps(
 
 def test_the_one_value_of_an_operator_is_a_mapping_of_the_other_fields() -> None:
     ours = {"path": "/data", "dry_run": "True"}
-    given = {"patterns": ["*.tmp"], "owner": "", "holder": None, "limits": "unlimited"}
-    request = RecoveryRequest.from_mapping(fields_with(ours, given, "request"))
+    fields = {"patterns": ["*.tmp"], "owner": "", "holder": None, "limits": "unlimited"}
+    request = RecoveryRequest.from_mapping(fields_with(ours, fields, "request"))
     assert request == RecoveryRequest(path="/data", patterns=("*.tmp",), limits=LimitsName.UNLIMITED, dry_run=True)
     assert RecoveryRequest.from_mapping(fields_with(ours, None, "request")).patterns == ()
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("value", "why"),
     [
         ({"path": "/other"}, "request has path, which is a parameter beside it"),
         ({"dry_run": False, "path": "/"}, "request has dry_run, path"),
@@ -314,6 +314,6 @@ def test_the_one_value_of_an_operator_is_a_mapping_of_the_other_fields() -> None
         ({"pattern": "*"}, "pattern"),
     ],
 )
-def test_the_one_value_of_an_operator_is_refused_by_name(given: object, why: str) -> None:
+def test_the_one_value_of_an_operator_is_refused_by_name(value: object, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
-        RecoveryRequest.from_mapping(fields_with({"path": "/data", "dry_run": False}, given, "request"))
+        RecoveryRequest.from_mapping(fields_with({"path": "/data", "dry_run": False}, value, "request"))

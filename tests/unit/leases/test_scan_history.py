@@ -30,8 +30,8 @@ def history(hdfs: SimHdfs) -> ScanHistory:
 
 def test_a_growth_that_the_first_version_saw_is_not_forgotten(hdfs: SimHdfs) -> None:
     hdfs.write(FILE, OLD)
-    found = history(hdfs).load()["/data/a.tmp"]
-    assert (found.last_growth, found.unchanged_for, found.checks) == (START + MINUTE, MINUTE, 3)
+    file = history(hdfs).load()["/data/a.tmp"]
+    assert (file.last_growth, file.unchanged_for, file.checks) == (START + MINUTE, MINUTE, 3)
 
 
 def test_what_is_saved_carries_its_version_and_is_read_back(hdfs: SimHdfs) -> None:

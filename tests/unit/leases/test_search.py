@@ -30,7 +30,7 @@ def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool)
 
 
 @pytest.mark.parametrize(
-    ("search", "found"),
+    ("search", "matching"),
     [
         (Search(), True),
         (Search(path="/data/events"), True),
@@ -43,8 +43,8 @@ def test_a_star_in_a_pattern_ends_at_the_next_slash(pattern: str, matched: bool)
         (Search(host="worker8"), False),
     ],
 )
-def test_a_search_matches_path_name_holder_and_host(search: Search, found: bool) -> None:
-    assert matches(FILE, search) is found
+def test_a_search_matches_path_name_holder_and_host(search: Search, matching: bool) -> None:
+    assert matches(FILE, search) is matching
 
 
 def test_a_file_name_that_looks_like_a_pattern_matches_literally() -> None:
