@@ -25,8 +25,8 @@ def finding(ground: Environment, files: int) -> Iterator[Figure]:
     with native_writer(ground.minicluster, _spread(lake), 1000):
         yield _fsck(ground, lake, task)
         folder = {"folder": lake.path}
-        looked = _median(ground, ours(ground.minicluster, "look", **folder), _found)
-        yield _of(task, "this package, superuser: the whole scan", looked)
+        scanned = _median(ground, ours(ground.minicluster, "scan", **folder), _found)
+        yield _of(task, "this package, superuser: the whole scan", scanned)
         listed = _median(ground, ours(ground.minicluster, "list", **folder), _found)
         yield _of(task, "this package, superuser: listOpenFiles", listed)
         yield Figure(task, "  the same, once connected", listed.json()["warm"])

@@ -41,8 +41,8 @@ def list_open(question: Question) -> dict[str, Any]:
         return {"found": found, "seconds": cold, "warm": (time.perf_counter() - begun) / _WARM}
 
 
-def look(question: Question) -> dict[str, Any]:
-    """Do one full check: list, measure, remember, judge."""
+def scan(question: Question) -> dict[str, Any]:
+    """Do one full scan: list, measure, remember, judge."""
     from airflow_kstream.model.lease import LeaseRules, Search
     from airflow_kstream.supervise.leases.survey import Surveyor
 
@@ -109,7 +109,7 @@ def _recovered(session: LeaseSession, targets: list[Any], question: Question) ->
         assert session.rpc
         tools = Tools(session.rpc, recoverer, session.jmx.health, journal)
         return execute_recoveries(
-            targets, tools, RecoveryLimits.unlimited() if question["bold"] else RecoveryLimits(), _watcher()
+            targets, tools, RecoveryLimits.unlimited() if question["unlimited"] else RecoveryLimits(), _watcher()
         )
 
 
@@ -124,7 +124,9 @@ def recover_stuck_files(question: Question) -> dict[str, Any]:
     # Include files younger than ten minutes, and ignore the failover that made this NameNode active.
     rules = LeaseRules(min_age=timedelta(0), blackout=timedelta(0))
     settings = RecoverySettings(
-        Search(question["folder"]), rules, limits=RecoveryLimits.unlimited() if question["bold"] else RecoveryLimits()
+        Search(question["folder"]),
+        rules,
+        limits=RecoveryLimits.unlimited() if question["unlimited"] else RecoveryLimits(),
     )
     with _access(question) as session:
         begun = time.perf_counter()
@@ -206,7 +208,7 @@ def _peak() -> float:
 
 _VERBS: dict[str, Callable[[Question], dict[str, Any]]] = {
     "list": list_open,
-    "look": look,
+    "scan": scan,
     "walk": walk,
     "recover": execute_recoveries,
     "rescue": recover_stuck_files,

@@ -39,14 +39,14 @@ def recovering(ground: Environment, counts: Sequence[int], sample: int, *, judge
             files=count,
             extrapolated=sample,
         )
-        for name, bold in (("default limits", False), ("no limits", True)):
+        for name, unlimited in (("default limits", False), ("no limits", True)):
             rounds = _rounds(count)
             waits = [ground.minicluster.plan.heartbeat * number / rounds for number in range(rounds)]
-            yield _in_the_middle([_left_and_recovered(ground, count, name, bold, wait) for wait in waits])
+            yield _in_the_middle([_left_and_recovered(ground, count, name, unlimited, wait) for wait in waits])
         if judged and count == counts[0]:
             rest = max(0.0, killed + _SOFT_LIMIT - time.monotonic())
             ground.doing("waiting until the NameNode takes the first writer for dead", partial(time.sleep, rest))
-            yield _by_us(ground, first, count, "no limits, the holder asked first", "rescue", bold=True)
+            yield _by_us(ground, first, count, "no limits, the holder asked first", "rescue", unlimited=True)
 
 
 def _rounds(count: int) -> int:
@@ -57,10 +57,10 @@ def _rounds(count: int) -> int:
     return 3 if count <= _BLOCKS_AT_ONCE else 1
 
 
-def _left_and_recovered(ground: Environment, count: int, name: str, bold: bool, wait: timedelta) -> Figure:
+def _left_and_recovered(ground: Environment, count: int, name: str, unlimited: bool, wait: timedelta) -> Figure:
     folder = _left(ground, f"{count}-{name.replace(' ', '-')}-{time.time_ns()}", count)
     time.sleep(wait.total_seconds())
-    return _by_us(ground, folder, count, name, "recover", bold=bold)
+    return _by_us(ground, folder, count, name, "recover", unlimited=unlimited)
 
 
 def _in_the_middle(figures: list[Figure]) -> Figure:
@@ -82,8 +82,8 @@ def _by_hand(ground: Environment, sample: int) -> list[float]:
     return costs
 
 
-def _by_us(ground: Environment, folder: str, count: int, name: str, verb: str, *, bold: bool) -> Figure:
-    program = ours(ground.minicluster, verb, folder=folder, bold=bold)
+def _by_us(ground: Environment, folder: str, count: int, name: str, verb: str, *, unlimited: bool) -> Figure:
+    program = ours(ground.minicluster, verb, folder=folder, unlimited=unlimited)
     ran = ground.doing(f"recovering {count:,} files: {name}", program.run)
     said = ran.json()
     if said["outcomes"] != {"closed": count}:

@@ -89,8 +89,8 @@ class LeaseHdfs(Hdfs):
 
         The probe has side effects: it begins the recovery of a dead holder's file, as any other writer's open would,
         and renews that holder's lease, so that for 60 s its other files look alive. A living holder loses nothing. The
-        probe requests a truncation to more bytes than there are, which the NameNode refuses only after it has looked
-        at the lease (FSDirTruncateOp). It needs the right to write the file. Raises Denied, NotFound or Unavailable:
+        probe requests a truncation to more bytes than there are, which the NameNode refuses only after it has checked
+        the lease (FSDirTruncateOp). It needs the right to write the file. Raises Denied, NotFound or Unavailable:
         when the NameNode does not get that far.
         """
         try:
