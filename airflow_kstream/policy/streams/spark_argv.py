@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef, Value, secrets_in
 from airflow_kstream.model.stream import (
     Deploy,
@@ -17,16 +16,6 @@ from airflow_kstream.model.stream import (
 )
 from airflow_kstream.model.submission import Argument, Origin, SparkDefaults, Submission
 
-# These are set by flags. If a conf set them too, Spark would obey the one it reads last.
-_SAID_BY_FLAGS = {
-    "spark.master": "master is yarn",
-    "spark.submit.deployMode": "deploy mode is cluster",
-    "spark.kerberos.principal": "use credentials.principal",
-    "spark.kerberos.keytab": "use credentials.keytab",
-    "spark.yarn.principal": "use credentials.principal",
-    "spark.yarn.keytab": "use credentials.keytab",
-    "spark.yarn.queue": "use deploy.queue",
-}
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
 _REDACTION = "spark.redaction.regex"
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
@@ -121,13 +110,6 @@ def redaction_settings(settings: Mapping[str, Setting]) -> dict[str, Setting]:
         return {}
     why = from_kstream("these hold secrets, which their names don't tell Spark")
     return {_REDACTION: Setting("|".join([known, *(f"\\Q{name}\\E" for name in unknown)]), why)}
-
-
-def refuse_confs_of_flags(conf: Mapping[str, Value], where: str) -> None:
-    """Raises InvalidInput: when `conf` sets something that only a flag may set."""
-    for key in conf:
-        if key in _SAID_BY_FLAGS:
-            raise InvalidInput(f"{where} sets {key}, which it may not: {_SAID_BY_FLAGS[key]}")
 
 
 def from_spec(why: str = "") -> Origin:

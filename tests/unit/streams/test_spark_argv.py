@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, TicketCredentials
 from airflow_kstream.model.submission import Origin, SparkDefaults
@@ -15,7 +14,6 @@ from airflow_kstream.policy.streams.spark_argv import (
     client_settings,
     environment_settings,
     layered,
-    refuse_confs_of_flags,
     spark_argv,
 )
 
@@ -84,8 +82,3 @@ def test_the_environment_reaches_driver_and_executors() -> None:
 def test_only_a_job_that_renews_its_tokens_retries_a_failed_renewal_sooner() -> None:
     assert "spark.security.credentials.retryWait" in client_settings(CLIENT, KEYTAB)
     assert not client_settings(CLIENT, TicketCredentials())
-
-
-def test_a_conf_that_a_flag_says_is_refused_with_the_place_where_it_stands() -> None:
-    with pytest.raises(InvalidInput, match=r"extra sets spark.master, which it may not: master is yarn"):
-        refuse_confs_of_flags({"spark.master": "local"}, "extra")

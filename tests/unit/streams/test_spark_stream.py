@@ -133,14 +133,24 @@ def test_what_is_kept_elsewhere_goes_the_private_way_whatever_its_name() -> None
 
 
 def test_tags_that_refer_to_a_secret_are_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"conf\.spark\.yarn\.tags refers to a secret"):
+    with pytest.raises(InvalidInput, match=r"conf takes spark\.yarn\.tags from a secret"):
         planned(replace(TICKET_SPEC, conf={"spark.yarn.tags": SecretRef("conn:orders")}))
+
+
+def test_a_conf_that_the_protocol_owns_is_refused_in_a_connection_too() -> None:
+    cluster = replace(CLUSTER, spark_conf={"spark.master": "local"})
+    with pytest.raises(InvalidInput, match=r"spark_conf of connection prod sets spark\.master, .*: master is yarn"):
+        planned(TICKET_SPEC, cluster=cluster)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("spark.yarn.maxAppAttempts", "4", "allowed is only 1"),
+        (
+            "spark.yarn.maxAppAttempts",
+            "4",
+            "maxAppAttempts='4'; allowed is 1: the supervisor owns",
+        ),
         ("spark.submit.deployMode", "client", "deploy mode is cluster"),
         ("spark.kerberos.keytab", "/x", "use credentials.keytab"),
         ("spark.kstream.generation", "9", "belongs to the supervisor"),
