@@ -159,7 +159,7 @@ def adopt(cluster_name: ClusterOption, spec_file: SpecFile, application_id: Appl
 
 def _reconcile_from_claim(session: ClusterSession, spec: StreamSpec, spark_submit: str) -> None:
     """Submit what the newest claim says, unless its secrets are masked, as the first version did."""
-    declared = StreamSpec.from_mapping(spec.to_mapping())
+    declared = spec.checked()
     report = Reconciler(StreamRun(session, declared, _engine(declared, spark_submit)), tell=say).run()
     say(f"{report.stream} is {report.phase}: {report.why}")
 

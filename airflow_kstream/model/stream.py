@@ -132,6 +132,8 @@ class StreamSpec:
     `checkpoints` are the folders that the job's Structured Streaming queries write. `conf` and `deploy.environment`
     refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs with the same `name` on
     the same `state_dir` are one stream.
+
+    The constructor takes anything, also what only an earlier version accepted; `checked` refuses what nobody can mean.
     """
 
     __pydantic_config__ = STRICT
@@ -165,6 +167,13 @@ class StreamSpec:
     def from_yaml(cls, text: str) -> StreamSpec:
         """Build a spec from one YAML document. Raises InvalidInput: as `from_mapping`, or when it is not YAML."""
         return cls.from_mapping(read_mapping(text))
+
+    def checked(self) -> StreamSpec:
+        """Return this spec as `from_mapping` reads it: the constructor checks nothing.
+
+        Raises InvalidInput: as `from_mapping`, in the same words.
+        """
+        return StreamSpec.from_mapping(self.to_mapping())
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data that `from_mapping` accepts; durations as text."""

@@ -61,6 +61,7 @@ class SparkStreamOperator(BaseOperator):
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param conn_id: the `spark` connection that contributes queue and binary, if any.
     :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
+    :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task.
     :raises StreamEnded: when the job ended unsuccessfully.
     """
 
@@ -80,7 +81,7 @@ class SparkStreamOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.stream = stream.to_mapping() if isinstance(stream, StreamSpec) else stream
+        self.stream = stream.checked().to_mapping() if isinstance(stream, StreamSpec) else stream
         # Not only on the worker: Airflow stores parsed and rendered fields in its database.
         _require_no_literals(self.stream)
         self.cluster_conn_id = cluster_conn_id

@@ -65,6 +65,12 @@ def test_a_secret_in_a_spec_that_was_built_in_python_is_refused_too() -> None:
         operator(spec)
 
 
+def test_a_spec_that_was_built_in_python_is_refused_where_the_dag_is_parsed() -> None:
+    spec = StreamSpec("Orders", TicketCredentials(), "/jobs/orders.py", conf={"spark.master": "local"})
+    with pytest.raises(InvalidInput, match=r"name is 'Orders'; allowed is .*; conf sets spark\.master, .* is yarn"):
+        operator(spec)
+
+
 def test_the_serialized_dag_holds_where_a_secret_is_kept() -> None:
     with DAG("orders") as dag:
         operator(STREAM | {"conf": {"spark.ssl.keyPassword": {"secret": "conn:orders"}}})

@@ -89,8 +89,8 @@ def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minic
         assert before.current is not None
         assert before.claim is not None
         assert before.current.user == getuser()
-        # Due soon, and older than the next generation is when it commits.
-        age = 1.5 * (before.now - before.claim.claimed_at)
+        # Due soon, and older than the next generation is when it commits. A declaration may not say less than 1m.
+        age = max(timedelta(minutes=1), 1.5 * (before.now - before.claim.claimed_at))
         due_soon = replace(spec, restart=replace(spec.restart, max_age=age))
         hasty = Reconciler(replace(supervisor.subject, spec=due_soon), tell=lambda line: None)
         await_that(lambda: "Stop" in str(hasty.plan(Mode.WATCH)[1]), "its planned restart is due")

@@ -1,4 +1,4 @@
-"""A check that a stream's checkpoints can be watched on a cluster: neither declaration alone can tell."""
+"""Checks of a stream's declaration before anything is done for it: by itself, and against its cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream import StreamSpec
 
 _CHECKPOINT = re.compile(r"(?P<filesystem>hdfs://[^/]*)?(?P<path>/.*)")
+
+
+def require_submittable(spec: StreamSpec, cluster: Cluster) -> None:
+    """Check the declaration as if it had just been read: one that was built in Python never was.
+
+    Raises InvalidInput: when `StreamSpec.from_mapping` would refuse it, or as `require_watchable`.
+    """
+    spec.checked()
+    require_watchable(spec, cluster)
 
 
 def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:

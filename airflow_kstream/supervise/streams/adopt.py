@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState
-from airflow_kstream.policy.streams.watchable import require_watchable
+from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
@@ -22,7 +22,7 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
     """
     session, spec = run.session, run.spec
     tried = f"adopt {application_id} as {spec.name}"
-    require_watchable(spec, session.cluster)
+    require_submittable(spec, session.cluster)
     app = session.yarn.application(application_id)
     seen = observe(run)
     if not app.alive:

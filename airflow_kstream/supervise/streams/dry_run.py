@@ -10,7 +10,7 @@ from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
-from airflow_kstream.policy.streams.watchable import require_watchable
+from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.streams.engine import Engine
 
 _NEXT, _NONCE = 0, "NONCE"
@@ -21,7 +21,7 @@ def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
 
     Generation and nonce are placeholders. If this host can't run it, the text says why.
     """
-    require_watchable(spec, cluster)
+    require_submittable(spec, cluster)
     plan = engine.submission(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
     head = [f"# as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
     if plan.obstacle:

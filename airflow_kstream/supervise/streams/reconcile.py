@@ -23,7 +23,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.spec_change import spec_change
-from airflow_kstream.policy.streams.watchable import require_watchable
+from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.cleanup import clean_up
@@ -64,7 +64,7 @@ class Reconciler:
 
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
         """Return the first step that `run` would take, without taking it."""
-        require_watchable(self.spec, self.session.cluster)
+        require_submittable(self.spec, self.session.cluster)
         seen = observe(self.subject)
         return seen, next_step(self.spec, seen, seen.now, mode)
 
@@ -76,7 +76,7 @@ class Reconciler:
         """
         if self.may_submit:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
-            require_watchable(self.spec, self.session.cluster)
+            require_submittable(self.spec, self.session.cluster)
         self.done = []
         self._first_look, self._known = None, Prefetched()
         while True:

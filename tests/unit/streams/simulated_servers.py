@@ -34,12 +34,15 @@ ONE_DAY, ONE_WEEK = timedelta(days=1), timedelta(days=7)
 
 @dataclass
 class SimClock:
-    """The real clock, with jumps ahead on request."""
+    """The real clock, with jumps ahead on request; a sleep is one."""
 
     ahead: timedelta = timedelta()
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC) + self.ahead
+
+    def sleep(self, seconds: float) -> None:
+        self.ahead += timedelta(seconds=seconds)
 
 
 @dataclass

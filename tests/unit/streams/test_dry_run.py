@@ -8,16 +8,19 @@ import pytest
 
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.stream import Deploy, KeytabCredentials
+from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
+from airflow_kstream.model.stream_policies import StopPolicy
 from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.submit import preflight
 from tests.unit.simulated_yarn import TICKET_SPEC
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.unit.streams.simulated_servers import ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.test_spark_stream import CLUSTER, DEFAULTS
 
 ENGINE = SparkEngine(lambda: DEFAULTS)
@@ -37,7 +40,8 @@ def test_each_word_has_its_source_and_ours_have_their_reasons() -> None:
 
 
 def test_a_secret_is_named_but_not_shown() -> None:
-    shown = explain(CLUSTER, replace(TICKET_SPEC, conf={"spark.ssl.keyPassword": "hunter2"}), ENGINE)
+    """A connection may hold one in clear: Airflow encrypts it."""
+    shown = explain(replace(CLUSTER, spark_conf={"spark.ssl.keyPassword": "hunter2"}), TICKET_SPEC, ENGINE)
     assert "hunter2" not in shown
     assert "spark.ssl.keyPassword=***" in shown
 
@@ -85,6 +89,30 @@ def test_the_connection_of_the_client_is_read_once_and_only_for_a_submission() -
     for _ in range(2):
         explain(CLUSTER, TICKET_SPEC, engine)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        (replace(TICKET_SPEC, name="Orders"), "name is 'Orders'; allowed is 1 to 50 of a-z"),
+        (replace(TICKET_SPEC, conf={"spark.master": "local"}), r"conf sets spark\.master, .*: master is yarn"),
+        (replace(TICKET_SPEC, conf={"spark.ssl.keyPassword": "hunter2"}), "keyPassword: a secret in clear"),
+        (replace(TICKET_SPEC, arguments=("--password", "hunter2")), "--password: a secret in clear"),
+        (replace(TICKET_SPEC, deploy=Deploy(executors=0)), r"deploy\.executors is 0; allowed is a whole number from 1"),
+        (replace(TICKET_SPEC, stop=StopPolicy(silence=-ONE_WEEK)), r"stop\.silence"),
+    ],
+)
+def test_a_spec_that_was_built_in_python_is_refused_as_if_it_were_read(spec: StreamSpec, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says) as planned:
+        explain(CLUSTER, spec, ENGINE)
+    with pytest.raises(InvalidInput) as read:
+        StreamSpec.from_mapping(spec.to_mapping())
+    assert str(planned.value) == str(read.value)
+    assert "hunter2" not in str(planned.value)
+    run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), spec, ENGINE)
+    for refused in (Reconciler(run).run, Reconciler(run).plan, lambda: adopt(run, "application_1_0001")):
+        with pytest.raises(InvalidInput, match=says):
+            refused()
 
 
 def test_a_checkpoint_that_cannot_be_watched_is_refused_before_any_output() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +14,7 @@ from airflow_kstream.model.errors import InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
+from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.desired import request_restart, want
@@ -26,10 +27,8 @@ from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimClock, Si
 
 SPEC = replace(
     TICKET_SPEC,
-    application="/jobs/orders.fake",
+    application="/jobs/orders.jar",
     restart=RestartPolicy(jitter_ratio=0),
-    stop=StopPolicy(silence=timedelta(milliseconds=10)),
-    watch=WatchPolicy(look_every=timedelta(milliseconds=1)),
 )
 
 
@@ -57,10 +56,12 @@ class Life:
 
 @pytest.fixture
 def life(monkeypatch: pytest.MonkeyPatch) -> Life:
-    """A stream that needs no KDC: a ticket is always available."""
+    """A stream that needs no KDC, a ticket is always available, and no patience: a wait moves its clock."""
     granted: Callable[..., timedelta] = lambda identity, cache: timedelta(hours=10)  # noqa: E731
     monkeypatch.setattr(tickets, "acquire", granted)
-    return Life()
+    life = Life()
+    monkeypatch.setattr(time, "sleep", life.clock.sleep)
+    return life
 
 
 def done(report: Report) -> str:

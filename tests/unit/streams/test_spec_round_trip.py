@@ -95,10 +95,42 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
 }
 specs = st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)})
 
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.timedeltas()
+_ODD = st.one_of(
+    _SCALARS,
+    st.lists(_SCALARS, max_size=3),
+    st.dictionaries(_SCALARS, _SCALARS, max_size=3),
+    st.builds(RestartPolicy, plan_ratio=st.just(0.5), jitter_ratio=st.just(0.1), max_age=_SCALARS),
+    st.builds(StopPolicy, silence=_SCALARS),
+    st.builds(Deploy, queue=_SCALARS, jars=st.lists(_SCALARS, max_size=2), executors=_SCALARS),
+    st.builds(KeytabCredentials, _SCALARS, _SCALARS),
+)
+# Any field may hold what it shouldn't: Python checks none of them.
+anything = st.builds(
+    lambda spec, odd: replace(spec, **odd), specs, st.dictionaries(st.sampled_from([*_OF_SPEC]), _ODD, max_size=2)
+)
+
 
 @given(specs)
 def test_a_declaration_is_read_back_from_its_plain_data(spec: StreamSpec) -> None:
     assert StreamSpec.from_mapping(spec.to_mapping()) == spec
+
+
+@given(anything)
+def test_a_spec_that_passes_the_checks_is_read_back_from_its_plain_data_and_a_claim(built: StreamSpec) -> None:
+    """Whatever Python put into its fields."""
+    try:
+        spec = built.checked()
+    except InvalidInput:
+        return
+    plain = json.loads(json.dumps(spec.to_mapping()))
+    assert StreamSpec.from_mapping(plain) == spec.checked() == spec
+    assert read_spec(plain, version=2) == spec
+
+
+@given(specs)
+def test_a_declaration_passes_the_checks_unchanged(spec: StreamSpec) -> None:
+    assert spec.checked() == spec
 
 
 @given(specs)
