@@ -12,17 +12,17 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.plan import Report
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
-from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams import desired
+from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.acting import open_as_stream
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
+from airflow_kstream.supervise.streams.desired import declared_at_last, request_restart, set_desired
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
@@ -81,26 +81,20 @@ def reconcile(
     spark_submit: SparkSubmit = SparkDefaults.binary,
 ) -> None:
     """Bring the stream to its declared and desired state, once, without watching it afterwards."""
-    spec = _read(spec_file)
-    with opened(cluster_name) as cluster, open_session(cluster, identity_of(spec, cluster)) as session:
-        reconciler = Reconciler(StreamRun(session, spec, _engine(spec, spark_submit)), tell=say)
+    with _declared(cluster_name, spec_file, spark_submit) as run:
         if dry_run:
-            seen, step = reconciler.plan()
-            say(f"{type(step).__name__.lower()}: {step.why}")
-            for line in spec_change(spec, seen.claim).words:
-                say(f"{line} (on_change: {spec.on_change})")
-            return
-        report = reconciler.run()
-    say(f"{report.stream} is {report.phase}: {report.why}")
+            _say_first_step(run)
+        else:
+            _reconcile(run)
 
 
 @app.command()
 def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill)."""
-    with _as_stream(cluster_name, name) as (session, spec):
-        desired.want(session, StreamId(name, session.cluster.state_dir), DesiredState.STOPPED, reason)
-        report = Reconciler(StreamRun(session, spec, engine_of(spec)), tell=say, may_submit=False).run()
-    say(f"{name} is {report.phase}: {report.why}")
+    with _claimed(cluster_name, name) as run:
+        set_desired(run, DesiredState.STOPPED, reason)
+        report = Reconciler(run, tell=say, may_submit=False).run()
+    _conclude(report)
 
 
 @app.command()
@@ -116,17 +110,19 @@ def start(
     The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does. With
     `--now`, it is started from here.
     """
-    with _as_stream(cluster_name, name) as (session, spec):
-        desired.want(session, StreamId(name, session.cluster.state_dir), DesiredState.RUNNING, reason)
+    with _claimed(cluster_name, name, spark_submit) as run:
+        set_desired(run, DesiredState.RUNNING, reason)
         say(f"{name}: {DesiredState.RUNNING}")
         if now:
-            _reconcile_from_claim(session, spec, spark_submit)
+            _reconcile(run)
 
 
 @app.command()
 def hold(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Set the desired state to held: no supervisor restarts or stops the stream until `start` or `stop`."""
-    _want(cluster_name, name, DesiredState.HELD, reason)
+    with _claimed(cluster_name, name) as run:
+        set_desired(run, DesiredState.HELD, reason)
+    say(f"{name}: {DesiredState.HELD}")
 
 
 @app.command()
@@ -141,47 +137,52 @@ def restart(
 
     With `--now`, it is replaced from here.
     """
-    with _as_stream(cluster_name, name) as (session, spec):
-        number = desired.request_restart(session, StreamId(name, session.cluster.state_dir), reason)
-        say(f"generation {number} of {name} is to be replaced")
+    with _claimed(cluster_name, name, spark_submit) as run:
+        generation = request_restart(run, reason)
+        say(f"generation {generation} of {name} is to be replaced")
         if now:
-            _reconcile_from_claim(session, spec, spark_submit)
+            _reconcile(run)
 
 
 @app.command()
 def adopt(cluster_name: ClusterOption, spec_file: SpecFile, application_id: ApplicationId) -> None:
     """Take over a running application as this stream, without restarting it."""
-    spec = _read(spec_file)
-    with opened(cluster_name) as cluster, open_session(cluster, identity_of(spec, cluster)) as session:
-        claim = take_over(StreamRun(session, spec, engine_of(spec)), application_id)
-    say(f"{application_id} is generation {claim.generation} of {spec.name}")
+    with _declared(cluster_name, spec_file) as run:
+        claim = take_over(run, application_id)
+    say(f"{application_id} is generation {claim.generation} of {run.spec.name}")
 
 
-def _reconcile_from_claim(session: ClusterSession, spec: StreamSpec, spark_submit: str) -> None:
-    """Submit what the newest claim says, unless its secrets are masked, as the first version did."""
-    declared = spec.checked()
-    report = Reconciler(StreamRun(session, declared, _engine(declared, spark_submit)), tell=say).run()
+def _say_first_step(run: StreamRun) -> None:
+    seen, step = Reconciler(run).plan()
+    say(f"{type(step).__name__.lower()}: {step.why}")
+    for line in spec_change(run.spec, seen.claim).words:
+        say(f"{line} (on_change: {run.spec.on_change})")
+
+
+def _reconcile(run: StreamRun) -> None:
+    _conclude(Reconciler(run, tell=say).run())
+
+
+def _conclude(report: Report) -> None:
     say(f"{report.stream} is {report.phase}: {report.why}")
 
 
-def _want(cluster_name: str, name: str, state: DesiredState, reason: str) -> None:
-    with _as_stream(cluster_name, name) as (session, _):
-        desired.want(session, StreamId(name, session.cluster.state_dir), state, reason)
-    say(f"{name}: {state}")
+@contextmanager
+def _declared(cluster_name: str, spec_file: Path, spark_submit: str = SparkDefaults.binary) -> Iterator[StreamRun]:
+    """Open the stream that a file declares, as the stream's own identity."""
+    spec = _read(spec_file)
+    with opened(cluster_name) as cluster, open_session(cluster, identity_of(spec, cluster)) as session:
+        yield StreamRun(session, spec, _engine(spec, spark_submit))
 
 
 @contextmanager
-def _as_stream(cluster_name: str, name: str) -> Iterator[tuple[ClusterSession, StreamSpec]]:
-    """Open a session as the stream's own identity, which its newest claim names."""
+def _claimed(cluster_name: str, name: str, spark_submit: str = SparkDefaults.binary) -> Iterator[StreamRun]:
+    """Open the stream as its newest claim declares it, as the stream's own identity."""
     with opened(cluster_name) as cluster:
-        spec = _claimed(cluster, name)
+        with open_session(cluster, cluster.watcher) as session:
+            spec = declared_at_last(session, StreamId(name, cluster.state_dir))
         with open_as_stream(cluster, spec, note) as session:
-            yield session, spec
-
-
-def _claimed(cluster: Cluster, name: str) -> StreamSpec:
-    with open_session(cluster, cluster.watcher) as session:
-        return desired.declared_at_last(session, StreamId(name, cluster.state_dir))
+            yield StreamRun(session, spec, _engine(spec, spark_submit))
 
 
 def _read(spec_file: Path) -> StreamSpec:

@@ -21,12 +21,12 @@ from airflow_kstream.demo.history import History
 from airflow_kstream.demo.promises import Promise
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
-from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.streams.desired import want
+from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -122,7 +122,7 @@ class Demo:
         self.console.say(f"the shipper stopped after {sum(ends.values())} bytes; the streams drain")
         self._await(lambda: all(_drained(_observe(session, history)) for history in self._histories), "drain")
         for history in self._histories:
-            want(session, _stream(session, history), DesiredState.STOPPED, "the demonstration is over")
+            set_desired(_run_of(session, history), DesiredState.STOPPED, "the demonstration is over")
         self._await(lambda: self._dags_succeeded(environment), "stop through Airflow")
         self._look(session)
         self.console.say("both streams stopped, both DAG runs succeeded; reading the tables through Spark")
@@ -200,12 +200,12 @@ def _access(environment: Environment, stack: ExitStack) -> ClusterSession:
     return stack.enter_context(open_session(cluster, identity_of(environment.streams[0], cluster)))
 
 
-def _stream(session: ClusterSession, history: History) -> StreamId:
-    return StreamId(history.spec.name, session.cluster.state_dir)
+def _run_of(session: ClusterSession, history: History) -> StreamRun:
+    return StreamRun(session, history.spec, engine_of(history.spec))
 
 
 def _observe(session: ClusterSession, history: History) -> Observation:
-    return observe(StreamRun(session, history.spec, engine_of(history.spec)))
+    return observe(_run_of(session, history))
 
 
 def _settled(history: History, now: datetime) -> bool:

@@ -8,7 +8,7 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.supervise.streams.desired import request_restart, want
+from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from tests.airflow.conftest import LiveAirflow
 from tests.cluster.streams import await_that, look, rate_stream, reconciler
 
@@ -50,13 +50,13 @@ def test_a_stream_lives_through_every_click_and_stops_when_a_person_wants_it(
 
         airflow.api.clear(task)
         airflow.await_state(task, "deferred")
-        request_restart(supervisor.session, supervisor.stream, "a new jar")
+        request_restart(supervisor.subject, "a new jar")
         await_that(lambda: look(supervisor.session, spec).generation == 2, "the task restarts it")
         await_that(lambda: verified(look(supervisor.session, spec)), "generation 2 commits")
         assert len([app for _, app in look(supervisor.session, spec).applications if app.alive]) == 1
 
         assert airflow.metrics.value("airflow.kstream.clicked.restarts") == 1
-        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
+        set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
         airflow.await_state(task, "success")
         ended = look(supervisor.session, spec).current
         assert ended is not None
@@ -80,7 +80,7 @@ def test_the_jobs_own_failure_is_the_tasks_failure_with_the_reason(
         supervisor.session.yarn.kill(app.id, "pulled the plug", spec.stop.kill_wait)
         await_that(lambda: look(supervisor.session, spec).generation == 2, "the retry starts generation 2")
         assert "pulled the plug" in airflow.api.task_log(task, 1)
-        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
+        set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
         airflow.await_state(task, "success")
 
 

@@ -16,7 +16,7 @@ from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.supervise.streams.desired import want
+from airflow_kstream.supervise.streams.desired import set_desired
 from tests.airflow.conftest import LiveAirflow
 from tests.airflow.planted import PLANTED
 from tests.cluster.streams import await_that, look, rate_stream, reconciler
@@ -44,7 +44,7 @@ def test_planted_secrets_reach_the_driver_and_nothing_that_is_kept_or_shown(
         await_that(lambda: verified(look(supervisor.session, spec)), "it commits")
         assert_that_they_arrived(minicluster)
         kept = "\n".join(texts_below(supervisor.session.hdfs, supervisor.session.cluster.state_dir))
-        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
+        set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
         airflow.await_state(task, "success")
     rows = "\n".join(whole_database(airflow.home.root / "airflow.db"))
     log = airflow.api.task_log(task, airflow.api.task_instance(task).try_number)

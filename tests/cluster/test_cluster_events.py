@@ -22,7 +22,7 @@ from airflow_kstream.minicluster.jars import kafka_connector_jars
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.supervise.streams.desired import want
+from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.cluster.shipping import settings_of, shipping, stable_ends
 from tests.cluster.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, look, reconciler
@@ -72,7 +72,7 @@ def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
             await_that(lambda: verified(look(supervisor.session, spec)), f"{spec.name} commits")
             yield supervisor
         finally:
-            want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
+            set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
             report = supervisor.run()
     assert report.succeeded
 

@@ -26,7 +26,7 @@ from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
-from airflow_kstream.supervise.streams.desired import request_restart, want
+from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.cluster.streams import BRISK_RESTART, await_that, cluster, fields, look, rate_stream, reconciler
 
@@ -99,7 +99,7 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
             in check.findings[0].words
         )
         assert_the_command_tells(brief, doomed)
-        request_restart(supervisor.session, supervisor.stream, "try")
+        request_restart(supervisor.subject, "try")
         with pytest.raises(RestartAborted, match=r"most likely it was rotated after .*: get a new one.* keeps running"):
             supervisor.run(Mode.WATCH)
         observation = look(supervisor.session, spec)
@@ -110,7 +110,7 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
         died = supervisor.session.yarn.application(doomed.application)
         failed = driver_said(brief, doomed.application, "Failed to update tokens")
         brief.export_keytab("streamer")
-        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
+        set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
     print(
         f"\nrotated {rotated:%T}; renewal foretold {doomed.loss.fails_from:%T} to {doomed.loss.fails_by:%T}, "
         f"failed {failed:%T}; death foretold {doomed.loss.dies_from:%T} to {doomed.loss.dies_by:%T}, "
@@ -148,7 +148,7 @@ def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(
         assert after is not None
         assert after.reason is HorizonReason.NONE
         assert checked(brief, "streamer/edge.kstream.test").findings == ()
-        want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
+        set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
         supervisor.run()
 
 

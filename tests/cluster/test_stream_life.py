@@ -25,7 +25,7 @@ from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
-from airflow_kstream.supervise.streams.desired import request_restart, want
+from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
@@ -55,7 +55,7 @@ def running(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -
 
 
 def stop(supervisor: Reconciler) -> Report:
-    want(supervisor.session, supervisor.stream, DesiredState.STOPPED, "the test is over")
+    set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
     return supervisor.run()
 
 
@@ -131,8 +131,8 @@ def test_two_supervisors_at_once_submit_one_generation(minicluster: Minicluster)
 def test_a_requested_restart_happens_once(minicluster: Minicluster) -> None:
     spec = rate_stream("asked", TicketCredentials())
     with running(minicluster, spec) as supervisor:
-        assert request_restart(supervisor.session, supervisor.stream, "a new jar") == 1
-        assert request_restart(supervisor.session, supervisor.stream, "a new jar") == 1
+        assert request_restart(supervisor.subject, "a new jar") == 1
+        assert request_restart(supervisor.subject, "a new jar") == 1
         assert supervisor.run(Mode.WATCH).generation == 2
         assert supervisor.run(Mode.WATCH).generation == 2
 
@@ -145,7 +145,7 @@ def test_a_successor_that_could_not_start_leaves_the_old_generation_alone(
     spec = rate_stream("abort", TicketCredentials(), application=str(job))
     with running(minicluster, spec) as supervisor:
         job.unlink()
-        request_restart(supervisor.session, supervisor.stream, "try")
+        request_restart(supervisor.subject, "try")
         with pytest.raises(RestartAborted, match="does not exist on this host"):
             supervisor.run(Mode.WATCH)
         seen = look(supervisor.session, spec)

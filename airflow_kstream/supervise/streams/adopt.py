@@ -34,7 +34,9 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
     if seen.current is None and seen.claim and seen.claim.fence in seen.files:
         raise Conflict(f"generation {seen.claim.generation} was claimed and may still arrive", tried=tried)
     if seen.desired.state is not DesiredState.RUNNING:
-        raise Conflict(f"somebody wants the stream {seen.desired.state}; say `start` first", tried=tried)
+        raise Conflict(
+            f"its desired state is {seen.desired.state}; run `kstream streams start {spec.name}` first", tried=tried
+        )
     if ALL_STREAMS_TAG in app.tags:
         raise Conflict("it is a generation of a stream already", tried=tried)
     draft = ClaimDraft(

@@ -7,23 +7,28 @@ from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
-def want(session: ClusterSession, stream: StreamId, state: DesiredState, reason: str) -> None:
-    StreamFolder(session.hdfs, stream).want(state, reason)
+def set_desired(run: StreamRun, state: DesiredState, reason: str) -> None:
+    run.folder.set_desired(state, reason)
 
 
-def request_restart(session: ClusterSession, stream: StreamId, reason: str) -> int:
-    """Request that the current generation be replaced, and return its number. Two requests restart it once."""
-    folder = StreamFolder(session.hdfs, stream)
-    claim = folder.claim(folder.names())
+def request_restart(run: StreamRun, reason: str) -> int:
+    """Request that the current generation be replaced, and return its number. Two requests restart it once.
+
+    Raises NotFound: when it was never submitted. Raises Conflict: when its desired state is not to run.
+    """
+    name, tried = run.spec.name, f"request a restart of {run.spec.name}"
+    names = run.folder.names()
+    claim = run.folder.claim(names)
     if claim is None:
-        raise NotFound("it was never submitted", tried=f"ask for a restart of {stream.name}")
-    state = folder.desired(folder.names()).state
+        raise NotFound("it was never submitted", tried=tried)
+    state = run.folder.desired(names).state
     if state is not DesiredState.RUNNING:
-        raise Conflict(f"somebody wants it {state}; say `start` first", tried=f"ask for a restart of {stream.name}")
-    folder.want(DesiredState.RUNNING, reason, restart_up_to=claim.generation)
+        raise Conflict(f"its desired state is {state}; run `kstream streams start {name}` first", tried=tried)
+    run.folder.set_desired(DesiredState.RUNNING, reason, restart_up_to=claim.generation)
     return claim.generation
 
 

@@ -138,7 +138,7 @@ class Reconciler:
 
     def _submit(self, seen: Observation, step: Submit) -> None:
         if not self.may_submit:
-            raise Conflict("somebody wants it running again", tried=f"stop {self.spec.name}")
+            raise Conflict("its desired state is running again", tried=f"stop {self.spec.name}")
         # Before the claim: a claim without an application keeps every supervisor waiting.
         require_client(self.subject)
         if not seen.current:

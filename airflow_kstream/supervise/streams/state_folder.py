@@ -94,7 +94,7 @@ class StreamFolder:
         path = self._path(_DESIRED)
         return self._understood(path, read_desired)
 
-    def want(self, state: DesiredState, reason: str, restart_up_to: int | None = None) -> None:
+    def set_desired(self, state: DesiredState, reason: str, restart_up_to: int | None = None) -> None:
         """Write the desired state; the newest write wins. A requested restart stays requested."""
         if restart_up_to is None:
             restart_up_to = self.desired(self.names()).restart_up_to

@@ -21,7 +21,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.keytab_users import keytab_users
 from airflow_kstream.supervise.leases.attribution import Attributions
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
-from airflow_kstream.supervise.streams.desired import declared_at_last, want
+from airflow_kstream.supervise.streams.desired import declared_at_last, set_desired
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.reconcile import Reconciler
@@ -177,7 +177,7 @@ def test_another_stream_is_reconciled_and_stopped_beside_it(trouble: Any) -> Non
     spec = declared_at_last(house.session, StreamId("orders", CLUSTER.state_dir))
     supervisor = Reconciler(run_of(house, spec), tell=lambda line: None)
     assert supervisor.plan()[1] == Settled(Phase.RUNNING, "application_1_0001 is RUNNING")
-    want(house.session, supervisor.stream, DesiredState.STOPPED, "test")
+    set_desired(supervisor.subject, DesiredState.STOPPED, "test")
     house.yarn.end("application_1_0001")
     assert supervisor.plan()[1] == Settled(Phase.STOPPED, supervisor.plan()[1].why)
 

@@ -17,7 +17,7 @@ from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
-from airflow_kstream.supervise.streams.desired import request_restart, want
+from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -48,10 +48,10 @@ class Life:
         return self.reconcile(Mode.ENSURE)
 
     def want(self, state: DesiredState) -> None:
-        want(self.run.session, self.run.id, state, "the test says so")
+        set_desired(self.run, state, "the test says so")
 
     def ask_for_a_restart(self) -> None:
-        request_restart(self.run.session, self.run.id, "a new jar")
+        request_restart(self.run, "a new jar")
 
 
 @pytest.fixture
