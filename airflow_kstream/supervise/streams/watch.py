@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.failures import failure_of
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
@@ -86,8 +87,9 @@ _WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
 class Watch:
     """A watcher with the rights of `session`'s identity, which only needs to view. Not thread-safe."""
 
-    def __init__(self, session: ClusterSession) -> None:
-        self._access = session
+    def __init__(self, session: ClusterSession, engine_of: Callable[[StreamSpec], Engine] = engine_of) -> None:
+        self._session = session
+        self._engine_of = engine_of
         self._claims: dict[str, Claim] = {}
         self._since: dict[str, datetime] = {}
         self._refused: dict[str, float] = {}
@@ -95,13 +97,13 @@ class Watch:
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
         """Return a verdict for each stream. If a server is away there is no conclusion, never a dead stream."""
         try:
-            listed = self._access.yarn.applications(ALL_STREAMS_TAG)
+            listed = self._session.yarn.applications(ALL_STREAMS_TAG)
         except KstreamError as error:
             return {name: self._no_conclusion(name, error) for name in names}
         return {name: self._verdict(name, listed) for name in names}
 
     def _verdict(self, name: str, listed: tuple[Application, ...]) -> Verdict:
-        stream = StreamId(name, self._access.cluster.state_dir)
+        stream = StreamId(name, self._session.cluster.state_dir)
         try:
             claim = self._newest_claim(stream)
             if claim is None:
@@ -122,7 +124,7 @@ class Watch:
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
         # Only the reconciler, which has the declaration, can tell whether it changed.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
-        seen = observe(StreamRun(self._access, spec, engine_of(spec)), Prefetched(claim, listed))
+        seen = observe(StreamRun(self._session, spec, self._engine_of(spec)), Prefetched(claim, listed))
         if seen.claim:
             # Includes the facts that its file lacked, so they are looked up once.
             self._claims[stream.name] = seen.claim
@@ -137,11 +139,11 @@ class Watch:
             remaining=ends.remaining(seen.now) if ends else None,
             horizon=ends.reason if ends else None,
             verified=verified(seen),
-            failure=failure_of(self._access.hdfs, stream, seen),
+            failure=failure_of(self._session.hdfs, stream, seen),
         )
 
     def _newest_claim(self, stream: StreamId) -> Claim | None:
-        folder = StreamFolder(self._access.hdfs, stream)
+        folder = StreamFolder(self._session.hdfs, stream)
         names = folder.names()
         known = self._claims.get(stream.name)
         if known is None or known.generation != newest_claim(names):

@@ -1,67 +1,19 @@
-"""Another engine than Spark lives a stream's whole life through the same reconcile."""
+"""Another engine than Spark lives a stream's whole life through the same reconcile and the same watch."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.stream_policies import RestartPolicy
-from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.model.plan import Phase, Report, Settled, Stop
 from airflow_kstream.supervise.streams.adopt import adopt
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.dry_run import explain
-from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.run import StreamRun
-from tests.unit.simulated_yarn import TICKET_SPEC
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
-
-SPEC = replace(
-    TICKET_SPEC,
-    application="/jobs/orders.jar",
-    restart=RestartPolicy(jitter_ratio=0),
-)
-
-
-class Life:
-    """A stream of the fake engine, and the reports about it."""
-
-    def __init__(self) -> None:
-        self.clock = SimClock()
-        self.hdfs, self.yarn = SimHdfs(self.clock), SimYarn(self.clock)
-        self.engine = FakeEngine(self.hdfs, self.yarn)
-        self.run = StreamRun(session_of(self.hdfs, self.yarn), SPEC, self.engine)
-
-    def reconcile(self, mode: Mode = Mode.WATCH) -> Report:
-        return Reconciler(self.run, tell=lambda line: None).run(mode)
-
-    def begin(self) -> Report:
-        return self.reconcile(Mode.ENSURE)
-
-    def want(self, state: DesiredState) -> None:
-        set_desired(self.run, state, "the test says so")
-
-    def ask_for_a_restart(self) -> None:
-        request_restart(self.run, "a new jar")
-
-
-@pytest.fixture
-def life(monkeypatch: pytest.MonkeyPatch) -> Life:
-    """A stream that needs no KDC, a ticket is always available, and no patience: a wait moves its clock."""
-    granted: Callable[..., timedelta] = lambda identity, cache: timedelta(hours=10)  # noqa: E731
-    monkeypatch.setattr(tickets, "acquire", granted)
-    life = Life()
-    monkeypatch.setattr(time, "sleep", life.clock.sleep)
-    return life
+from tests.unit.streams.life import SPEC, Life
+from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
 
 
 def done(report: Report) -> str:
@@ -102,7 +54,7 @@ def test_a_restart_before_the_horizon_takes_a_savepoint_and_leaves_nothing_behin
 
 def test_a_requested_restart_happens_once(life: Life) -> None:
     life.begin()
-    life.ask_for_a_restart()
+    life.request_restart()
     assert life.reconcile().generation == 2
     assert life.reconcile().generation == 2
 
@@ -117,7 +69,7 @@ def test_a_job_that_ends_by_itself_is_reported_and_started_by_the_next_ensure(li
 def test_a_job_that_outlives_its_engines_stop_is_killed(life: Life) -> None:
     life.begin()
     life.engine.ignores_stops = True
-    life.want(DesiredState.STOPPED)
+    life.set_desired(DesiredState.STOPPED)
     report = life.reconcile()
     assert report.phase is Phase.STOPPED
     assert "it was killed" in done(report)
@@ -126,7 +78,7 @@ def test_a_job_that_outlives_its_engines_stop_is_killed(life: Life) -> None:
 def test_a_stopped_stream_leaves_its_claims_and_its_progress_and_no_more(life: Life) -> None:
     life.begin()
     life.engine.complete_epoch(SPEC)
-    life.want(DesiredState.STOPPED)
+    life.set_desired(DesiredState.STOPPED)
     assert life.reconcile().phase is Phase.STOPPED
     folders = {name.split("/")[1] for name in life.hdfs.files}
     assert folders == {"kstream", "data"}
@@ -144,9 +96,9 @@ def test_a_host_without_the_engines_client_watches_and_stops_but_starts_nothing(
     life.engine.obstacle = "this host has no fake-run"
     assert life.reconcile().phase is Phase.RUNNING
     assert "can't be submitted from here: this host has no fake-run" in explain(CLUSTER, SPEC, life.engine)
-    life.want(DesiredState.STOPPED)
+    life.set_desired(DesiredState.STOPPED)
     assert life.reconcile().phase is Phase.STOPPED
-    life.want(DesiredState.RUNNING)
+    life.set_desired(DesiredState.RUNNING)
     before = life.run.folder.names()
     with pytest.raises(InvalidInput, match="no fake-run"):
         life.begin()
@@ -168,7 +120,7 @@ def test_a_forced_restart_waits_for_a_host_that_has_the_client(life: Life) -> No
 def test_an_aborted_restart_gives_one_advice_and_says_that_the_stream_runs_on(life: Life) -> None:
     application = life.begin().application
     life.engine.obstacle = "this host has no fake-run."
-    life.ask_for_a_restart()
+    life.request_restart()
     with pytest.raises(RestartAborted) as aborted:
         life.reconcile()
     said = str(aborted.value)
@@ -177,3 +129,49 @@ def test_an_aborted_restart_gives_one_advice_and_says_that_the_stream_runs_on(li
     )
     assert "Retrying will not help" not in said
     assert life.yarn.application(str(application)).alive
+
+
+def test_its_watch_reads_its_own_progress_and_calls_for_nothing_while_it_is_well(life: Life) -> None:
+    application = life.begin().application
+    life.engine.complete_epoch(SPEC)
+    verdict = life.watch()
+    assert (verdict.application, verdict.generation, verdict.verified) == (application, 1, True)
+    assert verdict.heartbeat is not None
+    assert verdict.heartbeat.pulse is Pulse.HEALTHY
+    assert not verdict.calls_for_action
+
+
+def test_its_watch_calls_for_the_restart_before_the_horizon_and_sees_the_next_generation(life: Life) -> None:
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    assert not life.watch().calls_for_action
+    life.clock.ahead += 0.8 * ONE_WEEK
+    due = life.watch()
+    assert due.calls_for_action
+    assert isinstance(due.step, Stop)
+    assert due.remaining is not None
+    assert timedelta() < due.remaining < 0.25 * ONE_WEEK
+    second = life.reconcile()
+    verdict = life.watch()
+    assert (verdict.generation, verdict.application) == (2, second.application)
+    assert not verdict.calls_for_action
+
+
+def test_its_watch_calls_for_what_a_person_requests(life: Life) -> None:
+    life.begin()
+    for request in (life.request_restart, lambda: life.set_desired(DesiredState.STOPPED)):
+        assert not life.watch().calls_for_action
+        request()
+        assert isinstance(life.watch().step, Stop)
+        life.reconcile()
+    stopped = life.watch().step
+    assert isinstance(stopped, Settled)
+    assert stopped.phase is Phase.STOPPED
+
+
+def test_its_watch_sees_the_end_of_a_job_that_ends_by_itself(life: Life) -> None:
+    life.yarn.end(str(life.begin().application))
+    verdict = life.watch()
+    assert verdict.calls_for_action
+    assert isinstance(verdict.step, Settled)
+    assert verdict.step.phase is Phase.ENDED

@@ -1,0 +1,45 @@
+"""A whole life of a stream: the fake engine, simulated servers, and the reports about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.plan import Report
+from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.unit.streams.fake_engine import FakeEngine
+from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
+
+SPEC = replace(TICKET_SPEC, application="/jobs/orders.jar", restart=RestartPolicy(jitter_ratio=0))
+
+
+class Life:
+    """A stream of the fake engine."""
+
+    def __init__(self) -> None:
+        self.clock = SimClock()
+        self.hdfs, self.yarn = SimHdfs(self.clock), SimYarn(self.clock)
+        self.engine = FakeEngine(self.hdfs, self.yarn)
+        self.run = StreamRun(session_of(self.hdfs, self.yarn), SPEC, self.engine)
+        self._watch = Watch(self.run.session, lambda spec: self.engine)
+
+    def reconcile(self, mode: Mode = Mode.WATCH) -> Report:
+        return Reconciler(self.run, tell=lambda line: None).run(mode)
+
+    def begin(self) -> Report:
+        return self.reconcile(Mode.ENSURE)
+
+    def watch(self) -> Verdict:
+        return self._watch.round([SPEC.name])[SPEC.name]
+
+    def set_desired(self, state: DesiredState) -> None:
+        set_desired(self.run, state, "the test says so")
+
+    def request_restart(self) -> None:
+        request_restart(self.run, "a new jar")
