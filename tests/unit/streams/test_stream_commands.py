@@ -1,0 +1,146 @@
+"""`kstream streams start` and `restart`, with and without `--now`, on a stream of the fake engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from airflow_kstream.cli import main, streams
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams import acting
+from airflow_kstream.supervise.streams.engine import Engine
+from tests.unit.streams.life import SPEC, Life
+from tests.unit.streams.simulated_servers import CLUSTER
+
+OWN_CLIENT, ANOTHER_CLIENT = "spark-submit", "/opt/spark3/bin/spark-submit"
+
+
+class CommandLine:
+    """`kstream streams` in this process. Only the servers and the engine are not the real ones."""
+
+    def __init__(self, life: Life, cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.life = life
+        self.clients: list[str] = []
+        self._cluster = cluster
+        self._capsys = capsys
+
+    @contextmanager
+    def open_session(self, *of: object) -> Iterator[ClusterSession]:
+        yield self.life.run.session
+
+    def engine_of(self, spec: StreamSpec, spark: Callable[[], SparkDefaults] = SparkDefaults) -> Engine:
+        self.clients.append(spark().binary)
+        return self.life.engine
+
+    def run(self, command: str, *options: str) -> tuple[int, list[str]]:
+        """Return the exit code and the lines of the output."""
+        with pytest.raises(SystemExit) as end:
+            main(["streams", command, "--cluster", str(self._cluster), SPEC.name, *options])
+        printed = self._capsys.readouterr()
+        return int(end.value.code or 0), [*printed.out.splitlines(), *printed.err.splitlines()]
+
+    @property
+    def generations(self) -> list[bool]:
+        """Return, for each application in the order of its start, whether it is alive."""
+        return [app.alive for app in self.life.yarn.apps.values()]
+
+
+@pytest.fixture
+def kstream(
+    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CommandLine:
+    """A command line for a stream that runs."""
+    watcher = CLUSTER.watcher
+    fields = {
+        "principal": watcher.principal,
+        "keytab_path": watcher.keytab,
+        "state_dir": CLUSTER.state_dir,
+        "default_fs": CLUSTER.default_fs,
+        "resourcemanagers": CLUSTER.resourcemanagers[0],
+        "namenodes": CLUSTER.namenodes[0],
+    }
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(fields))
+    line = CommandLine(life, file, capsys)
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(streams, "engine_of", line.engine_of)
+    for module in (streams, acting):
+        monkeypatch.setattr(module, "open_session", line.open_session)
+    life.begin()
+    return line
+
+
+def stop(life: Life) -> None:
+    life.set_desired(DesiredState.STOPPED)
+    assert life.reconcile().phase is Phase.STOPPED
+
+
+def test_start_writes_the_desired_state_and_submits_nothing(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    assert kstream.run("start", "--reason", "the window is over") == (0, ["orders: running"])
+    assert kstream.generations == [False]
+    folder = kstream.life.run.folder
+    desired = folder.desired(folder.names())
+    assert (desired.state, desired.reason) == (DesiredState.RUNNING, "the window is over")
+
+
+def test_start_now_submits_the_next_generation_from_here(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    code, lines = kstream.run("start", "--now")
+    assert (code, kstream.generations) == (0, [False, True])
+    assert lines[0] == "orders: running"
+    assert any(line.startswith("submitted generation 2 as application_1_0002") for line in lines)
+    assert lines[-1].startswith("orders is running: ")
+    assert kstream.clients == [OWN_CLIENT]
+
+
+def test_start_now_submits_with_the_client_that_is_named(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    assert kstream.run("start", "--now", "--spark-submit", ANOTHER_CLIENT)[0] == 0
+    assert kstream.clients == [ANOTHER_CLIENT]
+
+
+def test_start_now_leaves_a_running_generation_alone(kstream: CommandLine) -> None:
+    code, lines = kstream.run("start", "--now")
+    assert (code, kstream.generations) == (0, [True])
+    assert lines[0] == "orders: running"
+    assert lines[-1].startswith("orders is running: ")
+
+
+def test_restart_requests_and_replaces_nothing(kstream: CommandLine) -> None:
+    assert kstream.run("restart") == (0, ["generation 1 of orders is to be replaced"])
+    assert kstream.generations == [True]
+    assert kstream.life.watch().calls_for_action
+
+
+def test_restart_now_replaces_the_generation_from_here_and_once(kstream: CommandLine) -> None:
+    code, lines = kstream.run("restart", "--now", "--spark-submit", ANOTHER_CLIENT)
+    assert (code, kstream.generations) == (0, [False, True])
+    assert lines[0] == "generation 1 of orders is to be replaced"
+    assert any("it stopped with a savepoint" in line for line in lines)
+    assert lines[-1].startswith("orders is running: ")
+    assert kstream.clients == [ANOTHER_CLIENT]
+    assert not kstream.life.watch().calls_for_action
+    assert kstream.life.reconcile().generation == 2
+
+
+def test_restart_now_keeps_the_generation_if_this_host_cannot_submit_the_next(kstream: CommandLine) -> None:
+    kstream.life.engine.obstacle = "this host has no fake-run"
+    code, lines = kstream.run("restart", "--now")
+    assert (code, kstream.generations) == (1, [True])
+    assert "this host has no fake-run; the current generation keeps running" in lines[-1]
+
+
+def test_restart_of_a_stopped_stream_tells_to_start_it_first(kstream: CommandLine) -> None:
+    stop(kstream.life)
+    code, lines = kstream.run("restart", "--now")
+    assert (code, kstream.generations) == (1, [False])
+    assert "its desired state is stopped; run `kstream streams start orders` first" in lines[-1]
