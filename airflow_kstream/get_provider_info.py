@@ -126,6 +126,13 @@ _SETTINGS: dict[str, Any] = {
             "/opt/airflow/kstream/streams",
             f"The folder with one YAML file for each stream: <connection id>/<stream>.yaml.\n{_WHERE}\n",
         ),
+        "spark_conn_id": _option(
+            "string",
+            "",
+            "spark_default",
+            "The connection of type spark whose queue and client the streams' DAGs submit with, where a declaration\n"
+            "names none in deploy.queue and deploy.spark_submit.\n",
+        ),
         "leases_folder": _option(
             "string",
             "",

@@ -28,6 +28,11 @@ def folder(option: str) -> Path | None:
     return Path(named)
 
 
+def text(option: str) -> str:
+    """Return the option's text, empty if it is not set."""
+    return str(conf.get(_SECTION, option) or "")
+
+
 def duration(option: str) -> timedelta:
     """Read a duration. Raises InvalidInput: when the option is not a duration of more than 0."""
     try:

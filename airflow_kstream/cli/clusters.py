@@ -12,6 +12,7 @@ import typer
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 
@@ -33,10 +34,27 @@ def opened(cluster_name: str) -> Iterator[Cluster]:
         yield cluster
 
 
+def is_file(cluster_name: str) -> bool:
+    """Return True if --cluster names a file, and False if it names an Airflow connection."""
+    return Path(cluster_name).suffix in {".yaml", ".yml"}
+
+
+def spark_defaults(conn_id: str) -> SparkDefaults:
+    """Return what a `spark` connection contributes. Raises InvalidInput: when it is missing or not for YARN."""
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowException
+
+    from airflow_kstream.hooks.cluster import spark_defaults_of
+
+    try:
+        return spark_defaults_of(BaseHook.get_connection(conn_id))
+    except AirflowException as error:
+        raise InvalidInput(f"{conn_id} is not an Airflow connection: {error}", tried="find the Spark client") from error
+
+
 def _fields(cluster_name: str) -> ConnectionFields:
-    path = Path(cluster_name)
-    if path.suffix in {".yaml", ".yml"}:
-        return _from_file(path)
+    if is_file(cluster_name):
+        return _from_file(Path(cluster_name))
     # Imported late: Airflow takes seconds, which a command with a file need not spend.
     from airflow.sdk.exceptions import AirflowException
 

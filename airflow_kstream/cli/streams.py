@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
+from airflow_kstream.cli.stream_options import (
+    ApplicationId,
+    Client,
+    DryRun,
+    Name,
+    NameOrAll,
+    Now,
+    Reason,
+    SparkConnection,
+    SparkSubmit,
+    SpecFile,
+)
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.plan import Report
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import open_session
@@ -24,8 +34,6 @@ from airflow_kstream.supervise.streams.acting import open_as_stream
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
 from airflow_kstream.supervise.streams.desired import declared_at_last, request_restart, set_desired
 from airflow_kstream.supervise.streams.dry_run import explain
-from airflow_kstream.supervise.streams.engine import Engine
-from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.registry import stream_names
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -33,17 +41,6 @@ from airflow_kstream.supervise.streams.watch import Watch
 from airflow_kstream.views.streams import streams_table
 
 app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt.")
-
-Name = Annotated[str, typer.Argument(help="The stream's name.")]
-NameOrAll = Annotated[str, typer.Argument(metavar="NAME", help="The stream's name; all of them without it.")]
-SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", exists=True, dir_okay=False)]
-ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to take over.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why; kept beside the desired state for others to read.")]
-Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say the first step; do nothing.")]
-SparkSubmit = Annotated[
-    str, typer.Option("--spark-submit", metavar="PATH", help="The client to submit with, instead of this host's own.")
-]
 
 
 @app.command()
@@ -66,11 +63,16 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
 
 
 @app.command()
-def plan(cluster_name: ClusterOption, spec_file: SpecFile, spark_submit: SparkSubmit = SparkDefaults.binary) -> None:
+def plan(
+    cluster_name: ClusterOption,
+    spec_file: SpecFile,
+    spark_submit: SparkSubmit = "",
+    spark_conn_id: SparkConnection = "",
+) -> None:
     """Print the exact command line, with the reason and the source of every word. A dry run: touches nothing."""
     with opened(cluster_name) as cluster:
         spec = _read(spec_file)
-        say(explain(cluster, spec, _engine(spec, spark_submit)))
+        say(explain(cluster, spec, Client(cluster_name, spark_submit, spark_conn_id).engine(spec)))
 
 
 @app.command()
@@ -78,10 +80,11 @@ def reconcile(
     cluster_name: ClusterOption,
     spec_file: SpecFile,
     dry_run: DryRun = False,
-    spark_submit: SparkSubmit = SparkDefaults.binary,
+    spark_submit: SparkSubmit = "",
+    spark_conn_id: SparkConnection = "",
 ) -> None:
     """Bring the stream to its declared and desired state, once, without watching it afterwards."""
-    with _declared(cluster_name, spec_file, spark_submit) as run:
+    with _declared(Client(cluster_name, spark_submit, spark_conn_id), spec_file) as run:
         if dry_run:
             _say_first_step(run)
         else:
@@ -91,7 +94,7 @@ def reconcile(
 @app.command()
 def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill)."""
-    with _claimed(cluster_name, name) as run:
+    with _claimed(Client(cluster_name), name) as run:
         set_desired(run, DesiredState.STOPPED, reason)
         report = Reconciler(run, tell=say, may_submit=False).run()
     _conclude(report)
@@ -103,14 +106,15 @@ def start(
     name: Name,
     reason: Reason = "",
     now: Now = False,
-    spark_submit: SparkSubmit = SparkDefaults.binary,
+    spark_submit: SparkSubmit = "",
+    spark_conn_id: SparkConnection = "",
 ) -> None:
     """Set the desired state to running.
 
     The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does. With
     `--now`, it is started from here.
     """
-    with _claimed(cluster_name, name, spark_submit) as run:
+    with _claimed(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
         set_desired(run, DesiredState.RUNNING, reason)
         say(f"{name}: {DesiredState.RUNNING}")
         if now:
@@ -120,7 +124,7 @@ def start(
 @app.command()
 def hold(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
     """Set the desired state to held: no supervisor restarts or stops the stream until `start` or `stop`."""
-    with _claimed(cluster_name, name) as run:
+    with _claimed(Client(cluster_name), name) as run:
         set_desired(run, DesiredState.HELD, reason)
     say(f"{name}: {DesiredState.HELD}")
 
@@ -131,13 +135,14 @@ def restart(
     name: Name,
     reason: Reason = "",
     now: Now = False,
-    spark_submit: SparkSubmit = SparkDefaults.binary,
+    spark_submit: SparkSubmit = "",
+    spark_conn_id: SparkConnection = "",
 ) -> None:
     """Request that the supervisor replaces the current generation. Two requests for one generation restart it once.
 
     With `--now`, it is replaced from here.
     """
-    with _claimed(cluster_name, name, spark_submit) as run:
+    with _claimed(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
         generation = request_restart(run, reason)
         say(f"generation {generation} of {name} is to be replaced")
         if now:
@@ -147,7 +152,7 @@ def restart(
 @app.command()
 def adopt(cluster_name: ClusterOption, spec_file: SpecFile, application_id: ApplicationId) -> None:
     """Take over a running application as this stream, without restarting it."""
-    with _declared(cluster_name, spec_file) as run:
+    with _declared(Client(cluster_name), spec_file) as run:
         claim = take_over(run, application_id)
     say(f"{application_id} is generation {claim.generation} of {run.spec.name}")
 
@@ -168,21 +173,21 @@ def _conclude(report: Report) -> None:
 
 
 @contextmanager
-def _declared(cluster_name: str, spec_file: Path, spark_submit: str = SparkDefaults.binary) -> Iterator[StreamRun]:
+def _declared(client: Client, spec_file: Path) -> Iterator[StreamRun]:
     """Open the stream that a file declares, as the stream's own identity."""
     spec = _read(spec_file)
-    with opened(cluster_name) as cluster, open_session(cluster, identity_of(spec, cluster)) as session:
-        yield StreamRun(session, spec, _engine(spec, spark_submit))
+    with opened(client.cluster_name) as cluster, open_session(cluster, identity_of(spec, cluster)) as session:
+        yield StreamRun(session, spec, client.engine(spec))
 
 
 @contextmanager
-def _claimed(cluster_name: str, name: str, spark_submit: str = SparkDefaults.binary) -> Iterator[StreamRun]:
+def _claimed(client: Client, name: str) -> Iterator[StreamRun]:
     """Open the stream as its newest claim declares it, as the stream's own identity."""
-    with opened(cluster_name) as cluster:
+    with opened(client.cluster_name) as cluster:
         with open_session(cluster, cluster.watcher) as session:
             spec = declared_at_last(session, StreamId(name, cluster.state_dir))
         with open_as_stream(cluster, spec, note) as session:
-            yield StreamRun(session, spec, _engine(spec, spark_submit))
+            yield StreamRun(session, spec, client.engine(spec))
 
 
 def _read(spec_file: Path) -> StreamSpec:
@@ -191,7 +196,3 @@ def _read(spec_file: Path) -> StreamSpec:
         return StreamSpec.from_yaml(text)
     except InvalidInput as error:
         raise InvalidInput(f"{spec_file}: {error.message}") from None
-
-
-def _engine(spec: StreamSpec, spark_submit: str) -> Engine:
-    return engine_of(spec, lambda: SparkDefaults(source="--spark-submit", binary=spark_submit))

@@ -15,19 +15,20 @@ from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import kept_for_a_child, write_private
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
+from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.submission import Submission, SubmitOutcome
 
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
 _TAIL_LINES = 30
-# The names under which distributions install it, as in Airflow's own provider; the first is the default.
-SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 
 
 def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
     """Return the path of a Spark client: in SPARK_HOME/bin, on PATH, or that of a pyspark beside this package.
 
-    A path is returned as it is. Paths are for a person at a terminal; a connection may only name one of SPARK_BINARIES.
+    A path is returned as it is. Paths are for a person at a terminal; connections and declarations may only name one of
+    SPARK_BINARIES.
+
     Raises InvalidInput: when it is not on this host.
     """
     if "/" in binary:
@@ -60,9 +61,14 @@ def check_conf_folder(cluster: Cluster) -> None:
         raise InvalidInput(f"to submit, connection {cluster.name} needs a hadoop_conf_dir with core- and yarn-site.xml")
 
 
-def environment(cluster: Cluster, ticket_cache: Path) -> dict[str, str]:
-    """Return the child's whole environment."""
+def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, str]:
+    """Return the whole environment of `binary`, a Spark client.
+
+    SPARK_HOME is for the client in it alone: every other script of Spark's would start that one's JVM instead.
+    """
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    if not Path(binary).is_relative_to(inherited.get("SPARK_HOME", "/")):
+        del inherited["SPARK_HOME"]
     conf_dir = cluster.hadoop_conf_dir or ""
     krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
     kerberos = {"KRB5_CONFIG": krb5_conf, "SPARK_SUBMIT_OPTS": _java_options(krb5_conf)} if krb5_conf else {}

@@ -6,7 +6,8 @@ that fails and says why, and harms no other.
 
 The `[kstream]` section of Airflow's configuration, on the DAG processor and on every worker, names the folder of the
 declarations (`streams_folder`; there is no DAG without it), the interval at which an unwatched stream is checked
-(`ensure_every`), and Airflow's retries of the watching task (`retries`, `retry_delay`).
+(`ensure_every`), Airflow's retries of the watching task (`retries`, `retry_delay`), and the `spark` connection with the
+queue and the client of declarations that name none (`spark_conn_id`).
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ def declared(declaration: Path, text: str, taken: set[str]) -> StreamSpec:
     return spec
 
 
-def stream_dag(spec: StreamSpec, cluster_conn_id: str, schedule: Schedule) -> DAG:
+def stream_dag(spec: StreamSpec, cluster_conn_id: str, spark_conn_id: str | None, schedule: Schedule) -> DAG:
     about = f"Keeps the stream {spec.name} running"
     with declared_dag(f"stream-{spec.name}", about, schedule.ensure_every, doc_md=__doc__) as dag:
         SparkStreamOperator(
             task_id="keep",
             stream=spec,
             cluster_conn_id=cluster_conn_id,
+            conn_id=spark_conn_id,
             retries=schedule.retries,
             retry_delay=schedule.retry_delay,
         )
@@ -70,10 +72,11 @@ def declared_dags() -> dict[str, DAG]:
     declaration.
     """
     schedule = Schedule.configured()
+    spark_conn_id = settings.text("spark_conn_id") or None
     # Across the clusters' folders: a stream's name is the name of its DAG.
     taken: set[str] = set()
 
     def stream_dags(declaration: Path, text: str) -> Iterator[DAG]:
-        yield stream_dag(declared(declaration, text, taken), declaration.parent.name, schedule)
+        yield stream_dag(declared(declaration, text, taken), declaration.parent.name, spark_conn_id, schedule)
 
     return dags_of_folder("streams", "*/*.yaml", stream_dags)

@@ -18,6 +18,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import is_principal
 from airflow_kstream.model.ticket import CacheKind, split_cache_name
 
+# The names under which distributions install Spark's client, as in Airflow's own provider; the first is the default.
+SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 # Set in pydantic's context: values that were accepted once are read even if they would be refused today.
 PERSISTED = "persisted"
 
@@ -198,6 +200,10 @@ Count = Annotated[int, must(lambda number: 1 <= number <= 1_000_000, "a whole nu
 
 # As Spark accepts them: a local path or a URI, with an optional # and the name that it gets in the container.
 FileName = Annotated[str, must(_is_file_name, "a path or a URI, printable, without a comma")]
+# A path would let everybody who may write a declaration run any file of a worker.
+SparkBinary = Annotated[
+    str, must(lambda text: text in SPARK_BINARIES, f"one of {', '.join(SPARK_BINARIES)}, and no path")
+]
 ApplicationFile = Annotated[str, must(_is_application, "the path or URI of one .py, .jar or .R file")]
 Checkpoints = Annotated[
     tuple[Annotated[str, must(_is_checkpoint, "an absolute HDFS path below /, or an hdfs:// URI of one")], ...],

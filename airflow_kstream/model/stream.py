@@ -20,6 +20,7 @@ from airflow_kstream.model.fields import (
     LocalPath,
     Memory,
     Principal,
+    SparkBinary,
     StreamName,
     TicketCacheName,
     UserName,
@@ -93,7 +94,10 @@ class OnChange(StrEnum):
 
 @dataclass(frozen=True)
 class Deploy:
-    """The other options of `spark-submit`; unset means the connection's or Spark's own default."""
+    """The client and its other options; unset means the connection's or Spark's own default.
+
+    `spark_submit` is the client's name: on a host with several Sparks, each stream has its own.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -108,6 +112,7 @@ class Deploy:
     files: tuple[FileName, ...] = ()
     py_files: tuple[FileName, ...] = ()
     archives: tuple[FileName, ...] = ()
+    spark_submit: SparkBinary | None = None
     environment: Mapping[VariableName, ConfValue] = field(default_factory=dict)
 
 

@@ -59,7 +59,7 @@ class SparkStreamOperator(BaseOperator):
     :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). It refers to
         a secret by where that is kept, such as `{secret: conn:orders}`; secrets are looked up right before submission.
     :param cluster_conn_id: the `kstream` connection. There is no default.
-    :param conn_id: the `spark` connection that contributes queue and binary, if any.
+    :param conn_id: the `spark` connection whose queue and client are used where the declaration names none, if any.
     :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
     :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task.
     :raises StreamEnded: when the job ended unsuccessfully.

@@ -11,6 +11,7 @@ from airflow.sdk import DAG
 from airflow_kstream.dags import STUBS
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.operators.streams import SparkStreamOperator
 from tests.airflow.declarations import Declarations
 
 STREAM = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/c]}"
@@ -91,6 +92,19 @@ def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) 
     monkeypatch.delenv(f"AIRFLOW__KSTREAM__{kind.upper()}_FOLDER", raising=False)
     made = runpy.run_path(str(STUBS / f"kstream_{kind}.py"))
     assert not [value for value in made.values() if isinstance(value, DAG)]
+
+
+@pytest.mark.parametrize(("configured", "used"), [("spark_prod", "spark_prod"), ("", None)])
+def test_the_dag_of_a_stream_submits_with_the_spark_connection_of_the_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configured: str, used: str | None
+) -> None:
+    (tmp_path / "prod").mkdir()
+    (tmp_path / "prod" / "orders.yaml").write_text(STREAM)
+    monkeypatch.setenv("AIRFLOW__KSTREAM__SPARK_CONN_ID", configured)
+    [dag] = Declarations("streams", tmp_path, monkeypatch).dags().values()
+    operator = dag.get_task("keep")
+    assert isinstance(operator, SparkStreamOperator)
+    assert (operator.cluster_conn_id, operator.conn_id) == ("prod", used)
 
 
 def test_two_clusters_cannot_declare_the_same_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

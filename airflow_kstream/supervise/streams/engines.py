@@ -10,10 +10,10 @@ from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 
 
-def engine_of(spec: StreamSpec, spark: Callable[[], SparkDefaults] = SparkDefaults) -> Engine:
+def engine_of(spec: StreamSpec, spark: Callable[[], SparkDefaults] = SparkDefaults, spark_submit: str = "") -> Engine:
     """Return the engine of this stream: today always Spark.
 
-    `spark` gives what the `spark` connection or the command line says about the client. It is called only when a
-    submission is built.
+    `spark` returns what the `spark` connection contributes; it is called only when a submission is built.
+    `spark_submit` is the client that a person names, if any.
     """
-    return SparkEngine(spark)
+    return SparkEngine(spark, spark_submit)

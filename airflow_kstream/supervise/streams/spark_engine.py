@@ -17,7 +17,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import started_marker
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.plan import Stop
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.spark_renewal import renewal_ratio
 from airflow_kstream.policy.streams.spark_stream import stream_submission
@@ -30,13 +30,18 @@ DRIVER_HELPER = str(files("airflow_kstream") / "jobs" / "kstream_driver.py")
 
 
 class SparkEngine:
-    """The engine for Structured Streaming. `given` returns the client's settings; it is called when needed."""
+    """The engine for Structured Streaming. `defaults` returns the `spark` connection's part; it is called when needed.
 
-    def __init__(self, given: Callable[[], SparkDefaults] = SparkDefaults) -> None:
-        self._given = given
+    `spark_submit` is the client that a person names, which may be a path. It wins over the declaration's, and that
+    one over the connection's.
+    """
+
+    def __init__(self, defaults: Callable[[], SparkDefaults] = SparkDefaults, spark_submit: str = "") -> None:
+        self._read_defaults = defaults
+        self._spark_submit = spark_submit
 
     def submission(self, order: SubmissionOrder) -> Submission:
-        client, obstacle = self._client
+        client, obstacle = self._client(order.spec.deploy)
         return replace(stream_submission(order, client, DRIVER_HELPER), obstacle=obstacle)
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
@@ -48,7 +53,8 @@ class SparkEngine:
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
-        return spark.submit(submission, spark.environment(cluster, ticket_cache), folder, timeout)
+        environment = spark.environment(cluster, ticket_cache, submission.binary)
+        return spark.submit(submission, environment, folder, timeout)
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         return tuple(session.hdfs.checkpoint(path) for path in spec.checkpoints)
@@ -81,15 +87,18 @@ class SparkEngine:
     def _quiescent(self, session: ClusterSession, spec: StreamSpec) -> bool:
         return all(point.quiescent for point in self.progress(session, spec))
 
-    @cached_property
-    def _client(self) -> tuple[SparkDefaults, str]:
-        """Return the client's settings and, if this host has no client, why."""
-        given = self._given()
+    def _client(self, deploy: Deploy) -> tuple[SparkDefaults, str]:
+        """Return the client's settings and, if this host has no such client, why."""
+        named = self._spark_submit or deploy.spark_submit or self._defaults.binary
         try:
-            binary = spark.find_spark_submit(given.binary)
+            binary = spark.find_spark_submit(named)
         except InvalidInput as error:
-            return given, f"this host has no Spark client: {error.message}"
-        return replace(given, binary=binary, hadoop_version=spark.hadoop_version(binary)), ""
+            return replace(self._defaults, binary=named), f"this host has no Spark client: {error.message}"
+        return replace(self._defaults, binary=binary, hadoop_version=spark.hadoop_version(binary)), ""
+
+    @cached_property
+    def _defaults(self) -> SparkDefaults:
+        return self._read_defaults()
 
 
 def _ended(session: ClusterSession, application: str, every: timedelta, within: timedelta) -> Application | None:

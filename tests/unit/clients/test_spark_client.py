@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib.machinery
-import os
 from pathlib import Path
 
 import pytest
 
 from airflow_kstream.clients import spark
-from airflow_kstream.clients.spark import SPARK_BINARIES, environment, find_spark_submit
+from airflow_kstream.clients.spark import environment, find_spark_submit
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.identity import Identity
 
 CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://nn", Identity("a@R", keytab="/k"), "/kstream")
@@ -70,8 +70,12 @@ def test_a_person_may_name_a_file_that_can_be_run(tmp_path: Path) -> None:
         find_spark_submit(str(tmp_path / "nothing"))
 
 
-def test_a_child_gets_spark_home_only_from_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_client_of_spark_home_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A distribution's script finds its own home; another distribution's would be wrong."""
-    assert "SPARK_HOME" not in environment(CLUSTER, tmp_path / "cache")
-    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
-    assert environment(CLUSTER, tmp_path / "cache")["SPARK_HOME"] == os.environ["SPARK_HOME"]
+    home, cache = "/opt/spark", tmp_path / "cache"
+    at_home, elsewhere = f"{home}/bin/spark-submit", "/usr/bin/spark3-submit"
+    for binary in (at_home, elsewhere):
+        assert "SPARK_HOME" not in environment(CLUSTER, cache, binary)
+    monkeypatch.setenv("SPARK_HOME", home)
+    assert environment(CLUSTER, cache, at_home)["SPARK_HOME"] == home
+    assert "SPARK_HOME" not in environment(CLUSTER, cache, elsewhere)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.persisted_spec import read_spec
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.spec_fingerprint import Change, change, differences, fingerprint
@@ -61,6 +62,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Age | None": st.none() | _durations(60 * _SECOND),
     "Factor": st.floats(1, 1000),
     "Word | None": st.none() | _WORD,
+    "SparkBinary | None": st.none() | st.sampled_from(SPARK_BINARIES),
     "Memory | None": st.none() | _matching("[1-9][0-9]{0,3}[kmgtKMGT]?"),
     "Count | None": st.none() | st.integers(1, 10**6),
     "tuple[FileName, ...]": st.lists(_PATH, max_size=3).map(tuple),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from airflow_kstream.cli import main, streams
+from airflow_kstream.cli import main, stream_options, streams
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import StreamSpec
@@ -20,7 +20,7 @@ from airflow_kstream.supervise.streams.engine import Engine
 from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import CLUSTER
 
-OWN_CLIENT, ANOTHER_CLIENT = "spark-submit", "/opt/spark3/bin/spark-submit"
+NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
 
 
 class CommandLine:
@@ -36,8 +36,8 @@ class CommandLine:
     def open_session(self, *of: object) -> Iterator[ClusterSession]:
         yield self.life.run.session
 
-    def engine_of(self, spec: StreamSpec, spark: Callable[[], SparkDefaults] = SparkDefaults) -> Engine:
-        self.clients.append(spark().binary)
+    def engine_of(self, spec: StreamSpec, spark: Callable[[], SparkDefaults], spark_submit: str) -> Engine:
+        self.clients.append(spark_submit)
         return self.life.engine
 
     def run(self, command: str, *options: str) -> tuple[int, list[str]]:
@@ -53,11 +53,7 @@ class CommandLine:
         return [app.alive for app in self.life.yarn.apps.values()]
 
 
-@pytest.fixture
-def kstream(
-    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> CommandLine:
-    """A command line for a stream that runs."""
+def cluster_file(folder: Path) -> Path:
     watcher = CLUSTER.watcher
     fields = {
         "principal": watcher.principal,
@@ -67,15 +63,52 @@ def kstream(
         "resourcemanagers": CLUSTER.resourcemanagers[0],
         "namenodes": CLUSTER.namenodes[0],
     }
-    file = tmp_path / "cluster.yaml"
+    file = folder / "cluster.yaml"
     file.write_text(yaml.safe_dump(fields))
-    line = CommandLine(life, file, capsys)
+    return file
+
+
+@pytest.fixture
+def kstream(
+    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CommandLine:
+    """A command line for a stream that runs."""
+    line = CommandLine(life, cluster_file(tmp_path), capsys)
     monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setattr(streams, "engine_of", line.engine_of)
+    monkeypatch.setattr(stream_options, "engine_of", line.engine_of)
     for module in (streams, acting):
         monkeypatch.setattr(module, "open_session", line.open_session)
     life.begin()
     return line
+
+
+@pytest.mark.parametrize(
+    ("deploy", "options", "client"),
+    [
+        ("", (), "bin/spark-submit"),
+        ("deploy: {spark_submit: spark3-submit}", (), "bin/spark3-submit"),
+        ("deploy: {spark_submit: spark3-submit}", ("--spark-submit", ANOTHER_CLIENT), ANOTHER_CLIENT),
+    ],
+)
+def test_plan_names_the_client_of_the_declaration_or_the_persons(
+    deploy: str,
+    options: tuple[str, ...],
+    client: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("spark-submit", "spark3-submit"):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).touch(mode=0o755)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    spec = tmp_path / "orders.yaml"
+    spec.write_text(f"name: orders\ncredentials: {{mode: ticket}}\napplication: /jobs/orders.py\n{deploy}")
+    with pytest.raises(SystemExit) as end:
+        main(["streams", "plan", "--cluster", str(cluster_file(tmp_path)), str(spec), *options])
+    assert end.value.code == 0
+    planned = capsys.readouterr().out.splitlines()
+    assert f"{tmp_path / client} \\" in planned
 
 
 def stop(life: Life) -> None:
@@ -99,7 +132,7 @@ def test_start_now_submits_the_next_generation_from_here(kstream: CommandLine) -
     assert lines[0] == "orders: running"
     assert any(line.startswith("submitted generation 2 as application_1_0002") for line in lines)
     assert lines[-1].startswith("orders is running: ")
-    assert kstream.clients == [OWN_CLIENT]
+    assert kstream.clients == [NO_CLIENT]
 
 
 def test_start_now_submits_with_the_client_that_is_named(kstream: CommandLine) -> None:

@@ -1,0 +1,61 @@
+"""The options of `kstream streams`, and the client that a person names by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from airflow_kstream.cli.clusters import is_file, spark_defaults
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.engines import engine_of
+
+Name = Annotated[str, typer.Argument(help="The stream's name.")]
+NameOrAll = Annotated[str, typer.Argument(metavar="NAME", help="The stream's name; all of them without it.")]
+SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", exists=True, dir_okay=False)]
+ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to take over.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept beside the desired state for others to read.")]
+Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say the first step; do nothing.")]
+SparkSubmit = Annotated[
+    str,
+    typer.Option(
+        "--spark-submit", metavar="PATH", help="The client to submit with, instead of the declaration's or this host's."
+    ),
+]
+SparkConnection = Annotated[
+    str,
+    typer.Option(
+        "--spark-conn-id",
+        metavar="ID",
+        help="The Airflow connection of type spark whose queue and client are used where the declaration names none. "
+        "Without it, that of the shipped DAGs, if --cluster is an Airflow connection.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Client:
+    """The client and the `spark` connection that the command line names, if any."""
+
+    cluster_name: str
+    spark_submit: str = ""
+    spark_conn_id: str = ""
+
+    def engine(self, spec: StreamSpec) -> Engine:
+        return engine_of(spec, self._defaults, self.spark_submit)
+
+    def _defaults(self) -> SparkDefaults:
+        conn_id = self.spark_conn_id or ("" if is_file(self.cluster_name) else _of_the_shipped_dags())
+        return spark_defaults(conn_id) if conn_id else SparkDefaults()
+
+
+def _of_the_shipped_dags() -> str:
+    # Imported late: Airflow takes seconds, which a command with a file need not spend.
+    from airflow_kstream import settings
+
+    return settings.text("spark_conn_id")
