@@ -3,67 +3,136 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
+import pytest
+
+from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.application import Application
 from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.airflow.conftest import LiveAirflow
 from tests.cluster.streams import await_that, look, rate_stream, reconciler
 
 
-def test_a_stream_lives_through_every_click_and_stops_when_a_person_wants_it(
-    minicluster: Minicluster, airflow: LiveAirflow
-) -> None:
+@dataclass
+class Clicked:
+    """A stream with one submission and the task that keeps it. Each step begins where the one before it ended."""
+
+    airflow: LiveAirflow
+    task: TaskRef
+    supervisor: Reconciler
+    steps_done: int = 0
+
+    @contextmanager
+    def step(self, number: int) -> Iterator[None]:
+        """Fail at once, and not after minutes of waiting, if an earlier step failed or was left out."""
+        assert self.steps_done == number - 1, "an earlier step failed, or was left out"
+        yield
+        self.steps_done = number
+
+    def look(self) -> Observation:
+        return look(self.supervisor.session, self.supervisor.spec)
+
+    def running(self, generation: int) -> Application:
+        """Return the application of this generation, which must be the current one."""
+        seen = self.look()
+        assert seen.generation == generation
+        assert seen.current is not None
+        assert seen.current.alive
+        return seen.current
+
+    def await_commit(self, generation: int) -> None:
+        await_that(lambda: verified(self.look()), f"generation {generation} commits")
+
+    def metric(self, name: str) -> float | None:
+        return self.airflow.metrics.value(f"airflow.kstream.clicked.{name}")
+
+
+class TestClicks:
     """Defer, clear, mark failed: the application stays the same. Restart and stop are desired states."""
-    spec = rate_stream("clicked", TicketCredentials())
-    task = airflow.declare(spec)
-    with reconciler(minicluster, spec) as supervisor:
-        airflow.await_state(task, "deferred")
-        await_that(lambda: verified(look(supervisor.session, spec)), "it commits")
-        first = look(supervisor.session, spec).current
-        assert first is not None
 
-        report = airflow.api.xcom_entry(task, "report")
-        assert (report["application"], report["generation"]) == (first.id, 1)
-        links = airflow.api.extra_links(task)
-        assert str(links["YARN application"]).endswith(f"/cluster/app/{first.id}")
-        assert links["YARN logs"]
+    @pytest.fixture(scope="class")
+    def clicked(self, minicluster: Minicluster, airflow: LiveAirflow) -> Iterator[Clicked]:
+        spec = rate_stream("clicked", TicketCredentials())
+        task = airflow.declare(spec)
+        with reconciler(minicluster, spec) as supervisor:
+            yield Clicked(airflow, task, supervisor)
+            set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
 
-        await_that(
-            lambda: airflow.metrics.value("airflow.kstream.clicked.commit_age_seconds") is not None, "it is measured"
-        )
-        horizon = airflow.metrics.value("airflow.kstream.clicked.horizon_seconds")
-        assert horizon is not None
-        assert 0 < horizon < minicluster.plan.max_lifetime.total_seconds()
+    def test_a_declared_stream_is_submitted_reported_and_linked(self, clicked: Clicked) -> None:
+        api = clicked.airflow.api
+        with clicked.step(1):
+            clicked.airflow.await_state(clicked.task, "deferred")
+            clicked.await_commit(1)
+            first = clicked.running(1)
+            report = api.xcom_entry(clicked.task, "report")
+            assert (report["application"], report["generation"]) == (first.id, 1)
+            links = api.extra_links(clicked.task)
+            assert str(links["YARN application"]).endswith(f"/cluster/app/{first.id}")
+            assert links["YARN logs"]
 
-        airflow.api.clear(task)
-        await_that(lambda: airflow.api.task_instance(task).try_number > 1, "the cleared task runs again")
-        airflow.await_state(task, "deferred")
-        airflow.api.mark(task, "failed")
-        airflow.await_state(task, "failed")
-        # Airflow loses a click that comes while its scheduler writes that the run has failed.
-        await_that(lambda: airflow.api.dag_run_state(task.dag_id, task.run_id) == "failed", "the run has failed")
-        still = look(supervisor.session, spec)
-        assert (still.current, still.generation) == (first, 1)
+    def test_the_triggerer_measures_commits_and_horizon(self, clicked: Clicked, minicluster: Minicluster) -> None:
+        with clicked.step(2):
+            await_that(lambda: clicked.metric("commit_age_seconds") is not None, "it is measured")
+            horizon = clicked.metric("horizon_seconds")
+            assert horizon is not None
+            assert 0 < horizon < minicluster.plan.max_lifetime.total_seconds()
 
-        airflow.api.clear(task)
-        airflow.await_state(task, "deferred")
-        request_restart(supervisor.subject, "a new jar")
-        await_that(lambda: look(supervisor.session, spec).generation == 2, "the task restarts it")
-        await_that(lambda: verified(look(supervisor.session, spec)), "generation 2 commits")
-        assert len([app for _, app in look(supervisor.session, spec).applications if app.alive]) == 1
+    def test_clearing_the_task_leaves_the_application_alone(self, clicked: Clicked) -> None:
+        api, task = clicked.airflow.api, clicked.task
+        with clicked.step(3):
+            first = clicked.running(1)
+            api.clear(task)
+            await_that(lambda: api.task_instance(task).try_number > 1, "the cleared task runs again")
+            clicked.airflow.await_state(task, "deferred")
+            assert clicked.running(1) == first
 
-        assert airflow.metrics.value("airflow.kstream.clicked.restarts") == 1
-        set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
-        airflow.await_state(task, "success")
-        ended = look(supervisor.session, spec).current
-        assert ended is not None
-        assert ended.succeeded
-    _nothing_secret(
-        minicluster, airflow, task_log=airflow.api.task_log(task, airflow.api.task_instance(task).try_number)
-    )
+    def test_marking_the_task_failed_leaves_the_application_alone(self, clicked: Clicked) -> None:
+        api, task = clicked.airflow.api, clicked.task
+        with clicked.step(4):
+            first = clicked.running(1)
+            api.mark(task, "failed")
+            clicked.airflow.await_state(task, "failed")
+            # Airflow loses a click that comes while its scheduler writes that the run has failed.
+            await_that(lambda: api.dag_run_state(task.dag_id, task.run_id) == "failed", "the run has failed")
+            assert clicked.running(1) == first
+
+    def test_a_requested_restart_is_carried_out_by_the_cleared_task(self, clicked: Clicked) -> None:
+        with clicked.step(5):
+            clicked.airflow.api.clear(clicked.task)
+            clicked.airflow.await_state(clicked.task, "deferred")
+            request_restart(clicked.supervisor.subject, "a new jar")
+            await_that(lambda: clicked.look().generation == 2, "the task restarts it")
+            clicked.await_commit(2)
+            assert [number for number, app in clicked.look().applications if app.alive] == [2]
+            assert clicked.metric("restarts") == 1
+
+    def test_a_stopped_stream_ends_its_task_with_success(self, clicked: Clicked) -> None:
+        with clicked.step(6):
+            set_desired(clicked.supervisor.subject, DesiredState.STOPPED, "the test is over")
+            clicked.airflow.await_state(clicked.task, "success")
+            ended = clicked.look().current
+            assert ended is not None
+            assert ended.succeeded
+
+    def test_no_click_has_written_the_keytab(self, clicked: Clicked, minicluster: Minicluster) -> None:
+        """Neither the log nor any file that Airflow wrote holds the keytab's bytes."""
+        airflow, task = clicked.airflow, clicked.task
+        with clicked.step(7):
+            secret = minicluster.keytab("streamer").read_bytes()[-16:]
+            written = [path for path in airflow.home.root.rglob("*") if path.is_file()]
+            assert len(written) > 5
+            assert [path for path in written if secret in path.read_bytes()] == []
+            log = airflow.api.task_log(task, airflow.api.task_instance(task).try_number)
+            assert json.dumps(secret.hex()) not in log
 
 
 def test_the_jobs_own_failure_is_the_tasks_failure_with_the_reason(
@@ -82,12 +151,3 @@ def test_the_jobs_own_failure_is_the_tasks_failure_with_the_reason(
         assert "pulled the plug" in airflow.api.task_log(task, 1)
         set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
         airflow.await_state(task, "success")
-
-
-def _nothing_secret(minicluster: Minicluster, airflow: LiveAirflow, task_log: str) -> None:
-    """Neither the log nor any file that Airflow wrote holds the keytab's bytes."""
-    secret = minicluster.keytab("streamer").read_bytes()[-16:]
-    written = [path for path in airflow.home.root.rglob("*") if path.is_file()]
-    assert len(written) > 5
-    assert [path for path in written if secret in path.read_bytes()] == []
-    assert json.dumps(secret.hex()) not in task_log
