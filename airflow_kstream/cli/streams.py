@@ -51,11 +51,12 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     STALLED or UNKNOWN. A horizon of none is a job that makes its own tokens.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        known = stream_names(session)
-        if name and name not in known:
-            names = ", ".join(known) or "no stream"
-            raise NotFound(f"{cluster.state_dir} knows {names}", tried=f"look at stream {name}")
-        verdicts = Watch(session).round([name] if name else known)
+        names = stream_names(session)
+        if name and name not in names:
+            raise NotFound(
+                f"{cluster.state_dir} knows {', '.join(names) or 'no stream'}", tried=f"look at stream {name}"
+            )
+        verdicts = Watch(session).round([name] if name else names)
     if as_json:
         print_json({stream: verdict.to_json() for stream, verdict in verdicts.items()})
     else:
@@ -158,9 +159,9 @@ def adopt(cluster_name: ClusterOption, spec_file: SpecFile, application_id: Appl
 
 
 def _say_first_step(run: StreamRun) -> None:
-    seen, step = Reconciler(run).plan()
+    observation, step = Reconciler(run).plan()
     say(f"{type(step).__name__.lower()}: {step.why}")
-    for line in spec_change(run.spec, seen.claim).words:
+    for line in spec_change(run.spec, observation.claim).words:
         say(f"{line} (on_change: {run.spec.on_change})")
 
 

@@ -43,11 +43,11 @@ class HadoopConf:
         self._properties: dict[str, str] = {}
         final: set[str] = set()
         for name in _FILES:
-            for found in _read(Path(folder) / name):
-                if found.name not in final:
-                    self._properties[found.name] = found.value
-                if found.final:
-                    final.add(found.name)
+            for entry in _read(Path(folder) / name):
+                if entry.name not in final:
+                    self._properties[entry.name] = entry.value
+                if entry.final:
+                    final.add(entry.name)
 
     def get(self, key: str, default: str = "") -> str:
         """Return the value as Hadoop's Configuration.getTrimmed does, with each `${...}` in it resolved.
@@ -109,24 +109,24 @@ class HadoopConf:
 
     def _resolved(self, key: str) -> str:
         """Resolve references as Configuration.substituteVars does: the innermost first, repeatedly."""
-        given = value = self._properties.get(key, "")
+        unresolved = value = self._properties.get(key, "")
         for _ in range(_DEEPEST):
             reference = _REFERENCE.search(value)
-            found = self._meant_by(reference[1]) if reference else None
-            if reference is None or found is None:
+            replacement = self._meant_by(reference[1]) if reference else None
+            if reference is None or replacement is None:
                 return value
-            if reference[0] in found:
+            if reference[0] in replacement:
                 # It refers to itself.
-                return given
-            value = value[: reference.start()] + found + value[reference.end() :]
-        raise InvalidInput(f"{self._folder}: {key} is {given!r}, which refers on more than {_DEEPEST} times")
+                return unresolved
+            value = value[: reference.start()] + replacement + value[reference.end() :]
+        raise InvalidInput(f"{self._folder}: {key} is {unresolved!r}, which refers on more than {_DEEPEST} times")
 
     def _meant_by(self, name: str) -> str | None:
         if name.startswith("env.") and name != "env.":
-            found = _of_the_environment(name.removeprefix("env."))
+            value = _of_the_environment(name.removeprefix("env."))
         else:
-            found = _JAVA_PROPERTIES[name]() if name in _JAVA_PROPERTIES else None
-        return self._properties.get(name) if found is None else found
+            value = _JAVA_PROPERTIES[name]() if name in _JAVA_PROPERTIES else None
+        return self._properties.get(name) if value is None else value
 
 
 def _of_this_user(field: str) -> str:

@@ -34,9 +34,9 @@ def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
     if "/" in binary:
         return _existing(Path(binary))
     for folder in _spark_folders():
-        found = shutil.which(binary, path=folder)
-        if found:
-            return found
+        path = shutil.which(binary, path=folder)
+        if path:
+            return path
     raise InvalidInput(
         f"there is no {binary} in SPARK_HOME/bin or on PATH; a Spark client comes with the cluster's distribution, "
         "or with pip install 'airflow-kstream[spark]'"

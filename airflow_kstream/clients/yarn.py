@@ -128,28 +128,28 @@ class ResourceManager:
             session.close()
 
     def _find_active(self) -> str:
-        said = []
+        answers = []
         for address in self._sessions:
             try:
                 state = self.info(address).ha_state
             except Unavailable as error:
-                said.append(f"{address}: {error.message}")
+                answers.append(f"{address}: {error.message}")
                 continue
             if state == "ACTIVE":
                 return address
-            said.append(f"{address}: {state}")
-        raise self._unavailable("find the active ResourceManager", "none is active: " + "; ".join(said), "")
+            answers.append(f"{address}: {state}")
+        raise self._unavailable("find the active ResourceManager", "none is active: " + "; ".join(answers), "")
 
     def _call(self, tried: str, method: str, path: str, **kwargs: Any) -> Mapping[str, Any]:
         """Send a request to the active one; if that fails, look up once more which one is active."""
         if self._identity.do_as:
             kwargs["params"] = {**kwargs.get("params", {}), "doAs": self._identity.do_as}
-        known = self._active
+        active_before = self._active
         try:
             return self._json(tried, self.active(), method, path, **kwargs)
         except Unavailable:
             self._active = None
-            if known is None or len(self._sessions) == 1:
+            if active_before is None or len(self._sessions) == 1:
                 raise
             return self._json(tried, self.active(), method, path, **kwargs)
 

@@ -138,9 +138,9 @@ class AirflowHome:
 
     def _not_healthy(self, timeout: float, last: Future | None) -> None:
         """Describe the last observation: an error of the server, or the component that is missing."""
-        seen = last and (last.exception() or {name: last.result().get(name) or "never seen" for name in _HEALTHY})
+        health = last and (last.exception() or {name: last.result().get(name) or "never seen" for name in _HEALTHY})
         raise MiniclusterError(
-            f"not every component is healthy after {timeout:g} s: {seen}; the logs are in {self._logs}",
+            f"not every component is healthy after {timeout:g} s: {health}; the logs are in {self._logs}",
             tried="start Airflow",
             server=self.url,
         )

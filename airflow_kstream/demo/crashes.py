@@ -39,8 +39,10 @@ class Crashes:
         return "after the claim" not in self.struck and later and life.application is None
 
     def promise(self) -> Promise:
-        seen = ", ".join(f"{moment} of generation {number}" for moment, number in self.struck.items())
-        return Promise("Airflow was crashed twice at the worst moments", len(self.struck) == 2, seen or "not struck")
+        evidence = ", ".join(f"{moment} of generation {number}" for moment, number in self.struck.items())
+        return Promise(
+            "Airflow was crashed twice at the worst moments", len(self.struck) == 2, evidence or "not struck"
+        )
 
     def _kill(self, moment: str, generation: int, words: str) -> None:
         self.struck[moment] = generation

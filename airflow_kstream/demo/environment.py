@@ -172,8 +172,8 @@ def end_on_signals() -> None:
 
     def interrupted(number: int, _: object) -> None:
         # A second signal must not interrupt the cleanup.
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)
+        for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(ending, signal.SIG_IGN)
         sys.exit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

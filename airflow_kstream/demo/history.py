@@ -39,11 +39,11 @@ class History:
     spec: StreamSpec
     lives: dict[int, Life] = field(default_factory=dict)
 
-    def take(self, seen: Observation) -> Iterator[str]:
+    def take(self, observation: Observation) -> Iterator[str]:
         """Record an observation, and yield a line for each thing that is new in it."""
-        if seen.claim and seen.claim.generation not in self.lives:
-            yield self._claimed(seen)
-        for number, app in seen.applications:
+        if observation.claim and observation.claim.generation not in self.lives:
+            yield self._claimed(observation)
+        for number, app in observation.applications:
             life = self.lives.get(number)
             if life is None:
                 continue
@@ -54,18 +54,18 @@ class History:
                 life.running = True
                 yield f"generation {number} is RUNNING"
             if not app.alive and life.died is None:
-                life.died = app.finished or seen.now
+                life.died = app.finished or observation.now
                 yield self._died(life, app.final_status)
-        yield from self._verified(seen)
+        yield from self._verified(observation)
 
     @property
     def newest(self) -> Life | None:
         return self.lives[max(self.lives)] if self.lives else None
 
-    def _claimed(self, seen: Observation) -> str:
-        claim = seen.claim
+    def _claimed(self, observation: Observation) -> str:
+        claim = observation.claim
         assert claim is not None
-        ends = horizon_of(self.spec, seen)
+        ends = horizon_of(self.spec, observation)
         hard = ends.hard if ends else None
         self.lives[claim.generation] = Life(claim.generation, claim.claimed_at, hard, ends.plan if ends else None)
         until = (
@@ -79,9 +79,9 @@ class History:
         margin = f", {life.margin.total_seconds():.0f} s before its horizon" if life.margin else ""
         return f"generation {life.generation} is dead ({final_status}){margin}"
 
-    def _verified(self, seen: Observation) -> Iterator[str]:
-        life = self.lives.get(seen.generation)
-        if life and life.first_commit is None and verified(seen):
-            life.first_commit = seen.checkpoints[0].last_commit or seen.now
+    def _verified(self, observation: Observation) -> Iterator[str]:
+        life = self.lives.get(observation.generation)
+        if life and life.first_commit is None and verified(observation):
+            life.first_commit = observation.checkpoints[0].last_commit or observation.now
             took = life.first_commit - life.issued
             yield f"generation {life.generation} has its first new commit, {took.total_seconds():.0f} s after its claim"

@@ -85,11 +85,11 @@ class ProcessTree:
         """SIGKILL everything below the reaper, as if a machine had lost power; return the process ids."""
         frozen: set[psutil.Process] = set()
         # Freeze them first: none may see another one die and still write to a database.
-        while found := set(self.processes()) - frozen:
-            for process in found:
+        while running := set(self.processes()) - frozen:
+            for process in running:
                 with suppress(psutil.NoSuchProcess):
                     process.suspend()
-            frozen |= found
+            frozen |= running
         for process in frozen:
             with suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -24,8 +24,8 @@ def lived_through(history: History, now: datetime, lives: int, max_lifetime: tim
     first = history.lives.get(1)
     age = now - first.issued if first and not first.died else timedelta()
     kept = list(history.lives) == [1] and age > lives * max_lifetime
-    seen = f"{len(history.lives)} generation(s), {age / max_lifetime:.1f} max-lifetimes without a restart"
-    return Promise(f"{history.spec.name}: never restarted, outlived {lives} max-lifetimes", kept, seen)
+    evidence = f"{len(history.lives)} generation(s), {age / max_lifetime:.1f} max-lifetimes without a restart"
+    return Promise(f"{history.spec.name}: never restarted, outlived {lives} max-lifetimes", kept, evidence)
 
 
 def restarted_in_time(history: History, at_least: int) -> Promise:
@@ -46,16 +46,16 @@ def died_of_its_token(control: Application) -> Promise:
     """Check that the unsupervised control ended, and that its diagnostics name the dead token."""
     kept = not control.alive and control.lost_its_token
     quoted = re.search(r"InvalidToken\W+([^\n]{0,80})", control.diagnostics)
-    evidence = f"InvalidToken: {quoted[1].strip()}" if quoted else "no token in its diagnostics"
-    seen = f"{control.state}/{control.final_status}, {evidence}"
-    return Promise("unsupervised control: died of its token", kept, seen)
+    reason = f"InvalidToken: {quoted[1].strip()}" if quoted else "no token in its diagnostics"
+    evidence = f"{control.state}/{control.final_status}, {reason}"
+    return Promise("unsupervised control: died of its token", kept, evidence)
 
 
 def table_is_exact(name: str, findings: Mapping[str, Any]) -> Promise:
     """Check that every line of the daemons' logs is in the table once, and nothing else is."""
-    wrong = {key: findings[key] for key in ("missing", "duplicated", "altered", "unexpected")}
-    kept = findings["expected"] == findings["found"] > 0 and not any(wrong.values())
-    numbers = ", ".join(f"{count} {key}" for key, count in wrong.items())
+    faults = {key: findings[key] for key in ("missing", "duplicated", "altered", "unexpected")}
+    kept = findings["expected"] == findings["found"] > 0 and not any(faults.values())
+    numbers = ", ".join(f"{count} {key}" for key, count in faults.items())
     return Promise(
         f"{name}: one row per log line", kept, f"{findings['expected']} lines, {findings['found']} rows, {numbers}"
     )

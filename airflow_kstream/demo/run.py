@@ -93,11 +93,11 @@ class Demo:
     def _look(self, session: ClusterSession) -> datetime:
         for history in self._histories:
             try:
-                seen = _observe(session, history)
+                observation = _observe(session, history)
             except Unavailable:
                 # The failover is part of the show; the next look is a second away.
                 continue
-            for line in history.take(seen):
+            for line in history.take(observation):
                 self.console.say(line, history.spec.name)
         return session.hdfs.now()
 
@@ -216,10 +216,10 @@ def _settled(history: History, now: datetime) -> bool:
     return newest.plan is None or newest.plan - now > _DRAIN
 
 
-def _drained(seen: Observation) -> bool:
+def _drained(observation: Observation) -> bool:
     """Return True if everything is committed and nothing new was planned for several triggers."""
-    quiet = seen.last_move is not None and seen.now - seen.last_move > _DRAIN
-    return quiet and all(point.quiescent for point in seen.checkpoints)
+    quiet = observation.last_move is not None and observation.now - observation.last_move > _DRAIN
+    return quiet and all(point.quiescent for point in observation.checkpoints)
 
 
 def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict
         check=False,
     )
     try:
-        found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        findings: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
     except ValueError as error:
         raise MiniclusterError(done.stderr[-2000:], tried=f"read the table of {name} through Spark") from error
-    return found
+    return findings

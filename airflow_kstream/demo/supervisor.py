@@ -196,11 +196,11 @@ class ProcessSupervisor:
         """Send SIGTERM to every child, SIGKILL after its grace, and return when no process of any tree is left."""
         with self._lock:
             self._stopped = True
-            kept = list(self._kept.values())
-        for each in kept:
-            each.release()
-        for each in kept:
-            each.join(timeout=each.child.grace + 5)
+            children = list(self._kept.values())
+        for child in children:
+            child.release()
+        for child in children:
+            child.join(timeout=child.child.grace + 5)
 
     def _named(self, name: str) -> _Kept:
         with self._lock:

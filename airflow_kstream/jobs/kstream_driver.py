@@ -180,8 +180,8 @@ class Generation:
 
     def _report(self, **more: Any) -> dict[str, Any]:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        whose = {"contract": CONTRACT, "stream": self.stream, "generation": self.number}
-        return {**whose, "application": self._application, "time": now, **more}
+        origin = {"contract": CONTRACT, "stream": self.stream, "generation": self.number}
+        return {**origin, "application": self._application, "time": now, **more}
 
 
 class StateFolder:

@@ -57,8 +57,8 @@ def newest_claim(names: Iterable[str]) -> int:
 
 def generation_of_file(name: str) -> int | None:
     """Return the generation that this file of a stream's folder belongs to, None if it belongs to none."""
-    found = _OF_A_GENERATION.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _OF_A_GENERATION.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def contract_terms(stream: str, generation: int, folder: str) -> dict[str, str]:

@@ -29,32 +29,31 @@ T = TypeVar("T")
 _NAMED, _SHOWN = 8, 60
 
 
-def read(kind: type[T], given: object) -> T:
+def read(kind: type[T], data: object) -> T:
     """Build `kind` from plain data.
 
     Raises InvalidInput: when a field is wrong. It names every wrong field (dotted), the value given (never a secret)
     and the values allowed.
     """
-    return _read(kind, given, {})
+    return _read(kind, data, {})
 
 
-def _read(kind: type[T], given: object, context: dict[str, bool]) -> T:
-    plain = dict(given) if isinstance(given, Mapping) else given
+def _read(kind: type[T], data: object, context: dict[str, bool]) -> T:
     try:
-        found: T = _adapter(kind).validate_python(plain, context=context)
-        return found
+        value: T = _adapter(kind).validate_python(dict(data) if isinstance(data, Mapping) else data, context=context)
+        return value
     except ValidationError as error:
         raise InvalidInput("; ".join(_first(_complaints(kind, error)))) from None
     except RecursionError:
         raise InvalidInput("it is nested too deeply") from None
 
 
-def read_persisted(kind: type[T], given: object) -> T:
+def read_persisted(kind: type[T], data: object) -> T:
     """Build `kind` from data that was accepted earlier, including what only an earlier version accepted.
 
     It still checks types, but no longer what a value means.
     """
-    return _read(kind, given, {PERSISTED: True})
+    return _read(kind, data, {PERSISTED: True})
 
 
 def written(value: Any) -> Any:
@@ -99,15 +98,15 @@ def _first(complaints: list[str]) -> list[str]:
 
 
 def _complaints(kind: type[Any], error: ValidationError) -> list[str]:
-    found: list[str] = []
+    complaints: list[str] = []
     unknown: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for detail in error.errors():
         place = _place(kind, detail["loc"])
         if detail["type"] in _UNKNOWN:
             unknown.setdefault((place.parent, place.siblings), []).append(place.last)
         else:
-            found.append(_complaint(place, dict(detail)))
-    return [*(_no_fields(parent, names, known) for (parent, known), names in unknown.items()), *found]
+            complaints.append(_complaint(place, dict(detail)))
+    return [*(_no_fields(parent, names, known) for (parent, known), names in unknown.items()), *complaints]
 
 
 def _no_fields(parent: str, names: list[str], known: tuple[str, ...]) -> str:
@@ -126,9 +125,9 @@ def _complaint(place: _Place, detail: dict[str, Any]) -> str:
     name, value = place.name, detail["input"]
     if kind == "union_tag_invalid":
         name, value = f"{name}.mode", context["tag"]
-    given = MASK if place.hidden or context.get("hidden") else shown(value)
+    text = MASK if place.hidden or context.get("hidden") else shown(value)
     pattern = _ALLOWED.get(kind)
-    return f"{name} is {given}; allowed is {pattern.format(**context) if pattern else detail['msg']}"
+    return f"{name} is {text}; allowed is {pattern.format(**context) if pattern else detail['msg']}"
 
 
 @dataclass(frozen=True)
@@ -155,16 +154,16 @@ def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
         if part.startswith("<"):
             # Pydantic's name for the kind of value; the message leaves it out.
             continue
-        owners = tuple(each for each in kinds if part in _fields(each))
-        tagged = tuple(each for each in kinds if part in _tags(each))
+        owners = tuple(owner for owner in kinds if part in _fields(owner))
+        tagged = tuple(owner for owner in kinds if part in _tags(owner))
         if tagged and (len(kinds) > 1 or not owners):
             kinds = owners = tagged
             continue
         names += [printable(part)[:_SHOWN] or "''"] if part != "[key]" else []
         hidden = hidden or (any(not _fields(owner)[part] for owner in owners) if owners else is_secret(part))
         owners, kinds = owners or kinds, tuple(_below(owners, part)) if owners else kinds
-    known = tuple(name for owner in owners for name in _fields(owner))
-    return _Place("".join(f"{name}." for name in names[:-1]), names[-1] if names else "", known, hidden)
+    siblings = tuple(name for owner in owners for name in _fields(owner))
+    return _Place("".join(f"{name}." for name in names[:-1]), names[-1] if names else "", siblings, hidden)
 
 
 def _fields(kind: type[Any]) -> dict[str, bool]:

@@ -26,13 +26,13 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 def parse_duration(text: str) -> timedelta:
     """Read a run of `<number><ms|s|m|h|d|w>`, to the microsecond. Raises InvalidInput: when it is anything else."""
-    parts, said = _PART.findall(text), repr(text if len(text) < _SHOWN else text[:_SHOWN] + "…")
+    parts, shown = _PART.findall(text), repr(text if len(text) < _SHOWN else text[:_SHOWN] + "…")
     if not parts or _PART.sub("", text).strip():
-        raise InvalidInput(f"{said} is not a duration; write it like 90s, 15m, 6h, 7d or 1h30m")
+        raise InvalidInput(f"{shown} is not a duration; write it like 90s, 15m, 6h, 7d or 1h30m")
     try:
         return sum((_part(number, unit) for number, unit in parts), timedelta())
     except OverflowError:
-        raise InvalidInput(f"{said} is longer than anything lasts") from None
+        raise InvalidInput(f"{shown} is longer than anything lasts") from None
 
 
 def written_duration(duration: timedelta) -> str:

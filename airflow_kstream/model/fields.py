@@ -74,8 +74,8 @@ def addresses(text: str | None) -> tuple[str, ...]:
 
 
 def _are_addresses(text: str) -> bool:
-    found = addresses(text)
-    return bool(found) and len(set(found)) == len(found) and all(_is_address(address) for address in found)
+    listed = addresses(text)
+    return bool(listed) and len(set(listed)) == len(listed) and all(_is_address(address) for address in listed)
 
 
 def _is_address(text: str) -> bool:
@@ -118,13 +118,13 @@ def _is_application(text: str) -> bool:
 
 def _is_checkpoint(text: str) -> bool:
     """Return True if Hadoop's Path accepts it: no empty part, no colon, no . or ..; a comma would divide a list."""
-    found = _CHECKPOINT.fullmatch(text) if _is_line(text) else None
-    return found is not None and all(part not in {"", ".", ".."} for part in found["path"].rstrip("/").split("/")[1:])
+    match = _CHECKPOINT.fullmatch(text) if _is_line(text) else None
+    return match is not None and all(part not in {"", ".", ".."} for part in match["path"].rstrip("/").split("/")[1:])
 
 
 def _lie_apart(checkpoints: tuple[str, ...]) -> bool:
-    plain = [_CHECKPOINT.fullmatch(each) for each in checkpoints]
-    paths = sorted(found["path"].rstrip("/") + "/" for found in plain if found)
+    matches = [_CHECKPOINT.fullmatch(checkpoint) for checkpoint in checkpoints]
+    paths = sorted(match["path"].rstrip("/") + "/" for match in matches if match)
     return not any(later.startswith(earlier) for earlier, later in pairwise(paths))
 
 

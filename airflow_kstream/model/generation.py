@@ -47,8 +47,8 @@ class StreamId:
     def generation_of(self, tags: frozenset[str]) -> int | None:
         """Return the generation that an application's tags name, or None when it is not of this stream."""
         pattern = re.compile(re.escape(self.generation_tag(0)[:-1]) + r"(\d+)")
-        found = [int(match[1]) for tag in tags if (match := pattern.fullmatch(tag))]
-        return max(found, default=None)
+        generations = [int(match[1]) for tag in tags if (match := pattern.fullmatch(tag))]
+        return max(generations, default=None)
 
 
 @dataclass(frozen=True)

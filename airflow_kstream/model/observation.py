@@ -42,8 +42,8 @@ class Observation:
     @property
     def current(self) -> Application | None:
         """Return the application of the highest generation: the one that is alive, or else the last to start."""
-        mine = [app for number, app in self.applications if number == self.generation]
-        return max(mine, key=lambda app: (app.alive, app.id), default=None)
+        candidates = [app for number, app in self.applications if number == self.generation]
+        return max(candidates, key=lambda app: (app.alive, app.id), default=None)
 
     @property
     def last_move(self) -> datetime | None:

@@ -42,60 +42,60 @@ class UnknownSpec:
     why: str
 
 
-def read_spec(said: object, version: int) -> StreamSpec | UnknownSpec:
+def read_spec(persisted: object, version: int) -> StreamSpec | UnknownSpec:
     """Read the spec from a claim of this version."""
-    if not isinstance(said, Mapping):
+    if not isinstance(persisted, Mapping):
         return UnknownSpec("the claim holds no spec")
-    if missing := [name for name in _JOB if name not in said]:
+    if missing := [name for name in _JOB if name not in persisted]:
         return UnknownSpec(f"the claim's spec lacks {', '.join(missing)}")
-    given = _of_version_1(said) if version == 1 else said
-    job = {name: given[name] for name in _JOB} | {
-        "credentials": _credentials(given["credentials"]),
-        "deploy": _known(Deploy, given["deploy"]),
+    current = _of_version_1(persisted) if version == 1 else persisted
+    job = {name: current[name] for name in _JOB} | {
+        "credentials": _credentials(current["credentials"]),
+        "deploy": _known(Deploy, current["deploy"]),
     }
-    policies = {name: _policy(kind, given.get(name)) for name, kind in POLICIES.items()}
+    policies = {name: _policy(kind, current.get(name)) for name, kind in POLICIES.items()}
     try:
-        return read_persisted(StreamSpec, job | policies | {"on_change": _on_change(given.get("on_change"))})
+        return read_persisted(StreamSpec, job | policies | {"on_change": _on_change(current.get("on_change"))})
     except InvalidInput as error:
         return UnknownSpec(f"the claim's spec can't be read: {error.message}")
 
 
-def _of_version_1(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    block = said.get("restart")
+def _of_version_1(persisted: Mapping[str, Any]) -> Mapping[str, Any]:
+    block = persisted.get("restart")
     groups: dict[str, dict[str, Any]] = {name: {} for name in POLICIES}
     for name, value in block.items() if isinstance(block, Mapping) else ():
         group, field = _MOVED_IN_2.get(name, ("restart", name))
         groups[group][field] = value
-    return {**said, **groups}
+    return {**persisted, **groups}
 
 
-def _credentials(said: object) -> object:
-    kind = CREDENTIALS.get(str(said.get("mode"))) if isinstance(said, Mapping) else None
-    return _known(kind, said) if kind else said
+def _credentials(block: object) -> object:
+    kind = CREDENTIALS.get(str(block.get("mode"))) if isinstance(block, Mapping) else None
+    return _known(kind, block) if kind else block
 
 
-def _known(kind: type[Any], said: object) -> object:
+def _known(kind: type[Any], block: object) -> object:
     names = {field.name for field in fields(kind)}
-    return {name: value for name, value in said.items() if name in names} if isinstance(said, Mapping) else said
+    return {name: value for name, value in block.items() if name in names} if isinstance(block, Mapping) else block
 
 
-def _policy(kind: type[Any], said: object) -> Any:
+def _policy(kind: type[Any], block: object) -> Any:
     """Read each field that can be read; the others get their default."""
-    given = said if isinstance(said, Mapping) else {}
-    good = {field.name: given[field.name] for field in fields(kind) if _valid(kind, given, field.name)}
+    values = block if isinstance(block, Mapping) else {}
+    good = {field.name: values[field.name] for field in fields(kind) if _valid(kind, values, field.name)}
     return _build(kind, good) or kind()
 
 
-def _valid(kind: type[Any], given: Mapping[str, Any], name: str) -> bool:
-    return name in given and _build(kind, {name: given[name]}) is not None
+def _valid(kind: type[Any], values: Mapping[str, Any], name: str) -> bool:
+    return name in values and _build(kind, {name: values[name]}) is not None
 
 
-def _build(kind: type[Any], given: Mapping[str, Any]) -> Any | None:
+def _build(kind: type[Any], values: Mapping[str, Any]) -> Any | None:
     try:
-        return read(kind, given)
+        return read(kind, values)
     except InvalidInput:
         return None
 
 
-def _on_change(said: object) -> str:
-    return str(said) if said in set(OnChange) else OnChange.REPORT.value
+def _on_change(value: object) -> str:
+    return str(value) if value in set(OnChange) else OnChange.REPORT.value

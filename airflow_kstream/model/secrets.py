@@ -100,7 +100,7 @@ def secrets_in(key: str, value: str) -> tuple[str, ...]:
 
     Booleans, names of mechanisms and a login module's other options are not secrets, regardless of the key.
     """
-    inside = (*(found["value"] for found in _IN_ADDRESS.finditer(value)), *_pairs(value))
+    inside = (*(match["value"] for match in _IN_ADDRESS.finditer(value)), *_pairs(value))
     if inside:
         return inside
     is_login_module = _words(key)[-2:] == ["jaas", "config"]
@@ -109,14 +109,14 @@ def secrets_in(key: str, value: str) -> tuple[str, ...]:
 
 def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Value], arguments: Sequence[str]) -> None:
     """Raises InvalidInput: when a value is or has a secret in clear. The message names the place, never the secret."""
-    wrong = [f"conf.{key}" for key, value in conf.items() if isinstance(value, str) and secrets_in(key, value)]
-    wrong += [
+    places = [f"conf.{key}" for key, value in conf.items() if isinstance(value, str) and secrets_in(key, value)]
+    places += [
         f"deploy.environment.{key}"
         for key, value in environment.items()
         if isinstance(value, str) and secrets_in(key, value)
     ]
-    if wrong:
-        raise InvalidInput(f"{', '.join(wrong)}: a secret in clear; {_HOW}")
+    if places:
+        raise InvalidInput(f"{', '.join(places)}: a secret in clear; {_HOW}")
     if names := tuple(_in_arguments(arguments)):
         raise InvalidInput(f"arguments: {', '.join(names)}: a secret in clear; {_HOW_ARGUMENTS}")
 
@@ -128,8 +128,8 @@ def _in_arguments(words: Sequence[str]) -> Iterator[str]:
         if word.startswith("-") and "=" not in word:
             if not following.startswith("-") and secrets_in(name, following):
                 yield word
-        elif found := next(_pair_names(word), None):
-            yield found
+        elif key := next(_pair_names(word), None):
+            yield key
         elif _IN_ADDRESS.search(word):
             yield "the password in an address"
 
@@ -147,8 +147,8 @@ def _pair_names(text: str) -> Iterator[str]:
 
 
 def _key_values(text: str) -> Iterator[tuple[str, str]]:
-    for found in _PAIR.finditer(text):
-        yield found["key"].removeprefix("-D").removeprefix("D"), found["value"].strip("\"'")
+    for match in _PAIR.finditer(text):
+        yield match["key"].removeprefix("-D").removeprefix("D"), match["value"].strip("\"'")
 
 
 def _is_harmless(key: str, value: str) -> bool:

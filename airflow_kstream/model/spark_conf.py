@@ -108,8 +108,8 @@ def _without(errors: Callable[[Mapping[str, Value]], Iterator[str]]) -> AfterVal
     def checked(conf: Mapping[str, Value], info: ValidationInfo) -> Mapping[str, Value]:
         if (info.context or {}).get(PERSISTED):
             return conf
-        if wrong := "; ".join(errors(conf)):
-            raise PydanticCustomError("conf", "{wrong}", {"wrong": wrong})
+        if message := "; ".join(errors(conf)):
+            raise PydanticCustomError("conf", "{wrong}", {"wrong": message})
         return conf
 
     return AfterValidator(checked)

@@ -50,9 +50,13 @@ def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tupl
     """
     if isinstance(running, UnknownSpec):
         return ()
-    ours, theirs = _leaves(_submitted(declared)), _leaves(_submitted(running))
-    changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
-    return tuple(key for key in changed if theirs.get(key) != MASK)
+    declared_leaves, running_leaves = _leaves(_submitted(declared)), _leaves(_submitted(running))
+    changed = sorted(
+        key
+        for key in declared_leaves.keys() | running_leaves.keys()
+        if declared_leaves.get(key) != running_leaves.get(key)
+    )
+    return tuple(key for key in changed if running_leaves.get(key) != MASK)
 
 
 def _submitted(spec: StreamSpec) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def _at_default(value: Any, field: Field[Any]) -> bool:
 def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:
     if not isinstance(value, Mapping) or set(value) == {"secret"}:
         return {prefix: value}
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for key, item in value.items():
-        found |= _leaves(item, f"{prefix}.{key}" if prefix else str(key))
-    return found
+        leaves |= _leaves(item, f"{prefix}.{key}" if prefix else str(key))
+    return leaves

@@ -158,13 +158,13 @@ class StreamSpec:
     on_change: OnChange = OnChange.REPORT
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, Any]) -> StreamSpec:
+    def from_mapping(cls, declaration: Mapping[str, Any]) -> StreamSpec:
         """Build a spec from plain data that a person wrote.
 
         Raises InvalidInput: when a field is wrong or holds a secret in clear. It names all such fields and the values
         allowed.
         """
-        spec = read(StreamSpec, given)
+        spec = read(StreamSpec, declaration)
         require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
         return spec
 

@@ -75,17 +75,17 @@ class Hdfs:
         return self._clock.now()
 
     def status(self, path: str) -> FileStatus:
-        found: FileStatus = self._ask(
+        status: FileStatus = self._ask(
             f"look at {path}", lambda: _file_status(self._client.status(plain_path(path)), path)
         )
-        return found
+        return status
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         """Return the folder's children; empty when it does not exist."""
 
         def listed() -> tuple[FileStatus, ...]:
-            found = self._client.list(plain_path(path), status=True)
-            return tuple(_file_status(status, name) for name, status in found)
+            children = self._client.list(plain_path(path), status=True)
+            return tuple(_file_status(status, name) for name, status in children)
 
         try:
             return tuple(self._ask(f"list {path}", listed))
@@ -216,14 +216,14 @@ class _ServerClock:
 
 def _of_a_page(error: hdfs.HdfsError) -> type[KstreamError]:
     """Return our error for an answer without a Java exception: the web server's own refusal, or a proxy's page."""
-    said = str(error)
-    return Denied if any(words in said for words in _REFUSALS) else Unavailable
+    text = str(error)
+    return Denied if any(words in text for words in _REFUSALS) else Unavailable
 
 
 def _title(error: hdfs.HdfsError) -> str:
     page = error.message.decode(errors="replace") if isinstance(error.message, bytes) else str(error)
-    found = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
-    return " ".join((found[1] if found else page).split())[:200]
+    title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
+    return " ".join((title[1] if title else page).split())[:200]
 
 
 def _in_one_line(error: hdfs.HdfsError) -> str:

@@ -68,8 +68,8 @@ def compare(lines: DataFrame, rows: DataFrame) -> Findings:
     return Findings(**totals.asDict(), examples=examples)
 
 
-def _examples(wrong: DataFrame) -> list[dict[str, Any]]:
-    return [row.asDict() for row in wrong.orderBy("file", "byte_offset").limit(_EXAMPLES).collect()]
+def _examples(faulty: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in faulty.orderBy("file", "byte_offset").limit(_EXAMPLES).collect()]
 
 
 def lines_of(name: str, path: Path, end: int | None) -> Iterator[tuple[str, int, int]]:

@@ -116,7 +116,7 @@ def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
         reason = "; ".join(error.get_all_statuses(error.min_code, False)) or str(error)
         raise CredentialError(reason, tried=f"{tried} {login.keytab}", principal=login.principal) from error
     except kafka_errors.KafkaError as error:
-        meaning, words = next((ours, words) for theirs, ours, words in _MEANINGS if isinstance(error, theirs))
+        meaning, words = next((kind, words) for foreign, kind, words in _MEANINGS if isinstance(error, foreign))
         context = {"tried": tried, "server": login.bootstrap_servers, "principal": login.principal}
         raise meaning(f"{words} ({str(error) or type(error).__name__})", **context) from error
 

@@ -166,8 +166,8 @@ class LogShipper:
         self._producer = TransactionalProducer(settings.transactional_id, login)
         self._producer.init_transactions()
         self._positions = _read_positions(settings)
-        there = {name: self._position(name).end for name in settings.files}
-        log.info("shipping into %s, which holds this many bytes: %s", settings.topic, there)
+        sizes = {name: self._position(name).end for name in settings.files}
+        log.info("shipping into %s, which holds this many bytes: %s", settings.topic, sizes)
         return self._producer
 
     def _position(self, name: str) -> Position:
@@ -218,15 +218,15 @@ def _create_topics(settings: ShipperSettings) -> None:
 
 def _read_positions(settings: ShipperSettings) -> dict[str, Position]:
     partition = TopicPartition(settings.positions_topic, 0)
-    found: dict[str, Position] = {}
+    positions: dict[str, Position] = {}
     with committed_reader(settings.login) as consumer:
         consumer.assign([partition])
         consumer.seek_to_beginning(partition)
         end = consumer.end_offsets([partition])[partition]
         while consumer.position(partition) < end:
             records = consumer.poll(timeout_ms=1000).get(partition, [])
-            found |= {record.key.decode(): Position(**json.loads(record.value)) for record in records}
-    return found
+            positions |= {record.key.decode(): Position(**json.loads(record.value)) for record in records}
+    return positions
 
 
 def main() -> None:

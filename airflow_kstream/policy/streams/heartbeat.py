@@ -15,19 +15,19 @@ from airflow_kstream.model.stream_policies import HeartbeatPolicy
 _BY_WEIGHT = (Pulse.STALLED, Pulse.START_STALLED, Pulse.UNKNOWN, Pulse.STARTING, Pulse.IDLE, Pulse.HEALTHY)
 
 
-def heartbeat(policy: HeartbeatPolicy, seen: Observation) -> Heartbeat:
+def heartbeat(policy: HeartbeatPolicy, observation: Observation) -> Heartbeat:
     """Return the worst pulse among the stream's checkpoints; UNKNOWN when it declares none."""
-    if seen.claim is None or not seen.checkpoints:
+    if observation.claim is None or not observation.checkpoints:
         return Heartbeat(Pulse.UNKNOWN, None, "no checkpoint is declared, or nothing was claimed yet")
-    beats = [_pulse(policy, point, seen.claim, seen.now) for point in seen.checkpoints]
+    beats = [_pulse(policy, point, observation.claim, observation.now) for point in observation.checkpoints]
     return min(beats, key=lambda beat: _BY_WEIGHT.index(beat.pulse))
 
 
-def verified(seen: Observation) -> bool:
+def verified(observation: Observation) -> bool:
     """Return True if every checkpoint has a commit that is newer than the generation's claim."""
-    if seen.claim is None or not seen.checkpoints:
+    if observation.claim is None or not observation.checkpoints:
         return False
-    return all(_advanced(point, seen.claim) for point in seen.checkpoints)
+    return all(_advanced(point, observation.claim) for point in observation.checkpoints)
 
 
 def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:

@@ -99,17 +99,17 @@ def redaction_settings(settings: Mapping[str, Setting]) -> dict[str, Setting]:
 
     Spark logs the environment of its executors, and redacts by name (SparkConf's spark.redaction.regex).
     """
-    given = settings.get(_REDACTION)
-    known = given.value if given else _REDACTED_BY_SPARK
-    if isinstance(known, SecretRef):
+    declared = settings.get(_REDACTION)
+    pattern = declared.value if declared else _REDACTED_BY_SPARK
+    if isinstance(pattern, SecretRef):
         return {}
     hidden = (key for key, setting in settings.items() if setting.hidden(key))
     names = {key.removeprefix(_ENVIRONMENTS[0]).removeprefix(_ENVIRONMENTS[1]) for key in hidden}
-    unknown = sorted(name for name in names if given or not re.search(_REDACTED_BY_SPARK, name))
+    unknown = sorted(name for name in names if declared or not re.search(_REDACTED_BY_SPARK, name))
     if not unknown:
         return {}
     why = from_kstream("these hold secrets, which their names don't tell Spark")
-    return {_REDACTION: Setting("|".join([known, *(f"\\Q{name}\\E" for name in unknown)]), why)}
+    return {_REDACTION: Setting("|".join([pattern, *(f"\\Q{name}\\E" for name in unknown)]), why)}
 
 
 def from_spec(why: str = "") -> Origin:

@@ -13,9 +13,9 @@ def renewal_ratio(*confs: Mapping[str, str]) -> float:
     """Return the ratio of the last conf that sets a valid one; Spark's default if none does."""
     for conf in reversed(confs):
         try:
-            said = float(conf[RATIO_CONF])
+            ratio = float(conf[RATIO_CONF])
         except (KeyError, ValueError):
             continue
-        if 0 < said <= 1:
-            return said
+        if 0 < ratio <= 1:
+            return ratio
     return USUAL_RENEWAL_RATIO

@@ -96,5 +96,5 @@ def _protocol(order: SubmissionOrder, user_tags: Setting | None) -> dict[str, Se
 
 
 def _refuse(where: str, errors: Iterable[str]) -> None:
-    if wrong := "; ".join(errors):
-        raise InvalidInput(f"{where} {wrong}")
+    if message := "; ".join(errors):
+        raise InvalidInput(f"{where} {message}")

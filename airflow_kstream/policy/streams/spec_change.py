@@ -20,8 +20,8 @@ class SpecChange:
 
     @property
     def words(self) -> tuple[str, ...]:
-        told = tuple(f"what runs was declared with another {field}" for field in self.fields)
-        return (self.doubt, *told) if self.doubt else told
+        differences = tuple(f"what runs was declared with another {field}" for field in self.fields)
+        return (self.doubt, *differences) if self.doubt else differences
 
 
 def spec_change(spec: StreamSpec, claim: Claim | None) -> SpecChange:
@@ -30,10 +30,10 @@ def spec_change(spec: StreamSpec, claim: Claim | None) -> SpecChange:
         return SpecChange(Change.NONE)
     if isinstance(claim.spec, UnknownSpec) or not claim.submitted_by_us:
         return SpecChange(Change.UNKNOWN, (), _doubt(claim.doubt))
-    found = change(spec, claim.spec_fingerprint)
-    fields = differences(spec, claim.spec) if found is not Change.NONE else ()
-    why = "the claim's fingerprint was made by another version" if found is Change.UNKNOWN else ""
-    return SpecChange(found, fields, _doubt(why) if why else "")
+    kind = change(spec, claim.spec_fingerprint)
+    fields = differences(spec, claim.spec) if kind is not Change.NONE else ()
+    why = "the claim's fingerprint was made by another version" if kind is Change.UNKNOWN else ""
+    return SpecChange(kind, fields, _doubt(why) if why else "")
 
 
 def _doubt(why: str) -> str:

@@ -27,12 +27,12 @@ def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:
     Raises InvalidInput: when one is on another filesystem, where silence and heartbeat would look at a wrong path; when
     one is, contains or lies in `state_dir`, which `cleanup` of either would destroy; when one is declared twice.
     """
-    if wrong := "; ".join(_errors(spec, cluster)):
-        raise InvalidInput(f"checkpoints: {wrong}", tried=f"check {spec.name} against {cluster.name}")
+    if errors := "; ".join(_errors(spec, cluster)):
+        raise InvalidInput(f"checkpoints: {errors}", tried=f"check {spec.name} against {cluster.name}")
 
 
 def _errors(spec: StreamSpec, cluster: Cluster) -> Iterator[str]:
-    seen: dict[str, str] = {}
+    earlier: dict[str, str] = {}
     for checkpoint in spec.checkpoints:
         filesystem, path = _split(checkpoint)
         if filesystem not in {"", "hdfs://", cluster.default_fs.rstrip("/")}:
@@ -41,14 +41,16 @@ def _errors(spec: StreamSpec, cluster: Cluster) -> Iterator[str]:
         if _overlap(path, cluster.state_dir):
             yield f"{checkpoint} and the connection's state_dir {cluster.state_dir} lie in one another"
         yield from (
-            f"{checkpoint} and {other} lie in one another" for known, other in seen.items() if _overlap(path, known)
+            f"{checkpoint} and {other} lie in one another"
+            for other_path, other in earlier.items()
+            if _overlap(path, other_path)
         )
-        seen[path] = checkpoint
+        earlier[path] = checkpoint
 
 
 def _split(checkpoint: str) -> tuple[str, str]:
-    found = _CHECKPOINT.fullmatch(checkpoint)
-    return (found["filesystem"] or "", found["path"].rstrip("/") or "/") if found else ("", checkpoint)
+    match = _CHECKPOINT.fullmatch(checkpoint)
+    return (match["filesystem"] or "", match["path"].rstrip("/") or "/") if match else ("", checkpoint)
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -24,27 +24,30 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
     tried = f"adopt {application_id} as {spec.name}"
     require_submittable(spec, session.cluster)
     app = session.yarn.application(application_id)
-    seen = observe(run)
+    observation = observe(run)
     if not app.alive:
         raise Conflict(f"it ended as {app.state}", tried=tried)
-    if seen.current and seen.current.alive:
-        raise Conflict(f"the stream already runs {seen.current.id}", tried=tried)
-    if seen.claim and seen.claim.newer:
-        raise Conflict(f"generation {seen.claim.generation} is not ours to follow: {seen.claim.doubt}", tried=tried)
-    if seen.current is None and seen.claim and seen.claim.fence in seen.files:
-        raise Conflict(f"generation {seen.claim.generation} was claimed and may still arrive", tried=tried)
-    if seen.desired.state is not DesiredState.RUNNING:
+    if observation.current and observation.current.alive:
+        raise Conflict(f"the stream already runs {observation.current.id}", tried=tried)
+    if observation.claim and observation.claim.newer:
         raise Conflict(
-            f"its desired state is {seen.desired.state}; run `kstream streams start {spec.name}` first", tried=tried
+            f"generation {observation.claim.generation} is not ours to follow: {observation.claim.doubt}", tried=tried
+        )
+    if observation.current is None and observation.claim and observation.claim.fence in observation.files:
+        raise Conflict(f"generation {observation.claim.generation} was claimed and may still arrive", tried=tried)
+    if observation.desired.state is not DesiredState.RUNNING:
+        raise Conflict(
+            f"its desired state is {observation.desired.state}; run `kstream streams start {spec.name}` first",
+            tried=tried,
         )
     if ALL_STREAMS_TAG in app.tags:
         raise Conflict("it is a generation of a stream already", tried=tried)
     draft = ClaimDraft(
-        generation=seen.generation + 1,
+        generation=observation.generation + 1,
         nonce=new_nonce(),
         spec=spec,
         lifetimes=learn_lifetimes(session.hdfs, session.identity),
-        positions={point.path: point.position for point in seen.checkpoints},
+        positions={point.path: point.position for point in observation.checkpoints},
         reason=f"adopted {application_id}",
         adopted=application_id,
         adopted_started=app.started,

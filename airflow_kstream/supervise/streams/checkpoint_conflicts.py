@@ -21,14 +21,14 @@ def require_exclusive_checkpoint(run: StreamRun, tell: Callable[[str], None]) ->
     Raises Conflict: when another stream has it. Raises Unavailable: when HDFS is away.
     """
     session, spec = run.session, run.spec
-    ours = {plain_path(path) for path in spec.checkpoints}
+    checkpoints = {plain_path(path) for path in spec.checkpoints}
     for other in newest_claims(session):
         if other.stream.name == spec.name:
             continue
-        shared = ours & _checkpoints(other, tell)
+        shared = checkpoints & _checkpoints(other, tell)
         if shared and not _stopped(other, tell):
-            whose = f"{shared.pop()} is the checkpoint of stream {other.stream.name}"
-            raise Conflict(whose, tried=f"submit {spec.name}")
+            message = f"{shared.pop()} is the checkpoint of stream {other.stream.name}"
+            raise Conflict(message, tried=f"submit {spec.name}")
 
 
 def _checkpoints(other: RegisteredStream, tell: Callable[[str], None]) -> set[str]:

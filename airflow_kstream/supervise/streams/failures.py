@@ -12,10 +12,10 @@ from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.observation import Observation
 
 
-def failure_of(hdfs: Hdfs, stream: StreamId, seen: Observation) -> str:
+def failure_of(hdfs: Hdfs, stream: StreamId, observation: Observation) -> str:
     """Return the error of the current generation's failed query; empty if its driver left no readable one."""
-    marker = failed_marker(seen.generation)
-    if marker not in seen.files:
+    marker = failed_marker(observation.generation)
+    if marker not in observation.files:
         return ""
     # YARN's diagnostics remain: an unreadable marker must not hide the stream's state.
     with suppress(KstreamError, ValueError, KeyError, TypeError):

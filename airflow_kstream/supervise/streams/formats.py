@@ -64,38 +64,38 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
 
 def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
     """Read the claim from the text of this generation's file. Raises InvalidInput: when it holds none."""
-    said = _object(text)
-    version = _version(said)
+    fields = _object(text)
+    version = _version(fields)
     if version > VERSION:
-        return _of_newer(said, generation, claimed_at, version)
-    nonce = said.get("nonce")
+        return _of_newer(fields, generation, claimed_at, version)
+    nonce = fields.get("nonce")
     if not isinstance(nonce, str) or not nonce:
         raise InvalidInput("it lacks the nonce that names its fence")
-    facts = {fact: _fact(fact, said) for fact in Missing}
+    facts = {fact: _fact(fact, fields) for fact in Missing}
     return Claim(
         generation=generation,
         nonce=nonce,
         claimed_at=claimed_at,
-        claimed_by=_text(said, "claimed_by"),
-        spec_fingerprint=_text(said, "spec_fingerprint"),
-        spec=read_spec(said.get("spec"), version),
+        claimed_by=_text(fields, "claimed_by"),
+        spec_fingerprint=_text(fields, "spec_fingerprint"),
+        spec=read_spec(fields.get("spec"), version),
         lifetimes=facts[Missing.LIFETIMES],
         positions=facts[Missing.POSITIONS] or {},
-        reason=_text(said, "reason"),
+        reason=_text(fields, "reason"),
         adopted=facts[Missing.ADOPTED] or None,
-        started=_moment(said.get("adopted_started")),
+        started=_moment(fields.get("adopted_started")),
         key=facts[Missing.KEY] or None,
         missing=frozenset(fact for fact, value in facts.items() if value is None),
     )
 
 
-def _of_newer(said: Mapping[str, Any], generation: int, claimed_at: datetime, version: int) -> Claim:
+def _of_newer(fields: Mapping[str, Any], generation: int, claimed_at: datetime, version: int) -> Claim:
     """Return a claim without its fields: they may mean something else in that version."""
     return Claim(
         generation=generation,
-        nonce=_text(said, "nonce"),
+        nonce=_text(fields, "nonce"),
         claimed_at=claimed_at,
-        claimed_by=_text(said, "claimed_by"),
+        claimed_by=_text(fields, "claimed_by"),
         spec_fingerprint="",
         spec=UnknownSpec(f"its claim is of version {version}, and this program reads up to {VERSION}"),
         lifetimes=None,
@@ -111,14 +111,14 @@ def written_desired(state: DesiredState, restart_up_to: int, by: str, reason: st
 
 def read_desired(text: str, at: datetime) -> Desired:
     """Read the desired state. Raises InvalidInput: when it holds none; an unreadable state does not mean running."""
-    said = _object(text)
-    version = _version(said)
+    fields = _object(text)
+    version = _version(fields)
     if version > VERSION:
         raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
     state, up_to = ("wish", "restart_through") if version == 1 else ("state", "restart_up_to")
     try:
-        restart = TypeAdapter(int).validate_python(said.get(up_to, 0))
-        return Desired(DesiredState(str(said.get(state))), restart, _text(said, "by"), at, _text(said, "reason"))
+        restart = TypeAdapter(int).validate_python(fields.get(up_to, 0))
+        return Desired(DesiredState(str(fields.get(state))), restart, _text(fields, "by"), at, _text(fields, "reason"))
     except (ValueError, ValidationError):
         allowed = ", ".join(DesiredState)
         raise InvalidInput(f"its {state} or {up_to} can't be read; a {state} is one of {allowed}") from None
@@ -129,45 +129,45 @@ def written_stop(why: str, by: str) -> str:
     return json.dumps({"version": VERSION, "why": why, "by": by})
 
 
-def _fact(fact: Missing, said: Mapping[str, Any]) -> Any:
+def _fact(fact: Missing, fields: Mapping[str, Any]) -> Any:
     """Read one fact: None if it is missing or damaged, empty if it is known to be absent."""
     try:
-        return _FACTS[fact](said)
+        return _FACTS[fact](fields)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
-def _lifetimes(said: Mapping[str, Any]) -> TokenLifetimes:
-    found = TokenLifetimes(_seconds(said["renew_interval_seconds"]), _seconds(said["max_lifetime_seconds"]))
-    if min(found.renew_interval, found.max_lifetime) <= timedelta():
-        raise ValueError(found)
-    return found
+def _lifetimes(fields: Mapping[str, Any]) -> TokenLifetimes:
+    lifetimes = TokenLifetimes(_seconds(fields["renew_interval_seconds"]), _seconds(fields["max_lifetime_seconds"]))
+    if min(lifetimes.renew_interval, lifetimes.max_lifetime) <= timedelta():
+        raise ValueError(lifetimes)
+    return lifetimes
 
 
-def _seconds(said: object) -> timedelta:
-    if not isinstance(said, int | float):
-        raise TypeError(said)
-    return timedelta(seconds=said)
+def _seconds(number: object) -> timedelta:
+    if not isinstance(number, int | float):
+        raise TypeError(number)
+    return timedelta(seconds=number)
 
 
-def _positions(said: Mapping[str, Any]) -> Mapping[str, Position]:
-    return {str(path): _position(*at) for path, at in dict(said["positions"]).items()}
+def _positions(fields: Mapping[str, Any]) -> Mapping[str, Position]:
+    return {str(path): _position(*at) for path, at in dict(fields["positions"]).items()}
 
 
 def _position(query: object, offset: object, commit: object) -> Position:
     return Position(None if query is None else str(query), int(str(offset)), int(str(commit)))
 
 
-def _adopted(said: Mapping[str, Any]) -> str:
-    found = said["adopted"]
-    if not isinstance(found, str | None):
-        raise TypeError(found)
-    return found or ""
+def _adopted(fields: Mapping[str, Any]) -> str:
+    application = fields["adopted"]
+    if not isinstance(application, str | None):
+        raise TypeError(application)
+    return application or ""
 
 
-def _key(said: Mapping[str, Any]) -> KeyVersion | str:
-    found = said["key"]
-    return "" if found is None else KeyVersion(int(found["kvno"]), str(found["fingerprint"]))
+def _key(fields: Mapping[str, Any]) -> KeyVersion | str:
+    key = fields["key"]
+    return "" if key is None else KeyVersion(int(key["kvno"]), str(key["fingerprint"]))
 
 
 _FACTS = {
@@ -180,30 +180,30 @@ _FACTS = {
 
 def _object(text: str) -> Mapping[str, Any]:
     try:
-        said = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInput("it is no JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(value, dict):
         raise InvalidInput("it is no JSON object")
-    return said
+    return value
 
 
-def _version(said: Mapping[str, Any]) -> int:
-    version = said.get("version", 1)
+def _version(fields: Mapping[str, Any]) -> int:
+    version = fields.get("version", 1)
     if not isinstance(version, int) or version < 1:
         raise InvalidInput(f"its version is {version!r}; allowed is a number from 1")
     return version
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    found = said.get(name, "")
-    return found if isinstance(found, str) else ""
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name, "")
+    return value if isinstance(value, str) else ""
 
 
-def _moment(said: object) -> datetime | None:
+def _moment(text: object) -> datetime | None:
     try:
-        found = datetime.fromisoformat(said) if isinstance(said, str) else None
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
     # A time without a zone can't be compared with any clock.
-    return found if found and found.tzinfo else None
+    return moment if moment and moment.tzinfo else None

@@ -29,7 +29,7 @@ class Prefetched:
     listed: tuple[Application, ...] | None = None
 
 
-def observe(run: StreamRun, known: Prefetched | None = None) -> Observation:
+def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation:
     """Look at the stream through the ResourceManager and HDFS.
 
     The folder is read before the applications: a visible application's claim is either among the names already read,
@@ -37,11 +37,15 @@ def observe(run: StreamRun, known: Prefetched | None = None) -> Observation:
 
     Raises Unavailable: when either server is away, which proves nothing about the stream.
     """
-    known = known or Prefetched()
+    prefetched = prefetched or Prefetched()
     session, spec, folder = run.session, run.spec, run.folder
     names = folder.names()
-    claim = known.claim if known.claim and newest_claim(names) == known.claim.generation else folder.claim(names)
-    applications = _applications(session.yarn, run.id, claim, known.listed)
+    claim = (
+        prefetched.claim
+        if prefetched.claim and newest_claim(names) == prefetched.claim.generation
+        else folder.claim(names)
+    )
+    applications = _applications(session.yarn, run.id, claim, prefetched.listed)
     if claim:
         claim = completed(session, claim, _of_generation(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
@@ -80,8 +84,8 @@ def _submitted(claim: Claim | None) -> StreamSpec | None:
 
 
 def _of_generation(applications: tuple[tuple[int, Application], ...], generation: int) -> Application | None:
-    mine = [app for number, app in applications if number == generation]
-    return max(mine, key=lambda app: (app.alive, app.id), default=None)
+    candidates = [app for number, app in applications if number == generation]
+    return max(candidates, key=lambda app: (app.alive, app.id), default=None)
 
 
 def _refuse_to_conclude_from_a_fresh_start(session: ClusterSession, spec: StreamSpec, claim: Claim) -> None:
@@ -103,16 +107,16 @@ def _refuse_to_conclude_from_a_fresh_start(session: ClusterSession, spec: Stream
 def _applications(
     yarn: ResourceManager, stream: StreamId, claim: Claim | None, listed: tuple[Application, ...] | None
 ) -> tuple[tuple[int, Application], ...]:
-    found = _numbered(stream, listed or ())
+    numbered = _numbered(stream, listed or ())
     newest = claim.generation if claim else 0
-    if all(number != newest for number, _ in found):
+    if all(number != newest for number, _ in numbered):
         # Before its absence proves anything, an application missing from the common listing is looked up by its tag.
-        found = _numbered(stream, yarn.applications(stream.tag))
+        numbered = _numbered(stream, yarn.applications(stream.tag))
     if claim and claim.adopted:
         # A job that somebody else submitted carries no tags of ours.
         with suppress(NotFound):
-            found.append((claim.generation, yarn.application(claim.adopted)))
-    return tuple(sorted(found, key=lambda pair: (pair[0], pair[1].id)))
+            numbered.append((claim.generation, yarn.application(claim.adopted)))
+    return tuple(sorted(numbered, key=lambda pair: (pair[0], pair[1].id)))
 
 
 def _numbered(stream: StreamId, applications: tuple[Application, ...]) -> list[tuple[int, Application]]:

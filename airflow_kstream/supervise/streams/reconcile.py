@@ -65,8 +65,8 @@ class Reconciler:
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
         """Return the first step that `run` would take, without taking it."""
         require_submittable(self.spec, self.session.cluster)
-        seen = observe(self.subject)
-        return seen, next_step(self.spec, seen, seen.now, mode)
+        observation = observe(self.subject)
+        return observation, next_step(self.spec, observation, observation.now, mode)
 
     def run(self, mode: Mode = Mode.ENSURE) -> Report:
         """Take steps until the stream is settled.
@@ -81,28 +81,28 @@ class Reconciler:
         self._first_look, self._known = None, Prefetched()
         while True:
             # The servers may be away for this long after each step; the work continues when they are back.
-            found = until(lambda: self._advance(mode), self.spec.watch.look_every, self.spec.heartbeat.start_timeout)
-            if isinstance(found, Report):
-                return found
+            outcome = until(lambda: self._advance(mode), self.spec.watch.look_every, self.spec.heartbeat.start_timeout)
+            if isinstance(outcome, Report):
+                return outcome
 
     def _advance(self, mode: Mode) -> Report | Step:
         """Take one look and the step that it requires; return a report if there is nothing left to do."""
         try:
-            seen = observe(self.subject, self._known)
+            observation = observe(self.subject, self._known)
             # Facts missing from the claim's file are queried from the cluster once.
-            self._known = Prefetched(seen.claim)
-            self._first_look = self._first_look or seen.now
-            step = next_step(self.spec, seen, self._first_look, mode)
+            self._known = Prefetched(observation.claim)
+            self._first_look = self._first_look or observation.now
+            step = next_step(self.spec, observation, self._first_look, mode)
             if isinstance(step, Settled):
-                return self._settle(seen, step)
+                return self._settle(observation, step)
             self._tell_once(f"{type(step).__name__.lower()}: {step.why}")
-            self._carry_out(seen, step)
+            self._carry_out(observation, step)
             return step
         except Unavailable as error:
             self._tell_once(f"no conclusion: {error}")
             raise
 
-    def _carry_out(self, seen: Observation, step: Step) -> None:
+    def _carry_out(self, observation: Observation, step: Step) -> None:
         match step:
             case Wait():
                 time.sleep(self.spec.watch.look_every.total_seconds())
@@ -110,18 +110,18 @@ class Reconciler:
                 self.session.yarn.kill(application, f"kstream: {why}", self.spec.stop.kill_wait)
                 self._record(f"killed {application}", why)
             case Stop():
-                self._stop(seen, step)
+                self._stop(observation, step)
             case GiveUp(generation, fence, why):
                 self.subject.folder.take_fence(fence)
                 self._record(f"gave up generation {generation}", why)
             case Submit():
-                self._submit(seen, step)
+                self._submit(observation, step)
             case Refuse(why):
                 raise Conflict(why, tried=f"start {self.spec.name}")
 
-    def _stop(self, seen: Observation, step: Stop) -> None:
+    def _stop(self, observation: Observation, step: Stop) -> None:
         try:
-            self._check_successor(seen, step)
+            self._check_successor(observation, step)
         except KstreamError as error:
             tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
             message = f"{error.without_advice}; the current generation keeps running"
@@ -129,23 +129,25 @@ class Reconciler:
         ended = stop(self.subject, step)
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
 
-    def _check_successor(self, seen: Observation, step: Stop) -> None:
+    def _check_successor(self, observation: Observation, step: Stop) -> None:
         """Check that a successor can start. A forced restart ignores files and tickets, but needs a client."""
         if step.preflight:
             preflight(self.subject)
-        elif seen.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in seen.files:
+        elif (
+            observation.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in observation.files
+        ):
             require_client(self.subject)
 
-    def _submit(self, seen: Observation, step: Submit) -> None:
+    def _submit(self, observation: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("its desired state is running again", tried=f"stop {self.spec.name}")
         # Before the claim: a claim without an application keeps every supervisor waiting.
         require_client(self.subject)
-        if not seen.current:
+        if not observation.current:
             require_exclusive_checkpoint(self.subject, self.tell)
             preflight(self.subject)
         try:
-            claim = claim_next(self.subject, seen, step.generation, step.why)
+            claim = claim_next(self.subject, observation, step.generation, step.why)
         except Conflict as lost:
             self.tell(f"{lost.message}: looking again")
             return
@@ -153,14 +155,14 @@ class Reconciler:
         app = submit(self.subject, claim)
         self._record(f"submitted generation {step.generation} as {app.id}", step.why, submitted=step.generation)
 
-    def _settle(self, seen: Observation, step: Settled) -> Report:
-        for folder in self._cleaned(seen):
+    def _settle(self, observation: Observation, step: Settled) -> Report:
+        for folder in self._cleaned(observation):
             self._record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
-        return report(self.spec, seen, step, self.session.yarn.active(), tuple(self.done))
+        return report(self.spec, observation, step, self.session.yarn.active(), tuple(self.done))
 
-    def _cleaned(self, seen: Observation) -> tuple[str, ...]:
+    def _cleaned(self, observation: Observation) -> tuple[str, ...]:
         try:
-            return clean_up(self.subject, seen)
+            return clean_up(self.subject, observation)
         except KstreamError as error:
             # The stream is as it should be; the next reconcile looks at the remains again.
             self.tell(f"not cleaned up: {error}")
@@ -177,23 +179,25 @@ class Reconciler:
             self.tell(line)
 
 
-def report(spec: StreamSpec, seen: Observation, step: Settled, active_rm: str, done: tuple[Done, ...] = ()) -> Report:
+def report(
+    spec: StreamSpec, observation: Observation, step: Settled, active_rm: str, done: tuple[Done, ...] = ()
+) -> Report:
     """Return an observation and its verdict as plain values for people, XCom and the UI."""
-    app: Application | None = seen.current
+    app: Application | None = observation.current
     ended = step.phase in {Phase.STOPPED, Phase.ENDED}
-    change = spec_change(spec, seen.claim)
+    change = spec_change(spec, observation.claim)
     return Report(
         stream=spec.name,
         phase=step.phase,
         why=step.why,
-        generation=seen.generation,
+        generation=observation.generation,
         application=app.id if app else None,
         application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
         logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
         succeeded=bool(app and app.succeeded) or step.phase is not Phase.ENDED,
         diagnostics=app.diagnostics if app and ended else "",
-        horizon=horizon_of(spec, seen),
-        heartbeat=heartbeat(spec.heartbeat, seen),
+        horizon=horizon_of(spec, observation),
+        heartbeat=heartbeat(spec.heartbeat, observation),
         spec_differences=change.fields,
         spec_doubt=change.doubt,
         done=done,

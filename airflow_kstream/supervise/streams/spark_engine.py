@@ -102,11 +102,11 @@ class SparkEngine:
 
 
 def _ended(session: ClusterSession, application: str, every: timedelta, within: timedelta) -> Application | None:
-    def look() -> Application | None:
+    def ended_application() -> Application | None:
         app = session.yarn.application(application)
         return None if app.alive else app
 
-    return until(look, every, within)
+    return until(ended_application, every, within)
 
 
 def _signalled(session: ClusterSession, application: str) -> bool:

@@ -59,18 +59,18 @@ def _log_in(identity: Identity) -> None:
         try:
             tickets.acquire(identity, private / "tickets")
         except CredentialError as error:
-            known = why_refused(KeytabPlace(identity.principal, identity.keytab)) if identity.keytab else ""
-            raise CredentialError(known or error.message, tried=error.tried, principal=identity.principal) from error
+            reason = why_refused(KeytabPlace(identity.principal, identity.keytab)) if identity.keytab else ""
+            raise CredentialError(reason or error.message, tried=error.tried, principal=identity.principal) from error
 
 
-def claim_next(run: StreamRun, seen: Observation, generation: int, why: str) -> Claim:
+def claim_next(run: StreamRun, observation: Observation, generation: int, why: str) -> Claim:
     """Claim this generation. Raises Conflict: when another supervisor was quicker."""
     draft = ClaimDraft(
         generation=generation,
         nonce=new_nonce(),
         spec=run.spec,
         lifetimes=learn_lifetimes(run.session.hdfs, run.session.identity),
-        positions={point.path: point.position for point in seen.checkpoints},
+        positions={point.path: point.position for point in observation.checkpoints},
         reason=why,
         key=_key_of(run.spec),
     )
@@ -85,8 +85,8 @@ def submit(run: StreamRun, claim: Claim) -> Application:
     """
     plan = _with_secrets(run, _planned(run, claim.generation, claim.nonce))
     outcome = _run_client(run, plan)
-    found = _find(run, claim, patient=outcome.exit_code == 0)
-    if found is None:
+    application = _find(run, claim, patient=outcome.exit_code == 0)
+    if application is None:
         run.folder.take_fence(claim.fence)
         raise SubmissionFailed(
             f"it ended with {outcome.exit_code} and left no application tagged "
@@ -94,7 +94,7 @@ def submit(run: StreamRun, claim: Claim) -> Application:
             tried=f"run {plan.binary} for generation {claim.generation} of {run.spec.name}",
             principal=str(run.session.identity),
         )
-    return found
+    return application
 
 
 def _run_client(run: StreamRun, plan: Submission) -> SubmitOutcome:
@@ -109,10 +109,10 @@ def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
     """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it."""
     tag = run.id.generation_tag(claim.generation)
 
-    def look() -> Application | None:
+    def newest() -> Application | None:
         return max(run.session.yarn.applications(tag), key=lambda app: app.id, default=None)
 
-    return until(look, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
+    return until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
 
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:

@@ -124,33 +124,33 @@ class Watch:
     def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
         # Only the reconciler, which has the declaration, can tell whether it changed.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
-        seen = observe(StreamRun(self._session, spec, self._engine_of(spec)), Prefetched(claim, listed))
-        if seen.claim:
+        observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), Prefetched(claim, listed))
+        if observation.claim:
             # Includes the facts that its file lacked, so they are looked up once.
-            self._claims[stream.name] = seen.claim
-        step = next_step(spec, seen, self._since.setdefault(stream.name, seen.now), Mode.WATCH)
-        ends = horizon_of(spec, seen)
+            self._claims[stream.name] = observation.claim
+        step = next_step(spec, observation, self._since.setdefault(stream.name, observation.now), Mode.WATCH)
+        ends = horizon_of(spec, observation)
         return Verdict(
             step=step,
             why=f"{step.why}; {claim.doubt}" if claim.doubt and not claim.newer else step.why,
-            generation=seen.generation,
-            application=seen.current.id if seen.current else None,
-            heartbeat=heartbeat(spec.heartbeat, seen),
-            remaining=ends.remaining(seen.now) if ends else None,
+            generation=observation.generation,
+            application=observation.current.id if observation.current else None,
+            heartbeat=heartbeat(spec.heartbeat, observation),
+            remaining=ends.remaining(observation.now) if ends else None,
             horizon=ends.reason if ends else None,
-            verified=verified(seen),
-            failure=failure_of(self._session.hdfs, stream, seen),
+            verified=verified(observation),
+            failure=failure_of(self._session.hdfs, stream, observation),
         )
 
     def _newest_claim(self, stream: StreamId) -> Claim | None:
         folder = StreamFolder(self._session.hdfs, stream)
         names = folder.names()
-        known = self._claims.get(stream.name)
-        if known is None or known.generation != newest_claim(names):
-            known = folder.claim(names)
-        if known is not None:
-            self._claims[stream.name] = known
-        return known
+        claim = self._claims.get(stream.name)
+        if claim is None or claim.generation != newest_claim(names):
+            claim = folder.claim(names)
+        if claim is not None:
+            self._claims[stream.name] = claim
+        return claim
 
 
 def _watchable(stream: StreamId, claim: Claim) -> StreamSpec:
