@@ -21,6 +21,9 @@ from airflow_kstream.model.submission import Submission, SubmitOutcome
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
 _TAIL_LINES = 30
+# Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
+_IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+_IN_KEYS = _IN_VALUES | {sign: f"\\{sign}" for sign in " :=#!"}
 
 
 def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
@@ -106,11 +109,6 @@ def _properties_file(secret_conf: Mapping[str, str], folder: Path) -> str | None
         return None
     text = "".join(f"{_escaped(key, _IN_KEYS)}={_escaped(value)}\n" for key, value in secret_conf.items())
     return str(write_private(folder / "secret.properties", text.encode()))
-
-
-# Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
-_IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
-_IN_KEYS = _IN_VALUES | {sign: f"\\{sign}" for sign in " :=#!"}
 
 
 def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:

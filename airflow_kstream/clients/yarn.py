@@ -22,6 +22,7 @@ _HEADERS = {"Accept": "application/json", "X-XSRF-Header": "kstream"}
 _LEAVE_OUT = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 _KILL_EVERY = timedelta(seconds=0.5)
 _counter = itertools.count()
+_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 
 
 @dataclass(frozen=True)
@@ -198,9 +199,6 @@ def _mapping(answer: requests.Response, context: Mapping[str, str]) -> Mapping[s
     if not isinstance(body, Mapping):
         raise Unavailable(f"its answer makes no sense (a {type(body).__name__} and no object)", **context)
     return body
-
-
-_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 
 
 def _message(answer: requests.Response) -> str:

@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+# The messages of SecretManager$InvalidToken: "token (...) can't be found in cache", "... is expired", "has expired".
+_DEAD_TOKEN_SIGNS = ("InvalidToken", "can't be found in cache", "Token has expired")
+
 
 class ApplicationState(StrEnum):
     NEW = "NEW"
@@ -68,10 +71,6 @@ class Application:
             diagnostics=app.get("diagnostics", "").strip(),
             logs_url=app.get("amContainerLogs", ""),
         )
-
-
-# The messages of SecretManager$InvalidToken: "token (...) can't be found in cache", "... is expired", "has expired".
-_DEAD_TOKEN_SIGNS = ("InvalidToken", "can't be found in cache", "Token has expired")
 
 
 def _moment(millis: int) -> datetime | None:

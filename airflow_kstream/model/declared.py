@@ -27,6 +27,46 @@ T = TypeVar("T")
 
 # Limits that keep a refusal readable: the number of wrong fields that it names, and of characters shown of a value.
 _NAMED, _SHOWN = 8, 60
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+_LONG = 10**20
+_CONTAINERS: dict[type[Any] | tuple[type[Any], ...], str] = {Mapping: "a mapping", (list, tuple, set): "a list"}
+_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
+# Our own checks of several values together raise whole sentences.
+_SENTENCES = {"value_error": ": ", "conf": " "}
+_MISSING = {"missing", "missing_argument", "union_tag_not_found"}
+_ALLOWED = {
+    # The refusals of our own kinds, see model.fields.
+    "refused": "{allowed}",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping of names to values",
+    "mapping_type": "a mapping of names to values",
+    "dataclass_type": "a mapping of fields to values",
+    "dataclass_exact_type": "a mapping of fields to values",
+    "model_type": "a mapping of fields to values",
+    "model_attributes_type": "a mapping of fields to values",
+    "enum": "{expected}",
+    "literal_error": "{expected}",
+    "union_tag_invalid": "{expected_tags}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "too_long": "{max_length} entries or fewer",
+    "too_short": "{min_length} entries or more",
+    "time_delta_type": "a duration like 90s, 15m, 6h, 7d or 1h30m",
+    "time_delta_parsing": "a duration like 90s, 15m, 6h, 7d or 1h30m",
+}
 
 
 def read(kind: type[T], data: object) -> T:
@@ -87,9 +127,6 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
-
-
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 def _first(complaints: list[str]) -> list[str]:
@@ -188,46 +225,3 @@ def _dataclasses(hint: Any) -> Iterator[type[Any]]:
         yield hint
     for part in get_args(hint):
         yield from _dataclasses(part)
-
-
-_LONG = 10**20
-_CONTAINERS: dict[type[Any] | tuple[type[Any], ...], str] = {Mapping: "a mapping", (list, tuple, set): "a list"}
-# See model.secrets.Value.
-_VALUE_TAGS = {"text", "reference"}
-_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
-# Our own checks of several values together raise whole sentences.
-_SENTENCES = {"value_error": ": ", "conf": " "}
-_MISSING = {"missing", "missing_argument", "union_tag_not_found"}
-_ALLOWED = {
-    # The refusals of our own kinds, see model.fields.
-    "refused": "{allowed}",
-    "string_type": "text",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_parsing_size": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "dict_type": "a mapping of names to values",
-    "mapping_type": "a mapping of names to values",
-    "dataclass_type": "a mapping of fields to values",
-    "dataclass_exact_type": "a mapping of fields to values",
-    "model_type": "a mapping of fields to values",
-    "model_attributes_type": "a mapping of fields to values",
-    "enum": "{expected}",
-    "literal_error": "{expected}",
-    "union_tag_invalid": "{expected_tags}",
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "{ge} or more",
-    "less_than": "less than {lt}",
-    "less_than_equal": "{le} or less",
-    "too_long": "{max_length} entries or fewer",
-    "too_short": "{min_length} entries or more",
-    "time_delta_type": "a duration like 90s, 15m, 6h, 7d or 1h30m",
-    "time_delta_parsing": "a duration like 90s, 15m, 6h, 7d or 1h30m",
-}

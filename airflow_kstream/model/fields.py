@@ -22,6 +22,18 @@ from airflow_kstream.model.ticket import CacheKind, split_cache_name
 SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 # Set in pydantic's context: values that were accepted once are read even if they would be refused today.
 PERSISTED = "persisted"
+# A name, an IPv4 or an IPv6 address.
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(?:%[A-Za-z0-9]+)?")
+_FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")
+_HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
+_CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/[^:,]*[^:,/]/?)")
+_STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
+_APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
+_PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
+_MEMORY = re.compile(r"[1-9][0-9]{0,8}(b|k|kb|m|mb|g|gb|t|tb|p|pb)?", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*\$?")
+_LONGEST = timedelta(days=3660)
 
 
 def must(
@@ -140,18 +152,6 @@ def _is_cache_name(text: str) -> bool:
     return _is_line(text) and bool(rest) and (kind is not CacheKind.FILE or _is_local_path(rest))
 
 
-# A name, an IPv4 or an IPv6 address.
-_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(?:%[A-Za-z0-9]+)?")
-_FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")
-_HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
-_CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/[^:,]*[^:,/]/?)")
-_STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
-_APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
-_PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
-_MEMORY = re.compile(r"[1-9][0-9]{0,8}(b|k|kb|m|mb|g|gb|t|tb|p|pb)?", re.IGNORECASE)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*\$?")
-
 Line = Annotated[str, must(_is_line, "text of printable characters without spaces around it")]
 Word = Annotated[str, must(_is_word, "one printable word that doesn't begin with -")]
 LocalPath = Annotated[str, must(_is_local_path, "an absolute path with no '..' in it")]
@@ -219,7 +219,6 @@ VariableName = Annotated[
     str, must(lambda key: _VARIABLE.fullmatch(key) is not None, "a name of letters, digits and _, no digit first")
 ]
 
-_LONGEST = timedelta(days=3660)
 # For things that may take no time at all.
 Wait = Annotated[Duration, must(_between(timedelta(), _LONGEST), "0s to 3660d")]
 # For things that make no sense with no time at all.

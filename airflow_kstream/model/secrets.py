@@ -25,6 +25,35 @@ _HOW = (
 _HOW_ARGUMENTS = (
     f"everybody may read a process's arguments: let the job read it from deploy.environment, and there {_HOW}"
 )
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# A key with such a word is about the secret itself regardless of what follows, unless the last word says otherwise.
+_STRONG = {"password", "passwords", "passwd", "passphrase", "pass", "pwd", "secret", "sas", "hmac", "pgpass"}
+_STRONG_PAIRS = {
+    *((first, "key") for first in ("access", "account", "api", "encryption", "private", "secret", "shared", "signing")),
+    ("jaas", "config"),
+    ("credential", "value"),
+}
+_STRONG_ENDINGS = ("password", "passwd", "passphrase", "secret", "apikey", "accesskey", "privatekey", "secretkey")
+# These count only at the end of a key: with further words it is a setting of how tokens are made.
+_WEAK = {"token", "credential", "credentials", "bearer"}
+_ABOUT_IT = {
+    *("algorithm", "alias", "always", "bits", "class", "count", "dir", "directory", "enabled", "endpoint", "expiry"),
+    *("factory", "file", "files", "format", "id", "interval", "issuer", "iterations", "length", "lifetime", "location"),
+    *("manager", "max", "mechanism", "mechanisms", "method", "min", "ms", "name", "path", "policy", "prefix"),
+    *("provider", "providers", "ratio", "regex", "renewer", "required", "retries", "seconds", "service", "size"),
+    *("timeout", "ttl", "type", "url", "uri", "use", "version", "wait"),
+}
+_SWITCH = re.compile(r"|true|false|yes|no|on|off|none|null", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"plain|gssapi|kerberos|oauthbearer|scram-sha-(256|512)|sasl_plaintext|sasl_ssl|ssl|plaintext"
+    r"|kafka|ccache|keytab|simple|basic|jks|jceks|pkcs12|pem",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[0-9.]+ *(ms|s|m|h|d|w|[kmgt]b?)?", re.IGNORECASE)
+_PATH = re.compile(r"\.{0,2}(/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
+_JAVA_CLASS = re.compile(r"([a-z_][a-z0-9_]*\.){2,}[A-Z][\w$]*", re.ASCII)
+_PAIR = re.compile(r"""(?P<key>[A-Za-z][\w.-]*)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s;&,"']+)""")
+_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -58,36 +87,6 @@ class SecretRef:
 
 # A setting's value: text, or a reference to a secret.
 Value = str | SecretRef
-
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-# A key with such a word is about the secret itself regardless of what follows, unless the last word says otherwise.
-_STRONG = {"password", "passwords", "passwd", "passphrase", "pass", "pwd", "secret", "sas", "hmac", "pgpass"}
-_STRONG_PAIRS = {
-    *((first, "key") for first in ("access", "account", "api", "encryption", "private", "secret", "shared", "signing")),
-    ("jaas", "config"),
-    ("credential", "value"),
-}
-_STRONG_ENDINGS = ("password", "passwd", "passphrase", "secret", "apikey", "accesskey", "privatekey", "secretkey")
-# These count only at the end of a key: with further words it is a setting of how tokens are made.
-_WEAK = {"token", "credential", "credentials", "bearer"}
-_ABOUT_IT = {
-    *("algorithm", "alias", "always", "bits", "class", "count", "dir", "directory", "enabled", "endpoint", "expiry"),
-    *("factory", "file", "files", "format", "id", "interval", "issuer", "iterations", "length", "lifetime", "location"),
-    *("manager", "max", "mechanism", "mechanisms", "method", "min", "ms", "name", "path", "policy", "prefix"),
-    *("provider", "providers", "ratio", "regex", "renewer", "required", "retries", "seconds", "service", "size"),
-    *("timeout", "ttl", "type", "url", "uri", "use", "version", "wait"),
-}
-_SWITCH = re.compile(r"|true|false|yes|no|on|off|none|null", re.IGNORECASE)
-_CHOICE = re.compile(
-    r"plain|gssapi|kerberos|oauthbearer|scram-sha-(256|512)|sasl_plaintext|sasl_ssl|ssl|plaintext"
-    r"|kafka|ccache|keytab|simple|basic|jks|jceks|pkcs12|pem",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(r"[0-9.]+ *(ms|s|m|h|d|w|[kmgt]b?)?", re.IGNORECASE)
-_PATH = re.compile(r"\.{0,2}(/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
-_JAVA_CLASS = re.compile(r"([a-z_][a-z0-9_]*\.){2,}[A-Z][\w$]*", re.ASCII)
-_PAIR = re.compile(r"""(?P<key>[A-Za-z][\w.-]*)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s;&,"']+)""")
-_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE)
 
 
 def is_secret(key: str) -> bool:

@@ -22,6 +22,13 @@ from pyspark.sql import functions as F
 
 LINE_SCHEMA = "file string, byte_offset long, length int"
 _EXAMPLES = 3
+# Each is a condition on one (file, byte offset) of the outer join; `rows` and `length` are the table's.
+_WRONG = {
+    "missing": "rows IS NULL",
+    "duplicated": "rows > 1",
+    "altered": "rows = 1 AND length <> expected_length",
+    "unexpected": "expected_length IS NULL",
+}
 
 
 @dataclass(frozen=True)
@@ -43,15 +50,6 @@ class Findings:
     @property
     def equal(self) -> bool:
         return self.expected == self.found and not (self.missing or self.duplicated or self.altered or self.unexpected)
-
-
-# Each is a condition on one (file, byte offset) of the outer join; `rows` and `length` are the table's.
-_WRONG = {
-    "missing": "rows IS NULL",
-    "duplicated": "rows > 1",
-    "altered": "rows = 1 AND length <> expected_length",
-    "unexpected": "expected_length IS NULL",
-}
 
 
 def compare(lines: DataFrame, rows: DataFrame) -> Findings:

@@ -27,6 +27,10 @@ from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
+# Seconds. The task that is then woken acts as the stream itself, and may see what the watcher may not.
+_REFUSED_TOO_LONG = 300.0
+_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -77,11 +81,6 @@ class Verdict:
 
 def _seconds(duration: timedelta | None) -> float | None:
     return None if duration is None else duration.total_seconds()
-
-
-# Seconds. The task that is then woken acts as the stream itself, and may see what the watcher may not.
-_REFUSED_TOO_LONG = 300.0
-_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
 
 
 class Watch:

@@ -141,7 +141,7 @@ def test_its_watch_reads_its_own_progress_and_calls_for_nothing_while_it_is_well
     assert not verdict.calls_for_action
 
 
-def test_its_watch_calls_for_the_restart_before_the_horizon_and_sees_the_next_generation(life: Life) -> None:
+def test_its_watch_calls_for_a_restart_before_the_horizon(life: Life) -> None:
     life.begin()
     life.engine.complete_epoch(SPEC)
     assert not life.watch().calls_for_action
