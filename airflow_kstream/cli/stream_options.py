@@ -20,7 +20,7 @@ SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", e
 ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to take over.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept beside the desired state for others to read.")]
 Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say the first step; do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the first step; do nothing.")]
 SparkSubmit = Annotated[
     str,
     typer.Option(

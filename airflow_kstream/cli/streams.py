@@ -53,9 +53,8 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         names = stream_names(session)
         if name and name not in names:
-            raise NotFound(
-                f"{cluster.state_dir} knows {', '.join(names) or 'no stream'}", tried=f"look at stream {name}"
-            )
+            there = f"{cluster.state_dir} has {', '.join(names) or 'no stream'}"
+            raise NotFound(there, tried=f"look at stream {name}")
         verdicts = Watch(session).round([name] if name else names)
     if as_json:
         print_json({stream: verdict.to_json() for stream, verdict in verdicts.items()})

@@ -10,7 +10,7 @@ from enum import StrEnum
 class HorizonReason(StrEnum):
     TOKEN_MAX_LIFETIME = "the delegation token reaches its max-lifetime and nobody makes another"
     YARN_LIFETIME = "YARN ends the application at its lifetime limit"
-    KEYTAB_ROTATED = "its keytab was rotated: with the one that it was submitted with it gets no more tokens"
+    KEYTAB_ROTATED = "its keytab was rotated: it gets no new tokens with the one that it was submitted with"
     POLICY_MAX_AGE = "the restart policy's max_age"
     UNKNOWN = "when its credentials end is not known"
     NONE = "the job makes its own tokens from its keytab"

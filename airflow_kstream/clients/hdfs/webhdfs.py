@@ -70,8 +70,8 @@ class Hdfs:
         if self._clock.never:
             self.status("/")
         if self._clock.never:
-            message, server = "no answer of it tells the time", self._servers
-            raise Unavailable(message, tried="ask for the time", server=server, principal=str(self._identity))
+            message, server = "none of its answers tells the time", self._servers
+            raise Unavailable(message, tried="read its clock", server=server, principal=str(self._identity))
         return self._clock.now()
 
     def status(self, path: str) -> FileStatus:

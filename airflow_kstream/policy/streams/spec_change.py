@@ -37,4 +37,4 @@ def spec_change(spec: StreamSpec, claim: Claim | None) -> SpecChange:
 
 
 def _doubt(why: str) -> str:
-    return f"whether the declared spec would submit another job is not known: {why}"
+    return f"could not determine whether the declared spec would submit another job: {why}"

@@ -38,7 +38,7 @@ def _checkpoints(other: RegisteredStream, tell: Callable[[str], None]) -> set[st
     if other.newest is None:
         return set()
     if isinstance(other.newest.spec, UnknownSpec):
-        tell(f"whether stream {other.stream.name} shares a checkpoint is not known: {other.newest.doubt}")
+        tell(f"could not determine whether stream {other.stream.name} shares a checkpoint: {other.newest.doubt}")
         return set()
     return {plain_path(path) for path in other.newest.spec.checkpoints}
 
@@ -55,4 +55,4 @@ def _stopped(other: RegisteredStream, tell: Callable[[str], None]) -> bool:
 def _tell_or_raise(other: RegisteredStream, error: KstreamError, tell: Callable[[str], None]) -> None:
     if error.retryable:
         raise error
-    tell(f"whether stream {other.stream.name} shares a checkpoint is not known: {error}")
+    tell(f"could not determine whether stream {other.stream.name} shares a checkpoint: {error}")

@@ -149,7 +149,7 @@ class Reconciler:
         try:
             claim = claim_next(self.subject, observation, step.generation, step.why)
         except Conflict as lost:
-            self.tell(f"{lost.message}: looking again")
+            self.tell(f"{lost.message}: checking again")
             return
         self._record(f"claimed generation {step.generation}", step.why)
         app = submit(self.subject, claim)

@@ -150,7 +150,7 @@ class StreamFolder:
             why = "it is no text"
         except InvalidInput as error:
             why = error.message
-        advice = "nothing is done for this stream before somebody has looked at that file"
+        advice = "nothing is done for this stream until somebody has checked that file"
         raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried=f"look at stream {self._stream.name}")
 
     def _path(self, name: str) -> str:

@@ -90,7 +90,7 @@ def submit(run: StreamRun, claim: Claim) -> Application:
         run.folder.take_fence(claim.fence)
         raise SubmissionFailed(
             f"it ended with {outcome.exit_code} and left no application tagged "
-            f"{run.id.generation_tag(claim.generation)}; the end of what it said:\n{outcome.tail}",
+            f"{run.id.generation_tag(claim.generation)}; the end of its output:\n{outcome.tail}",
             tried=f"run {plan.binary} for generation {claim.generation} of {run.spec.name}",
             principal=str(run.session.identity),
         )

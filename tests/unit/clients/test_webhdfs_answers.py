@@ -55,7 +55,7 @@ def test_the_namenodes_clock_is_read(hdfs: Hdfs) -> None:
 @pytest.mark.parametrize("date", ["Yesterday", "Thu, 99 Jan 2026 00:00:00 GMT", "Thu, 01 Jan 99999 00:00:00 GMT", "0"])
 def test_a_date_that_is_none_is_no_clock(hdfs: Hdfs, date: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Answers, "date", date)
-    with pytest.raises(Unavailable, match="no answer of it tells the time"):
+    with pytest.raises(Unavailable, match="none of its answers tells the time"):
         hdfs.now()
 
 
