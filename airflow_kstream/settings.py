@@ -36,12 +36,12 @@ def text(option: str) -> str:
 def duration(option: str) -> timedelta:
     """Read a duration. Raises InvalidInput: when the option is not a duration of more than 0."""
     try:
-        given = parse_duration(conf.get(_SECTION, option))
+        interval = parse_duration(conf.get(_SECTION, option))
     except InvalidInput as error:
         raise InvalidInput(f"[{_SECTION}] {option}: {error.message}") from error
-    if not given:
-        raise InvalidInput(f"[{_SECTION}] {option} is {given}; allowed is more than 0")
-    return given
+    if not interval:
+        raise InvalidInput(f"[{_SECTION}] {option} is {interval}; allowed is more than 0")
+    return interval
 
 
 def whole_number(option: str) -> int:

@@ -159,44 +159,46 @@ _LISTS = {name for name, field in FORM.items() if "array" in field["type"]}
 
 def declared(text: str) -> dict[str, Any]:
     """Return the declaration. Raises InvalidInput: when any of it is wrong."""
-    given = read_mapping(text)
-    if not given.get("paths"):
+    declaration = read_mapping(text)
+    if not declaration.get("paths"):
         raise InvalidInput("it names no paths")
-    unknown = sorted({str(name) for name in given} - _DECLARED)
+    unknown = sorted({str(name) for name in declaration} - _DECLARED)
     if unknown:
         raise InvalidInput(f"{', '.join(unknown)}; known are {', '.join(sorted(_DECLARED))}")
     try:
-        ParamsDict(form(given)).validate()
+        ParamsDict(form(declaration)).validate()
     except ParamValidationError as error:
         raise InvalidInput(str(error).splitlines()[0]) from error
-    empty = sorted(name for name in _LISTS & given.keys() if "" in (given[name] or ()))
+    empty = sorted(name for name in _LISTS & declaration.keys() if "" in (declaration[name] or ()))
     if empty:
         raise InvalidInput(f"{', '.join(empty)}: '' does not match anything")
-    if not timedelta(seconds=10) <= every(given) <= timedelta(days=366):
-        raise InvalidInput(f"every is {given['every']!r}; allowed is 10s to 366d")
-    if len(given["paths"]) > _MOST_PATHS:
-        raise InvalidInput(f"paths has {len(given['paths'])} entries; allowed are {_MOST_PATHS}")
-    fields = {name: value for name, value in given.items() if name not in {"paths", "every"}}
-    for path in given["paths"]:
+    if not timedelta(seconds=10) <= every(declaration) <= timedelta(days=366):
+        raise InvalidInput(f"every is {declaration['every']!r}; allowed is 10s to 366d")
+    if len(declaration["paths"]) > _MOST_PATHS:
+        raise InvalidInput(f"paths has {len(declaration['paths'])} entries; allowed are {_MOST_PATHS}")
+    fields = {name: value for name, value in declaration.items() if name not in {"paths", "every"}}
+    for path in declaration["paths"]:
         RecoveryRequest.from_mapping({**fields, "path": path}).settings()
-    return given
+    return declaration
 
 
-def every(given: Mapping[str, Any]) -> timedelta:
-    return parse_duration(str(given.get("every", "15m")))
+def every(declaration: Mapping[str, Any]) -> timedelta:
+    return parse_duration(str(declaration.get("every", "15m")))
 
 
-def form(given: Mapping[str, Any]) -> dict[str, Param]:
-    return {name: Param(**{**field, "default": given.get(name, field["default"])}) for name, field in FORM.items()}
+def form(declaration: Mapping[str, Any]) -> dict[str, Param]:
+    return {
+        name: Param(**{**field, "default": declaration.get(name, field["default"])}) for name, field in FORM.items()
+    }
 
 
-def lease_dag(cluster_conn_id: str, given: Mapping[str, Any]) -> DAG:
+def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
     with declared_dag(
         f"leases-{cluster_conn_id}",
         f"Closes files that are stuck open on {cluster_conn_id}",
         # One run at a time: two would measure and recover the same files.
-        every(given),
-        params=form(given),
+        every(declaration),
+        params=form(declaration),
         # Lists from the form arrive as lists.
         render_template_as_native_obj=True,
         doc_md=__doc__,

@@ -130,7 +130,7 @@ class AirflowHome:
                 return people.health() | tasks.execution_health()
 
             Retrying(
-                retry=retry_if_exception_type(Unavailable) | retry_if_result(lambda seen: seen != _HEALTHY),
+                retry=retry_if_exception_type(Unavailable) | retry_if_result(lambda answers: answers != _HEALTHY),
                 stop=stop_after_delay(timeout),
                 wait=wait_fixed(0.25),
                 retry_error_callback=lambda state: self._not_healthy(timeout, state.outcome),

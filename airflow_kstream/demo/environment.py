@@ -157,7 +157,9 @@ def _start_airflow(environment: Environment, console: DemoConsole) -> None:
     api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=environment.connection()))
     wanted = {f"stream-{spec.name}" for spec in environment.streams}
     Retrying(
-        retry=retry_if_result(lambda found: not wanted <= set(found)), stop=stop_after_delay(120), wait=wait_fixed(0.5)
+        retry=retry_if_result(lambda dag_ids: not wanted <= set(dag_ids)),
+        stop=stop_after_delay(120),
+        wait=wait_fixed(0.5),
     )(api.dag_ids)
     console.say(f"Airflow serves at {environment.home.url}; user admin, password {environment.home.login.password}")
 

@@ -54,7 +54,7 @@ class Demo:
             environment = make_environment(self.plan, self.console, stack)
             self._histories = [History(spec) for spec in environment.streams]
             shipper = Shipper(environment, stack)
-            session = _access(environment, stack)
+            session = _open_session(environment, stack)
             control = Control(environment, self.console)
             control.submit()
             self._unpause(environment)
@@ -77,7 +77,7 @@ class Demo:
         with_keytab, without = self._histories
         failed_over = False
         while True:
-            now = self._look(session)
+            now = self._observe_all(session)
             if crashes:
                 crashes.strike(without, now)
             if not failed_over and control.token_is_dead(session, now, self.plan.max_lifetime):
@@ -90,7 +90,7 @@ class Demo:
         if crashes:
             self.promises.append(crashes.promise())
 
-    def _look(self, session: ClusterSession) -> datetime:
+    def _observe_all(self, session: ClusterSession) -> datetime:
         for history in self._histories:
             try:
                 observation = _observe(session, history)
@@ -124,7 +124,7 @@ class Demo:
         for history in self._histories:
             set_desired(_run_of(session, history), DesiredState.STOPPED, "the demonstration is over")
         self._await(lambda: self._dags_succeeded(environment), "stop through Airflow")
-        self._look(session)
+        self._observe_all(session)
         self.console.say("both streams stopped, both DAG runs succeeded; reading the tables through Spark")
         for history in self._histories:
             findings = _audit(environment, history.spec.name, ends)
@@ -195,7 +195,7 @@ class Control:
         return app.started is not None and now > app.started + max_lifetime + _AFTER_DEATH
 
 
-def _access(environment: Environment, stack: ExitStack) -> ClusterSession:
+def _open_session(environment: Environment, stack: ExitStack) -> ClusterSession:
     cluster = stack.enter_context(cluster_of("demo", connection_fields("demo", environment.connection())))
     return stack.enter_context(open_session(cluster, identity_of(environment.streams[0], cluster)))
 

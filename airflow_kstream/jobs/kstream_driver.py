@@ -119,7 +119,7 @@ class Generation:
         A failing query's error passes through. An unreachable HDFS is logged and never ends a query.
         """
         while alive := self._alive(queries):
-            names = self._look()
+            names = self._read_names()
             if newest_claim(names) > self.number:
                 _stop_at_once(queries)
                 self._refuse_to_follow(names)
@@ -146,7 +146,7 @@ class Generation:
         if newest > self.number:
             raise Superseded(f"stream {self.stream}: generation {newest} was claimed, this driver is of {self.number}")
 
-    def _look(self) -> set[str]:
+    def _read_names(self) -> set[str]:
         """Return the names in the stream's folder; none if it can't be read now."""
         if self._folder is None:
             return set()

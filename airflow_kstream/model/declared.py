@@ -143,14 +143,14 @@ def _complaints(kind: type[Any], error: ValidationError) -> list[str]:
             unknown.setdefault((place.parent, place.siblings), []).append(place.last)
         else:
             complaints.append(_complaint(place, dict(detail)))
-    return [*(_no_fields(parent, names, known) for (parent, known), names in unknown.items()), *complaints]
+    return [*(_no_fields(parent, names, siblings) for (parent, siblings), names in unknown.items()), *complaints]
 
 
-def _no_fields(parent: str, names: list[str], known: tuple[str, ...]) -> str:
+def _no_fields(parent: str, names: list[str], siblings: tuple[str, ...]) -> str:
     dotted = ", ".join(_first([f"{parent}{name}" for name in names]))
-    there = "is no such field" if len(names) == 1 else "are no such fields"
+    are = "is no such field" if len(names) == 1 else "are no such fields"
     owner = f" of {parent.rstrip('.')}" if parent else ""
-    return f"{dotted}: there {there}; the fields{owner} are {', '.join(known)}"
+    return f"{dotted}: there {are}; the fields{owner} are {', '.join(siblings)}"
 
 
 def _complaint(place: _Place, detail: dict[str, Any]) -> str:
