@@ -138,7 +138,7 @@ class StreamSpec:
     refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs with the same `name` on
     the same `state_dir` are one stream.
 
-    The constructor takes anything, also what only an earlier version accepted; `checked` refuses what nobody can mean.
+    The constructor checks nothing, because a claim may hold what only an earlier version accepted. `checked` does.
     """
 
     __pydantic_config__ = STRICT
@@ -174,7 +174,7 @@ class StreamSpec:
         return cls.from_mapping(read_mapping(text))
 
     def checked(self) -> StreamSpec:
-        """Return this spec as `from_mapping` reads it: the constructor checks nothing.
+        """Return this spec as `from_mapping` reads it.
 
         Raises InvalidInput: as `from_mapping`, in the same words.
         """

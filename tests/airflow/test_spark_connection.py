@@ -16,8 +16,8 @@ from airflow_kstream.model.submission import SparkDefaults
 def defaults(
     conn_type: str = "spark", host: str | None = "yarn", port: int | None = None, **extra: Any
 ) -> SparkDefaults:
-    said = Connection(conn_id="spark_prod", conn_type=conn_type, host=host, port=port, extra=json.dumps(extra))
-    return spark_defaults_of(said)
+    connection = Connection(conn_id="spark_prod", conn_type=conn_type, host=host, port=port, extra=json.dumps(extra))
+    return spark_defaults_of(connection)
 
 
 @pytest.mark.parametrize("host", ["yarn", "", None])

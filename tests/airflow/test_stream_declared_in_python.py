@@ -40,8 +40,8 @@ def test_an_xcom_is_read_when_the_task_runs() -> None:
         return STREAM
 
     with DAG("orders"):
-        found = operator(declare())
-    assert isinstance(found.stream, XComArg)
+        made = operator(declare())
+    assert isinstance(made.stream, XComArg)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_the_serialized_dag_holds_where_a_secret_is_kept() -> None:
 def test_a_reference_that_was_built_in_python_becomes_plain_data() -> None:
     conf = {"spark.ssl.keyPassword": SecretRef("conn:orders")}
     spec = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", conf=conf)
-    found = operator(spec).stream
-    assert isinstance(found, Mapping)
-    assert found["conf"] == {"spark.ssl.keyPassword": {"secret": "conn:orders"}}
+    declaration = operator(spec).stream
+    assert isinstance(declaration, Mapping)
+    assert declaration["conf"] == {"spark.ssl.keyPassword": {"secret": "conn:orders"}}
 
 
 def test_masks_of_a_connection_leave_ordinary_words_in_the_logs() -> None:

@@ -43,11 +43,11 @@ class Clicked:
 
     def running(self, generation: int) -> Application:
         """Return the application of this generation, which must be the current one."""
-        seen = self.look()
-        assert seen.generation == generation
-        assert seen.current is not None
-        assert seen.current.alive
-        return seen.current
+        observation = self.look()
+        assert observation.generation == generation
+        assert observation.current is not None
+        assert observation.current.alive
+        return observation.current
 
     def await_commit(self, generation: int) -> None:
         await_that(lambda: verified(self.look()), f"generation {generation} commits")

@@ -46,7 +46,7 @@ BRISK_WATCH = WatchPolicy(
 
 def fields(minicluster: Minicluster, who: str = "streamer", **more: Any) -> ConnectionFields:
     """Return the fields of a connection to the minicluster as one of its principals."""
-    given = {
+    values = {
         "principal": minicluster.principal(who),
         "keytab_path": str(minicluster.keytab(who)),
         "hadoop_conf_dir": str(minicluster.conf_dir),
@@ -54,13 +54,13 @@ def fields(minicluster: Minicluster, who: str = "streamer", **more: Any) -> Conn
         "state_dir": "/kstream",
         "spark_conf": minicluster.spark_conf(),
     }
-    return connection_fields("minicluster", given | more)
+    return connection_fields("minicluster", values | more)
 
 
 @contextmanager
 def cluster(minicluster: Minicluster, who: str = "streamer") -> Iterator[Cluster]:
-    with cluster_of("minicluster", fields(minicluster, who)) as found:
-        yield found
+    with cluster_of("minicluster", fields(minicluster, who)) as opened:
+        yield opened
 
 
 def rate_stream(
@@ -93,7 +93,7 @@ def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str) -> None
 @contextmanager
 def reconciler(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
     """A reconciler that keeps what it told in `told`."""
-    with cluster(minicluster, who) as found, open_session(found, identity_of(spec, found)) as session:
+    with cluster(minicluster, who) as opened, open_session(opened, identity_of(spec, opened)) as session:
         yield Reconciler(StreamRun(session, spec, engine_of(spec)), tell=lambda line: None)
 
 

@@ -232,10 +232,10 @@ def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
 
 def rewrite_without_lifetimes(hdfs: Hdfs, path: str) -> None:
     """Rewrite the claim as a version would that has one field more and lacks the lifetimes."""
-    said = json.loads(hdfs.read(path))
-    del said["max_lifetime_seconds"]
-    said["spec"]["engine"] = "flink"
-    hdfs.write(path, json.dumps(said), overwrite=True, permission="644")
+    claim = json.loads(hdfs.read(path))
+    del claim["max_lifetime_seconds"]
+    claim["spec"]["engine"] = "flink"
+    hdfs.write(path, json.dumps(claim), overwrite=True, permission="644")
 
 
 def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Minicluster) -> None:

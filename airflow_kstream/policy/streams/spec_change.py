@@ -20,8 +20,8 @@ class SpecChange:
 
     @property
     def words(self) -> tuple[str, ...]:
-        differences = tuple(f"what runs was declared with another {field}" for field in self.fields)
-        return (self.doubt, *differences) if self.doubt else differences
+        lines = tuple(f"what runs was declared with another {field}" for field in self.fields)
+        return (self.doubt, *lines) if self.doubt else lines
 
 
 def spec_change(spec: StreamSpec, claim: Claim | None) -> SpecChange:

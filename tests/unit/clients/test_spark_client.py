@@ -33,8 +33,8 @@ def bare_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("binary", SPARK_BINARIES)
 def test_a_distributions_client_is_found_on_path(tmp_path: Path, binary: str) -> None:
-    there = executable(tmp_path / "path" / binary)
-    assert find_spark_submit(binary) == there
+    client = executable(tmp_path / "path" / binary)
+    assert find_spark_submit(binary) == client
 
 
 def test_the_client_of_spark_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,10 +48,10 @@ def test_the_client_of_spark_home_comes_first(tmp_path: Path, monkeypatch: pytes
 
 def test_the_client_of_pyspark_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "pyspark"
-    ours = executable(package / "bin" / "spark-submit")
-    found = importlib.machinery.ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
-    monkeypatch.setattr(spark, "find_spec", lambda name: found)
-    assert find_spark_submit() == ours
+    client_of_pyspark = executable(package / "bin" / "spark-submit")
+    package_spec = importlib.machinery.ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
+    monkeypatch.setattr(spark, "find_spec", lambda name: package_spec)
+    assert find_spark_submit() == client_of_pyspark
     on_path = executable(tmp_path / "path" / "spark-submit")
     assert find_spark_submit() == on_path
 
@@ -64,8 +64,8 @@ def test_a_missing_client_is_reported_with_where_to_get_one() -> None:
 
 
 def test_a_person_may_name_a_file_that_can_be_run(tmp_path: Path) -> None:
-    there = executable(tmp_path / "opt" / "my-submit")
-    assert find_spark_submit(there) == there
+    client = executable(tmp_path / "opt" / "my-submit")
+    assert find_spark_submit(client) == client
     with pytest.raises(InvalidInput, match="is not an executable file"):
         find_spark_submit(str(tmp_path / "nothing"))
 

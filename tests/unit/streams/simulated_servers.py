@@ -122,8 +122,8 @@ class SimYarn:
 
     def end(self, application_id: str, state: ApplicationState = ApplicationState.FINISHED) -> Application:
         app = self.application(application_id)
-        said = {"FINISHED": "SUCCEEDED"}.get(state, str(state))
-        self.apps[app.id] = replace(app, state=state, final_status=said, finished=self.clock.now())
+        final_status = {"FINISHED": "SUCCEEDED"}.get(state, str(state))
+        self.apps[app.id] = replace(app, state=state, final_status=final_status, finished=self.clock.now())
         return self.apps[app.id]
 
     def applications(self, tag: str) -> tuple[Application, ...]:

@@ -21,11 +21,11 @@ CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://nn", WATCH
 def test_a_stream_whose_keytab_is_bad_is_acted_on_as_the_connection(tmp_path: Path) -> None:
     (tmp_path / "a.keytab").write_bytes(b"rubbish")
     spec = replace(TICKET_SPEC, credentials=KeytabCredentials("ada@EXAMPLE.TEST", str(tmp_path / "a.keytab")))
-    told: list[str] = []
-    with open_as_stream(CLUSTER, spec, told.append) as session:
+    lines: list[str] = []
+    with open_as_stream(CLUSTER, spec, lines.append) as session:
         assert session.identity == WATCHER
-    assert str(tmp_path / "a.keytab") in told[0]
-    assert "going on as watcher@EXAMPLE.TEST" in told[0]
+    assert str(tmp_path / "a.keytab") in lines[0]
+    assert "going on as watcher@EXAMPLE.TEST" in lines[0]
 
 
 def test_what_the_connection_may_not_do_names_the_keytab_to_be_repaired() -> None:
@@ -39,7 +39,7 @@ def test_what_the_connection_may_not_do_names_the_keytab_to_be_repaired() -> Non
 
 def test_a_stream_that_logs_in_as_the_connection_acts_as_that_at_once() -> None:
     spec = replace(TICKET_SPEC, credentials=TicketCredentials())
-    told: list[str] = []
-    with open_as_stream(CLUSTER, spec, told.append) as session:
+    lines: list[str] = []
+    with open_as_stream(CLUSTER, spec, lines.append) as session:
         assert session.identity == WATCHER
-    assert told == []
+    assert lines == []

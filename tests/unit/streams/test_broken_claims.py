@@ -81,9 +81,9 @@ class House:
 
     def change(self, name: str, **changed: Any) -> None:
         """Change fields of a claim; None removes one."""
-        said = json.loads(self.hdfs.read(self.path(name)))
-        said = {key: value for key, value in said.items() if changed.get(key, "") is not None}
-        self.write(name, json.dumps(said | {key: value for key, value in changed.items() if value is not None}))
+        claim = json.loads(self.hdfs.read(self.path(name)))
+        claim = {key: value for key, value in claim.items() if changed.get(key, "") is not None}
+        self.write(name, json.dumps(claim | {key: value for key, value in changed.items() if value is not None}))
 
     def verdicts(self) -> dict[str, Verdict]:
         return dict(Watch(self.session).round(stream_names(self.session)))
@@ -139,29 +139,29 @@ def test_its_own_stream_says_so_and_every_other_is_as_before(trouble: Any) -> No
     house = House()
     before = house.verdicts()["orders"]
     trouble(house)
-    found = house.verdicts()
-    assert TROUBLES[trouble] in found["sales"].why
-    assert not found["sales"].calls_for_action
-    assert found["orders"].step == before.step
-    assert found["orders"].horizon is HorizonReason.TOKEN_MAX_LIFETIME
+    verdicts = house.verdicts()
+    assert TROUBLES[trouble] in verdicts["sales"].why
+    assert not verdicts["sales"].calls_for_action
+    assert verdicts["orders"].step == before.step
+    assert verdicts["orders"].horizon is HorizonReason.TOKEN_MAX_LIFETIME
 
 
 def test_its_horizon_is_never_none(trouble: Any) -> None:
     house = House()
     trouble(house)
-    found = house.verdicts()["sales"]
+    verdict = house.verdicts()["sales"]
     known = trouble is add_a_field_to_the_spec
-    assert found.horizon_known is known
-    assert found.horizon is not HorizonReason.NONE
+    assert verdict.horizon_known is known
+    assert verdict.horizon is not HorizonReason.NONE
 
 
 def test_another_stream_is_still_submitted_beside_it(trouble: Any) -> None:
     house = House()
     trouble(house)
-    told: list[str] = []
-    require_exclusive_checkpoint(run_of(house, spec_of("third")), told.append)
+    lines: list[str] = []
+    require_exclusive_checkpoint(run_of(house, spec_of("third")), lines.append)
     doubtful = trouble in (break_json, take_the_credentials_out, make_newer)
-    assert [line.partition(":")[0] for line in told] == [
+    assert [line.partition(":")[0] for line in lines] == [
         "could not determine whether stream sales shares a checkpoint"
     ] * doubtful
 
@@ -212,8 +212,8 @@ def test_the_check_of_keytabs_names_it_and_still_knows_the_others(trouble: Any) 
 def test_the_launch_tokens_of_another_stream_are_still_told(trouble: Any) -> None:
     house = House()
     trouble(house)
-    found = launch_tokens(house.session, "application_1_0001")
-    assert (found.stream, found.lifetimes) == ("orders", WEEK)
+    launch = launch_tokens(house.session, "application_1_0001")
+    assert (launch.stream, launch.lifetimes) == ("orders", WEEK)
 
 
 def test_the_registry_lists_each_stream_with_its_claim_or_its_error() -> None:
@@ -247,9 +247,9 @@ def test_lifetimes_are_looked_up_once_and_not_at_each_round() -> None:
 def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
     house = House()
     house.write("sales", "held, please", "desired.json")
-    found = house.verdicts()
-    assert "desired.json can't be understood: it is no JSON" in found["sales"].why
-    assert isinstance(found["orders"].step, Settled)
+    verdicts = house.verdicts()
+    assert "desired.json can't be understood: it is no JSON" in verdicts["sales"].why
+    assert isinstance(verdicts["orders"].step, Settled)
     require_exclusive_checkpoint(run_of(house, spec_of("third")), lambda line: None)
 
 

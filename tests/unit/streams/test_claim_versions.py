@@ -53,9 +53,11 @@ def old(name: str, generation: int = 1) -> Claim:
 
 def written(**changed: Any) -> Claim:
     """Return a claim of this version with other fields; None removes one."""
-    said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
-    said |= {name: value for name, value in changed.items() if value is not None}
-    return read_claim(json.dumps({name: said[name] for name in said if changed.get(name, "") is not None}), 1, START)
+    fields: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+    fields |= {name: value for name, value in changed.items() if value is not None}
+    return read_claim(
+        json.dumps({name: fields[name] for name in fields if changed.get(name, "") is not None}), 1, START
+    )
 
 
 def running_under(claim: Claim) -> SimulatedYarn:
@@ -107,9 +109,9 @@ class TestWhatCommit7cddc87Wrote:
     def test_a_stream_that_it_started_is_not_restarted_under_on_change_restart(self, changed: StreamSpec) -> None:
         """A fingerprint by other rules can't show a change of the declaration."""
         claim = old("ticket")
-        found = step(running_under(claim), spec=changed)
-        assert isinstance(found, Settled)
-        assert found.phase is Phase.RUNNING
+        next_step = step(running_under(claim), spec=changed)
+        assert isinstance(next_step, Settled)
+        assert next_step.phase is Phase.RUNNING
         assert spec_change(changed, claim).change is Change.UNKNOWN
         assert "made by another version" in spec_change(changed, claim).words[0]
 
@@ -150,36 +152,40 @@ class TestWhatThisVersionWrites:
         assert read_desired(text, START) == Desired(DesiredState.HELD, 4, "ann", START, "why")
 
     def test_a_changed_declaration_is_restarted_under_on_change_restart(self) -> None:
-        found = step(running_under(written()), spec=replace(RESTARTING, arguments=("--fast",)))
-        assert isinstance(found, Stop)
-        assert found.why == "the declared spec changed"
+        next_step = step(running_under(written()), spec=replace(RESTARTING, arguments=("--fast",)))
+        assert isinstance(next_step, Stop)
+        assert next_step.why == "the declared spec changed"
 
 
 class TestFieldsThatAreUnknownOrMissing:
     def test_an_unknown_field_is_dropped_wherever_it_stands(self) -> None:
-        said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
-        said["colour"] = "blue"
-        said["spec"]["engine"] = "flink"
+        fields: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+        fields["colour"] = "blue"
+        fields["spec"]["engine"] = "flink"
         for block in ("credentials", "deploy", "restart", "stop", "watch"):
-            said["spec"][block]["colour"] = "blue"
-        claim = read_claim(json.dumps(said), 1, START)
+            fields["spec"][block]["colour"] = "blue"
+        claim = read_claim(json.dumps(fields), 1, START)
         assert (claim.spec, claim.doubt) == (TICKET_SPEC, "")
 
     def test_a_missing_policy_has_its_default(self) -> None:
-        said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
-        del said["spec"]["heartbeat"], said["spec"]["stop"]["silence"], said["spec"]["on_change"]
-        assert read_claim(json.dumps(said), 1, START).spec == TICKET_SPEC
+        fields: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+        del (
+            fields["spec"]["heartbeat"],
+            fields["spec"]["stop"]["silence"],
+            fields["spec"]["on_change"],
+        )
+        assert read_claim(json.dumps(fields), 1, START).spec == TICKET_SPEC
 
     @pytest.mark.parametrize("name", ["credentials", "application", "checkpoints", "conf", "deploy", "arguments"])
     def test_a_spec_without_what_makes_the_job_is_unknown_and_so_is_its_horizon(self, name: str) -> None:
-        said: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
-        del said["spec"][name]
-        claim = read_claim(json.dumps(said), 1, START)
+        fields: dict[str, Any] = json.loads(written_claim(DRAFT, "me"))
+        del fields["spec"][name]
+        claim = read_claim(json.dumps(fields), 1, START)
         assert claim.spec == UnknownSpec(f"the claim's spec lacks {name}")
         world = running_under(claim)
         assert isinstance(step(world), Settled)
-        assert (found := horizon_of(RESTARTING, world.look()))
-        assert (found.reason, found.hard) == (HorizonReason.UNKNOWN, None)
+        assert (horizon := horizon_of(RESTARTING, world.look()))
+        assert (horizon.reason, horizon.hard) == (HorizonReason.UNKNOWN, None)
 
     @pytest.mark.parametrize("name", ["renew_interval_seconds", "max_lifetime_seconds"])
     @pytest.mark.parametrize("value", [None, "a week", -1, 0, float("nan"), 1e300])
@@ -187,21 +193,21 @@ class TestFieldsThatAreUnknownOrMissing:
         claim = written(**{name: value})
         assert claim.missing == {Missing.LIFETIMES}
         assert "doesn't tell its lifetimes" in claim.doubt
-        assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
-        assert found.reason is HorizonReason.UNKNOWN
+        assert (horizon := horizon_of(TICKET_SPEC, running_under(claim).look()))
+        assert horizon.reason is HorizonReason.UNKNOWN
 
     def test_lifetimes_that_are_looked_up_again_count_from_the_applications_start(self) -> None:
         claim = replace(written(max_lifetime_seconds=None), lifetimes=WEEK, started=START - timedelta(days=1))
-        assert (found := horizon_of(TICKET_SPEC, running_under(claim).look()))
+        assert (horizon := horizon_of(TICKET_SPEC, running_under(claim).look()))
         margin = TICKET_SPEC.restart.adopt_margin
-        assert (found.reason, found.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=6) - margin)
+        assert (horizon.reason, horizon.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=6) - margin)
 
     def test_with_an_unknown_horizon_the_ends_that_are_known_still_count(self) -> None:
         claim = written(max_lifetime_seconds=None)
         aged = replace(TICKET_SPEC, restart=RestartPolicy(max_age=timedelta(minutes=50)))
-        found = step(running_under(claim), spec=aged)
-        assert isinstance(found, Stop)
-        assert "its horizon is not known" in found.why
+        next_step = step(running_under(claim), spec=aged)
+        assert isinstance(next_step, Stop)
+        assert "its horizon is not known" in next_step.why
 
     def test_where_positions_are_missing_a_commit_after_the_claim_counts(self) -> None:
         world = running_under(written(positions=None))
@@ -212,23 +218,25 @@ class TestFieldsThatAreUnknownOrMissing:
 
     def test_a_claim_that_may_be_of_an_adopted_job_is_followed_by_nothing(self) -> None:
         """That job carries no tag, so not finding it proves nothing."""
-        said = json.loads(written_claim(DRAFT, "me"))
-        del said["adopted"]
-        world = SimulatedYarn(now=START + timedelta(days=1), claims={1: read_claim(json.dumps(said), 1, START)})
+        fields = json.loads(written_claim(DRAFT, "me"))
+        del fields["adopted"]
+        world = SimulatedYarn(now=START + timedelta(days=1), claims={1: read_claim(json.dumps(fields), 1, START)})
         world.files = {"gen-000001"}
-        found = step(world)
-        assert isinstance(found, Refuse)
-        assert "doesn't tell its adopted" in found.why
+        next_step = step(world)
+        assert isinstance(next_step, Refuse)
+        assert "doesn't tell its adopted" in next_step.why
 
 
 class TestANewerVersion:
     CLAIM = written(version=3)
 
     def test_it_is_watched_and_told_of(self) -> None:
-        found = step(running_under(self.CLAIM))
-        assert isinstance(found, Settled)
-        assert found.phase is Phase.RUNNING
-        assert "left alone: what was submitted is not known: its claim is of version 3, and this program" in found.why
+        next_step = step(running_under(self.CLAIM))
+        assert isinstance(next_step, Settled)
+        assert next_step.phase is Phase.RUNNING
+        assert (
+            "left alone: what was submitted is not known: its claim is of version 3, and this program" in next_step.why
+        )
         assert (ends := horizon_of(TICKET_SPEC, running_under(self.CLAIM).look()))
         assert ends.reason is HorizonReason.UNKNOWN
 
@@ -247,9 +255,9 @@ class TestANewerVersion:
             assert not isinstance(step(world, mode), Submit | Stop | Kill | GiveUp)
 
     def test_a_dead_one_is_a_refusal_that_says_who_may_start_it(self) -> None:
-        found = step(dead_under(self.CLAIM))
-        assert isinstance(found, Refuse)
-        assert "start it where it was claimed, or upgrade this program" in found.why
+        next_step = step(dead_under(self.CLAIM))
+        assert isinstance(next_step, Refuse)
+        assert "start it where it was claimed, or upgrade this program" in next_step.why
 
     def test_a_newer_desired_state_is_no_wish_to_run(self) -> None:
         with pytest.raises(InvalidInput, match="it is of version 3, and this program reads up to 2"):

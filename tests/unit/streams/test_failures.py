@@ -33,8 +33,8 @@ class Files:
 
 def failure(text: str | None, *names: str) -> str:
     apps = ((2, cast(Application, None)),)
-    seen = Observation(STREAM, datetime(2026, 1, 1, tzinfo=UTC), Desired(), None, frozenset(names), apps, ())
-    return failure_of(cast(Hdfs, Files(text)), STREAM, seen)
+    observation = Observation(STREAM, datetime(2026, 1, 1, tzinfo=UTC), Desired(), None, frozenset(names), apps, ())
+    return failure_of(cast(Hdfs, Files(text)), STREAM, observation)
 
 
 def test_the_newest_generations_error_is_reported() -> None:

@@ -57,5 +57,5 @@ def test_nothing_planned_for_long_is_idle_and_not_stalled() -> None:
 
 
 def test_without_a_declared_checkpoint_nothing_is_known() -> None:
-    seen = replace(yarn_at(40, offsets={}, commits={}).look(), checkpoints=())
-    assert heartbeat(POLICY, seen).pulse is Pulse.UNKNOWN
+    observation = replace(yarn_at(40, offsets={}, commits={}).look(), checkpoints=())
+    assert heartbeat(POLICY, observation).pulse is Pulse.UNKNOWN

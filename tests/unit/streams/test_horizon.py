@@ -20,15 +20,15 @@ CLAIM = claim_of(TICKET_SPEC, 1, START)
 
 
 def test_a_job_with_a_keytab_has_no_end_of_its_own() -> None:
-    found = horizon(KEYTAB_SPEC.restart, claim_of(KEYTAB_SPEC, 1, START), START, None)
-    assert (found.reason, found.hard, found.plan) == (HorizonReason.NONE, None, None)
+    ends = horizon(KEYTAB_SPEC.restart, claim_of(KEYTAB_SPEC, 1, START), START, None)
+    assert (ends.reason, ends.hard, ends.plan) == (HorizonReason.NONE, None, None)
 
 
 def test_a_job_without_a_keytab_ends_at_issue_plus_max_lifetime() -> None:
     for credentials in (TICKET_SPEC.credentials, ProxyUserCredentials("alice")):
         spec = replace(TICKET_SPEC, credentials=credentials)
-        found = horizon(spec.restart, claim_of(spec, 1, START), START, None)
-        assert (found.reason, found.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))
+        ends = horizon(spec.restart, claim_of(spec, 1, START), START, None)
+        assert (ends.reason, ends.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))
 
 
 def test_a_keytab_that_is_declared_later_does_not_help_a_job_submitted_without() -> None:
@@ -42,8 +42,8 @@ def test_the_nearest_end_is_the_horizon() -> None:
 
 def test_an_adopted_job_is_taken_for_older_than_its_start() -> None:
     adopted = replace(CLAIM, adopted="application_1_0001", started=START - timedelta(days=2))
-    found = horizon(TICKET_SPEC.restart, adopted, START, None)
-    assert found.hard == START - timedelta(days=2) - TICKET_SPEC.restart.adopt_margin + timedelta(days=7)
+    ends = horizon(TICKET_SPEC.restart, adopted, START, None)
+    assert ends.hard == START - timedelta(days=2) - TICKET_SPEC.restart.adopt_margin + timedelta(days=7)
 
 
 @given(
@@ -57,8 +57,8 @@ def test_plan_force_and_horizon_come_in_this_order_after_the_issue(
 ) -> None:
     spec = replace(TICKET_SPEC, restart=RestartPolicy(plan_ratio=plan_ratio, jitter_ratio=jitter))
     claim = replace(CLAIM, nonce=nonce, lifetimes=TokenLifetimes(life, life))
-    found = horizon(spec.restart, claim, START, None)
-    assert found.plan is not None
-    assert found.force is not None
-    assert found.hard is not None
-    assert START < found.plan <= found.force < found.hard
+    ends = horizon(spec.restart, claim, START, None)
+    assert ends.plan is not None
+    assert ends.force is not None
+    assert ends.hard is not None
+    assert START < ends.plan <= ends.force < ends.hard

@@ -74,18 +74,18 @@ def test_the_ratio_is_the_last_word_of_the_confs_or_sparks_own() -> None:
 
 def test_a_replaced_keytab_gives_a_horizon_and_a_restart_that_is_never_blind() -> None:
     now = START + 21 * HOUR
-    found = horizon(SPEC.restart, claim(), now, None, NEW)
-    assert (found.reason, found.hard) == (HorizonReason.KEYTAB_ROTATED, START + 42 * HOUR)
-    assert found.plan is not None
-    assert START + 20 * HOUR <= found.plan <= START + 20 * HOUR + 0.1 * (22 * HOUR)
-    assert not found.forced(START + 50 * HOUR)
+    ends = horizon(SPEC.restart, claim(), now, None, NEW)
+    assert (ends.reason, ends.hard) == (HorizonReason.KEYTAB_ROTATED, START + 42 * HOUR)
+    assert ends.plan is not None
+    assert START + 20 * HOUR <= ends.plan <= START + 20 * HOUR + 0.1 * (22 * HOUR)
+    assert not ends.forced(START + 50 * HOUR)
 
 
 def test_a_rotation_weeks_after_the_start_still_leaves_the_last_round_its_tokens() -> None:
     rotated = replace(NEW, stamped=START + timedelta(days=60))
-    found = horizon(SPEC.restart, claim(), START + timedelta(days=60), None, rotated)
-    assert found.hard is not None
-    assert timedelta(hours=5) < found.hard - START - timedelta(days=60) <= DAY
+    ends = horizon(SPEC.restart, claim(), START + timedelta(days=60), None, rotated)
+    assert ends.hard is not None
+    assert timedelta(hours=5) < ends.hard - START - timedelta(days=60) <= DAY
 
 
 def test_the_same_key_an_older_one_or_an_unknown_one_changes_nothing() -> None:

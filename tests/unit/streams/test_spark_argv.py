@@ -70,8 +70,8 @@ def test_a_secret_reaches_neither_argv_nor_the_jobs_repr() -> None:
 )
 def test_spark_redacts_secrets_that_no_name_reveals(conf: Mapping[str, str | SecretRef], names: str | None) -> None:
     """Spark logs the environment of its executors."""
-    told = [word for word in spark_argv(job(conf)).argv() if word.startswith("spark.redaction.regex=")]
-    assert told == ([f"spark.redaction.regex={names}"] if names else [])
+    patterns = [word for word in spark_argv(job(conf)).argv() if word.startswith("spark.redaction.regex=")]
+    assert patterns == ([f"spark.redaction.regex={names}"] if names else [])
 
 
 def test_the_environment_reaches_driver_and_executors() -> None:

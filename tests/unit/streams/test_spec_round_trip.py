@@ -142,9 +142,9 @@ def test_a_declaration_is_read_back_from_a_claim(spec: StreamSpec) -> None:
 
 @given(st.one_of(st.integers(-100, 100), st.floats(), _durations(timedelta()).map(timedelta.total_seconds), _TEXT))
 def test_any_duration_that_is_accepted_is_read_back(written: object) -> None:
-    given = TICKET_SPEC.to_mapping() | {"stop": {"silence": written}}
+    declaration = TICKET_SPEC.to_mapping() | {"stop": {"silence": written}}
     try:
-        spec = StreamSpec.from_mapping(given)
+        spec = StreamSpec.from_mapping(declaration)
     except InvalidInput:
         return
     assert spec.stop.silence >= timedelta()
@@ -183,5 +183,5 @@ def test_a_fingerprint_of_another_version_tells_nothing() -> None:
 
 
 def test_a_declaration_in_yaml_may_leave_every_policy_out() -> None:
-    given = yaml.safe_load("{name: orders, credentials: {mode: ticket}, application: /j.py}")
-    assert StreamSpec.from_mapping(given).watch == WatchPolicy()
+    declaration = yaml.safe_load("{name: orders, credentials: {mode: ticket}, application: /j.py}")
+    assert StreamSpec.from_mapping(declaration).watch == WatchPolicy()
