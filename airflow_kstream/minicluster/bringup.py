@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_kstream.minicluster import class_archive, hadoop_conf, hdfs, jars, kafka, record
+from airflow_kstream.minicluster import class_archive, hadoop_conf, hdfs, jars, kafka, record, spark_classes
 from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of, port_names
 from airflow_kstream.minicluster.folders import Folders
@@ -113,6 +113,7 @@ _PREPARATIONS = (
     Preparation("directories", ("nn1", "active"), hdfs.make_directories),
     Preparation("kafka-jars", (), _fetch_kafka, Feature.KAFKA, is_done=lambda: jars.are_cached("kafka", "spark_kafka")),
     Preparation("kafka-format", ("kafka-jars",), kafka.format_storage, Feature.KAFKA),
+    Preparation("spark-classes", (), spark_classes.archive, is_done=spark_classes.is_archived),
     Preparation("hadoop-classes", _SERVING, _archive_hadoop, is_done=lambda: class_archive.is_there("hadoop")),
     Preparation(
         "kafka-classes", _SERVING, _archive_kafka, Feature.KAFKA, is_done=lambda: class_archive.is_there("kafka")

@@ -15,9 +15,16 @@ from airflow_kstream.minicluster.jars import folder_of
 from airflow_kstream.minicluster.tools import java_home
 
 
+def archive_of(jars: Path) -> Path:
+    """Return the file of the archive for this folder of jars and this Java, whether or not it exists."""
+    release = java_home() / "release"
+    java = release.read_bytes() if release.exists() else str(java_home()).encode()
+    return jars.with_name(f"{jars.name}-java-{hashlib.sha256(java).hexdigest()[:12]}.jsa")
+
+
 def options(jars: Path, class_list: Path) -> list[str]:
     """Return the options of a JVM whose classpath begins with all these jars; without an archive it writes its list."""
-    archive = _archive_of(jars)
+    archive = archive_of(jars)
     if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}"]
     return [f"-XX:DumpLoadedClassList={class_list}"]
@@ -25,12 +32,12 @@ def options(jars: Path, class_list: Path) -> list[str]:
 
 def is_there(pom: str) -> bool:
     """Return True if this machine has the archive for the jars of that POM."""
-    return _archive_of(folder_of(pom)).exists()
+    return archive_of(folder_of(pom)).exists()
 
 
 def build(jars: Path, class_lists: Path) -> None:
     """Archive the classes that the JVMs listed. The archive only saves time: if Java fails, there is none."""
-    archive = _archive_of(jars)
+    archive = archive_of(jars)
     classes = {line for class_list in class_lists.iterdir() for line in class_list.read_text().splitlines()}
     with tempfile.TemporaryDirectory(dir=jars.parent, prefix=".classes-") as scratch:
         union = Path(scratch) / "classes"
@@ -48,9 +55,3 @@ def _dump(jars: Path, classes: Path, archive: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-
-
-def _archive_of(jars: Path) -> Path:
-    release = java_home() / "release"
-    java = release.read_bytes() if release.exists() else str(java_home()).encode()
-    return jars.with_name(f"{jars.name}-java-{hashlib.sha256(java).hexdigest()[:12]}.jsa")

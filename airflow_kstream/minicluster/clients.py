@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.spark_classes import spark_home, spark_options
 from airflow_kstream.minicluster.tools import java_home
 from airflow_kstream.model.errors import MiniclusterError
 
@@ -27,13 +27,15 @@ def client_environment(site: Site, name: str) -> dict[str, str]:
         "KRB5_CONFIG": str(site.folders.krb5_conf),
         "KRB5CCNAME": f"FILE:{site.kdc.ticket(name)}",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SUBMIT_OPTS": " ".join(site.java_options()),
+        "SPARK_SUBMIT_OPTS": " ".join([*site.java_options(), *spark_options()[0]]),
     }
 
 
 def spark_conf(site: Site) -> dict[str, str]:
     """Return the confs that every Spark job on this minicluster needs; a real cluster needs none of them."""
-    java = " ".join(site.java_options())
+    archive, classpath = spark_options()
+    java = " ".join([*site.java_options(), *archive])
+    classes = {f"spark.{role}.extraClassPath": classpath for role in ("driver", "executor") if classpath}
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return {
         # Nothing to upload: the containers run on the machine that has the jars.
@@ -48,13 +50,14 @@ def spark_conf(site: Site) -> dict[str, str]:
         "spark.executor.instances": "1",
         "spark.executor.cores": "1",
         "spark.ui.showConsoleProgress": "false",
+        **classes,
         **{f"spark.yarn.appMasterEnv.{name}": value for name, value in environment.items()},
         **{f"spark.executorEnv.{name}": value for name, value in environment.items()},
     }
 
 
 def _spark_home() -> Path:
-    spec = find_spec("pyspark")
-    if not spec or not spec.origin:
+    home = spark_home()
+    if home is None:
         raise MiniclusterError("pyspark is not installed in the environment that runs the minicluster")
-    return Path(spec.origin).parent
+    return home

@@ -136,6 +136,16 @@ def test_kafka_lets_in_a_client_with_a_keytab(minicluster: Minicluster) -> None:
     assert done.stdout.strip() == "True", done.stderr
 
 
+def test_sparks_jvms_start_from_the_archive_of_their_classes(minicluster: Minicluster) -> None:
+    """With -Xshare:on a JVM does not start if the archive does not fit the classpath of a YARN container."""
+    conf = minicluster.spark_conf()
+    classpath = f"{conf['spark.driver.extraClassPath']}{os.pathsep}{minicluster.conf_dir}"
+    options = [*conf["spark.driver.extraJavaOptions"].split(), "-Xshare:on"]
+    command = ["java", *options, "-cp", classpath, "org.apache.spark.deploy.SparkSubmit", "--version"]
+    started = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert started.returncode == 0, started.stdout + started.stderr
+
+
 def test_every_socket_of_the_minicluster_is_on_loopback(minicluster: Minicluster) -> None:
     listening = [ip for process in processes_of(minicluster.root) for ip in listening_on(process)]
     assert len(listening) >= 15
