@@ -27,7 +27,7 @@ def client_environment(site: Site, name: str) -> dict[str, str]:
         "KRB5_CONFIG": str(site.folders.krb5_conf),
         "KRB5CCNAME": f"FILE:{site.kdc.ticket(name)}",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SUBMIT_OPTS": " ".join([*site.java_options(), *spark_options()[0]]),
+        "SPARK_SUBMIT_OPTS": " ".join(site.java_options()),
     }
 
 
