@@ -6,7 +6,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 # A server is shared by a file, or by all files below one of these.
-_TOGETHER = ("tests/spark/",)
+_TOGETHER = ("tests/airflow/running/", "tests/spark/")
 
 
 class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped

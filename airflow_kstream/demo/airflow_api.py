@@ -136,6 +136,9 @@ class AirflowApi:
     def unpause_dag(self, dag_id: str) -> None:
         self._call("PATCH", _dag(dag_id), json={"is_paused": False})
 
+    def pause_dag(self, dag_id: str) -> None:
+        self._call("PATCH", _dag(dag_id), json={"is_paused": True})
+
     def trigger_dag_run(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
         """Start a run and return its id. Raises Conflict: when a run of that id exists."""
         body = {"conf": dict(conf or {}), "logical_date": None} | ({"dag_run_id": run_id} if run_id else {})

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from getpass import getuser
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-import yaml
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.dags import STUBS
-from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
-from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Conflict, InvalidInput
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
-from tests.airflow.live import CONNECTION, live_airflow
+from tests.airflow.running.live import CONNECTION, LiveAirflow
 from tests.cluster.lease_commands import await_leases_worn_off
 from tests.cluster.streams import await_that, cluster, fields
 from tests.cluster.writers import Writer, flink_like_bucket, leave_open, pattern, writer
@@ -63,34 +59,22 @@ with DAG("alarmed", schedule=[landing]):
 
     tell()
 '''
+RECOVERY = f"leases-{CONNECTION}"
 DECLARATION = {"paths": [LANDING, OTHER], "min_age": "1s", "every": "20s"}
 
 
 @dataclass(frozen=True)
-class LeaseAirflow:
+class LeaseAirflow(LiveAirflow):
     """An Airflow whose DAGs are the shipped one for leases and those of READERS."""
 
-    home: AirflowHome
-    api: AirflowApi
-
     def run(self, dag_id: str) -> TaskRef:
-        self.unpause(dag_id)
-        return TaskRef(dag_id, self.api.trigger_dag_run(dag_id), "wait")
-
-    def unpause(self, dag_id: str) -> None:
-        await_that(lambda: dag_id in self.api.dag_ids(), f"{dag_id} is parsed")
-        self.api.unpause_dag(dag_id)
-
-    def await_state(self, task: TaskRef, state: str) -> None:
-        await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}")
+        return TaskRef(dag_id, self.start(dag_id), "wait")
 
     def recover_by_hand(self, form: dict[str, Any]) -> dict[str, Any]:
         """Start the shipped DAG with this form, and return what its one recovery says."""
-        dag_id = f"leases-{CONNECTION}"
-        self.unpause(dag_id)
-        run = self.api.trigger_dag_run(dag_id, form)
-        await_that(lambda: self.api.dag_run_state(dag_id, run) == "success", "the run by hand ends")
-        [ref] = [task.ref for task in self.api.task_instances(dag_id, run) if task.ref.task_id == "recover"]
+        run = self.start(RECOVERY, form)
+        assert self.end(RECOVERY, run) == "success"
+        [ref] = [task.ref for task in self.api.task_instances(RECOVERY, run) if task.ref.task_id == "recover"]
         report: dict[str, Any] = self.api.xcom_entry(ref, "return_value")
         return report
 
@@ -102,16 +86,11 @@ class LeaseAirflow:
 
 
 @pytest.fixture(scope="module")
-def airflow(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeaseAirflow]:
-    root = tmp_path_factory.mktemp("airflow")
-    dags, declarations = root / "dags", root / "leases"
-    dags.mkdir()
-    declarations.mkdir()
-    shutil.copy(STUBS / "kstream_leases.py", dags)
-    (dags / "readers.py").write_text(READERS)
-    (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(DECLARATION))
-    with live_airflow(minicluster, root, dags, {"AIRFLOW__KSTREAM__LEASES_FOLDER": str(declarations)}) as home:
-        yield LeaseAirflow(home, home.api())
+def airflow(live: LiveAirflow) -> Iterator[LeaseAirflow]:
+    live.write_declaration("leases", CONNECTION, DECLARATION)
+    with live.dag_file("lease_readers", READERS):
+        yield LeaseAirflow(live.home, live.api, live.root, live.metrics)
+        live.api.pause_dag(RECOVERY)
 
 
 @pytest.fixture(scope="module")
@@ -150,14 +129,14 @@ def test_the_scheduled_dag_makes_stuck_files_of_a_killed_writer_readable(
     airflow.await_state(noticed, "success")
     assert airflow.api.xcom_entry(noticed, "return_value")["stuck"] == len(stuck)
 
-    airflow.unpause(f"leases-{CONNECTION}")
+    airflow.unpause(RECOVERY)
     await_that(lambda: open_files(minicluster, FOLDER) == {}, "the scheduled DAG closes every file")
     assert [content(minicluster, path) for path in stuck] == [pattern(1000)] * len(stuck)
     airflow.await_state(readers, "success")
 
     await_that(lambda: _closed(airflow) == len(stuck), "the runs report every file")
-    assert {report["counts"]["bytes_lost"] for report in airflow.reports(f"leases-{CONNECTION}")} == {0}
-    assert "failed" not in airflow.api.dag_run_states(f"leases-{CONNECTION}").values()
+    assert {report["counts"]["bytes_lost"] for report in airflow.reports(RECOVERY)} == {0}
+    assert "failed" not in airflow.api.dag_run_states(RECOVERY).values()
 
 
 def test_an_asset_is_alarmed_once_for_each_file_that_becomes_stuck(airflow: LeaseAirflow, stuck: list[str]) -> None:
@@ -191,7 +170,7 @@ def test_a_person_who_runs_the_dag_by_hand_approves_a_leaked_file_by_name(
 
 def test_the_form_refuses_what_is_wrong(airflow: LeaseAirflow) -> None:
     with pytest.raises(InvalidInput, match="min_age"):
-        airflow.api.trigger_dag_run(f"leases-{CONNECTION}", {"min_age": "soon"})
+        airflow.api.trigger_dag_run(RECOVERY, {"min_age": "soon"})
 
 
 def test_what_no_waiting_can_change_fails_the_sensor_with_its_reason(airflow: LeaseAirflow) -> None:
@@ -242,7 +221,7 @@ class _Context(dict[str, Any]):
 
 
 def _closed(airflow: LeaseAirflow) -> int:
-    return sum(report["counts"]["outcomes"].get("closed", 0) for report in airflow.reports(f"leases-{CONNECTION}"))
+    return sum(report["counts"]["outcomes"].get("closed", 0) for report in airflow.reports(RECOVERY))
 
 
 def _alarming(airflow: LeaseAirflow) -> list[str]:

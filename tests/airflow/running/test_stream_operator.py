@@ -18,7 +18,7 @@ from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.airflow.conftest import LiveAirflow
+from tests.airflow.running.live import LiveAirflow
 from tests.cluster.streams import await_that, look, rate_stream, reconciler
 
 

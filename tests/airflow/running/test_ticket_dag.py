@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.dags import STUBS
-from airflow_kstream.demo.airflow_api import AirflowApi, TaskRef
-from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.ticket import Ticket, cache_file_name
-from tests.airflow.conftest import Metrics
-from tests.airflow.live import CONNECTION, live_airflow
+from tests.airflow.running.live import CONNECTION, LiveAirflow
 from tests.cluster.streams import await_that
 
 RENEWAL, KEYTABS = f"tickets-{CONNECTION}", f"keytabs-{CONNECTION}"
@@ -64,34 +59,17 @@ with DAG("asking", schedule=None):
 
 
 @dataclass(frozen=True)
-class TicketAirflow:
-    """An Airflow whose DAGs are the shipped ones for tickets and those of READERS; `caches` is the order's folder."""
+class TicketAirflow(LiveAirflow):
+    """An Airflow whose DAGs are the shipped ones for tickets and those of READERS."""
 
-    home: AirflowHome
-    api: AirflowApi
-    metrics: Metrics
-    declarations: Path
-    caches: Path
+    @property
+    def declarations(self) -> Path:
+        return self.root / "tickets"
 
-    def await_parsed(self, dag_id: str) -> None:
-        await_that(lambda: dag_id in self.api.dag_ids(), f"{dag_id} is parsed")
-
-    def start(self, dag_id: str, form: dict[str, Any] | None = None) -> str:
-        self.await_parsed(dag_id)
-        self.api.unpause_dag(dag_id)
-        return self.api.trigger_dag_run(dag_id, form)
-
-    def end(self, dag_id: str, run: str) -> str:
-        """Return the state in which the run ended."""
-        await_that(lambda: self.api.dag_run_state(dag_id, run) in {"success", "failed"}, f"{dag_id} ends")
-        return self.api.dag_run_state(dag_id, run)
-
-    def scheduled(self, dag_id: str) -> str:
-        """Unpause the DAG and return the run that its schedule starts."""
-        self.await_parsed(dag_id)
-        self.api.unpause_dag(dag_id)
-        await_that(lambda: bool(self.api.dag_run_states(dag_id)), f"{dag_id} has a run")
-        return next(iter(self.api.dag_run_states(dag_id)))
+    @property
+    def caches(self) -> Path:
+        """Return the declaration's folder."""
+        return self.root / "caches"
 
     def renew(self, **form: Any) -> dict[str, Renewed]:
         """Run the shipped DAG by hand and return the outcome for each principal."""
@@ -130,23 +108,13 @@ def principals(minicluster: Minicluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def airflow(
-    minicluster: Minicluster, principals: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TicketAirflow]:
-    root = tmp_path_factory.mktemp("airflow")
-    dags, declarations, caches = (root / name for name in ("dags", "tickets", "caches"))
-    for folder in (dags, declarations):
-        folder.mkdir()
-    shutil.copy(STUBS / "kstream_tickets.py", dags)
-    (dags / "readers.py").write_text(READERS)
+def airflow(minicluster: Minicluster, live: LiveAirflow, principals: None) -> Iterator[TicketAirflow]:
+    airflow = TicketAirflow(live.home, live.api, live.root, live.metrics)
     named = [{"principal": minicluster.principal(name), "keytab": str(minicluster.keytab(name))} for name in (ETL, OPS)]
-    declaration = {"principals": named, "folder": str(caches), "every": "30d", "check_every": "30d"}
-    (declarations / f"{CONNECTION}.yaml").write_text(yaml.safe_dump(declaration))
-    listener = Metrics()
-    settings = {**listener.settings, "kstream": {"tickets_folder": str(declarations)}}
-    with live_airflow(minicluster, root, dags, {}, settings) as home:
-        yield TicketAirflow(home, home.api(), listener, declarations, caches)
-    listener.close()
+    declaration = {"principals": named, "folder": str(airflow.caches), "every": "30d", "check_every": "30d"}
+    airflow.write_declaration("tickets", CONNECTION, declaration)
+    with airflow.dag_file("ticket_readers", READERS):
+        yield airflow
 
 
 @dataclass(frozen=True)

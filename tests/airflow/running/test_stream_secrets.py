@@ -17,8 +17,8 @@ from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import set_desired
-from tests.airflow.conftest import LiveAirflow
-from tests.airflow.planted import PLANTED
+from tests.airflow.running.live import LiveAirflow
+from tests.airflow.running.planted import PLANTED
 from tests.cluster.streams import await_that, look, rate_stream, reconciler
 from tests.secrets.search import where_any_is
 from tests.secrets.watch import Watch
