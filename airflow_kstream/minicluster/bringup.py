@@ -109,7 +109,8 @@ _PREPARATIONS = (
     Preparation("hadoop-jars", (), _fetch_hadoop, is_done=lambda: jars.are_cached("hadoop", "native")),
     Preparation("realm", (), lambda site: site.kdc.create()),
     Preparation("format", ("hadoop-jars", "kdc", "journalnode"), hdfs.format_namenodes),
-    Preparation("active", ("nn1",), _make_active, Feature.HA),
+    # Hadoop refuses to make one active while it can't ask the other one.
+    Preparation("active", ("nn1", "nn2"), _make_active, Feature.HA),
     Preparation("directories", ("nn1", "active"), hdfs.make_directories),
     Preparation("kafka-jars", (), _fetch_kafka, Feature.KAFKA, is_done=lambda: jars.are_cached("kafka", "spark_kafka")),
     Preparation("kafka-format", ("kafka-jars",), kafka.format_storage, Feature.KAFKA),

@@ -146,6 +146,8 @@ def _yarn_client(site: Site) -> Settings:
         "yarn.resourcemanager.principal": _service(site, "rm"),
         "yarn.nodemanager.principal": _service(site, "nm"),
         "yarn.nodemanager.remote-app-log-dir": "/tmp/logs",
+        # Else each container's log has a copy of its environment, with its secrets.
+        "yarn.nodemanager.log-container-debug-info.enabled": "false",
         "yarn.log-aggregation-enable": "true",
         "yarn.acl.enable": "true",
         "yarn.admin.acl": "hdfs,yarn",

@@ -6,8 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
@@ -216,26 +215,28 @@ def test_sessions_are_opened_again_after_a_failure_and_not_after_an_answer(error
 
 
 def test_a_patient_stream_is_polled_at_its_own_pace_beside_an_impatient_one() -> None:
-    """Its pace stays the same after the impatient stream has gone."""
+    """At most once in half of its time, also after the impatient stream has gone."""
     clusters = Clusters()
 
-    async def wait() -> None:
+    def polled(name: str) -> int:
+        return sum(name in names for _, names in clusters.rounds)
+
+    async def wait() -> float:
+        clock = asyncio.get_running_loop().time
+        began = clock()
         poller = ClusterPoller(CONNECTION, clusters.open)
         impatient = asyncio.create_task(poll(poller, "impatient", 0.02))
         patient = asyncio.create_task(poll(poller, "patient", 0.8))
-        await asyncio.sleep(1.6)
+        await until(lambda: polled("impatient") >= 20 and polled("patient") >= 1)
+        assert polled("impatient") > polled("patient")
         impatient.cancel()
-        await asyncio.sleep(0.1)
-        at_its_end = len(clusters.rounds)
-        await asyncio.sleep(1.6)
-        assert 1 <= len(clusters.rounds) - at_its_end <= 3
+        before = polled("patient")
+        await until(lambda: polled("patient") > before + 1)
         patient.cancel()
         poller.close()
+        return clock() - began
 
-    asyncio.run(wait())
-    polled = Counter(name for _, names in clusters.rounds for name in names)
-    assert polled["patient"] <= 8
-    assert polled["impatient"] > polled["patient"]
+    assert asyncio.run(wait()) / 0.4 + 1 >= polled("patient")
 
 
 def test_streams_of_one_pace_come_to_share_their_rounds() -> None:
@@ -247,13 +248,19 @@ def test_streams_of_one_pace_come_to_share_their_rounds() -> None:
         for number in range(5):
             tasks.append(asyncio.create_task(poll(poller, f"stream-{number}", 0.3)))
             await asyncio.sleep(0.05)
-        await asyncio.sleep(1.5)
+        await until(lambda: any(len(names) == 5 for _, names in clusters.rounds))
         for task in tasks:
             task.cancel()
         poller.close()
 
     asyncio.run(wait())
-    assert len(clusters.rounds[-1][1]) == 5
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for the condition, for as long as the slowest machine needs."""
+    async with asyncio.timeout(120):
+        while not condition():  # noqa: ASYNC110  the poller's rounds set no event
+            await asyncio.sleep(0.01)
 
 
 def test_one_thing_is_shared_and_its_last_user_closes_it() -> None:

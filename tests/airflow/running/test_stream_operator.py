@@ -56,16 +56,17 @@ class Clicked:
         return self.airflow.metrics.value(f"airflow.kstream.clicked.{name}")
 
 
+@pytest.fixture(scope="module")
+def clicked(minicluster: Minicluster, airflow: LiveAirflow) -> Iterator[Clicked]:
+    spec = rate_stream("clicked", TicketCredentials())
+    task = airflow.declare(spec)
+    with reconciler(minicluster, spec) as supervisor:
+        yield Clicked(airflow, task, supervisor)
+        set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
+
+
 class TestClicks:
     """Defer, clear, mark failed: the application stays the same. Restart and stop are desired states."""
-
-    @pytest.fixture(scope="class")
-    def clicked(self, minicluster: Minicluster, airflow: LiveAirflow) -> Iterator[Clicked]:
-        spec = rate_stream("clicked", TicketCredentials())
-        task = airflow.declare(spec)
-        with reconciler(minicluster, spec) as supervisor:
-            yield Clicked(airflow, task, supervisor)
-            set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
 
     def test_a_declared_stream_is_submitted_reported_and_linked(self, clicked: Clicked) -> None:
         api = clicked.airflow.api
