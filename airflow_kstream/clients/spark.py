@@ -6,11 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
+from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import kept_for_a_child, write_private
 from airflow_kstream.model.cluster import Cluster
@@ -23,6 +24,11 @@ _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR
 _TAIL_LINES = 30
 # Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
 _IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+# NodeManager settings that copy a container's environment into its log, and their defaults (yarn-default.xml of 3.4).
+_LOGS_ENVIRONMENT = {
+    "yarn.nodemanager.log-container-debug-info.enabled": "true",
+    "yarn.nodemanager.log-container-debug-info-on-error.enabled": "false",
+}
 _IN_KEYS = _IN_VALUES | {sign: f"\\{sign}" for sign in " :=#!"}
 
 
@@ -62,6 +68,26 @@ def check_conf_folder(cluster: Cluster) -> None:
     missing = [name for name in ("core-site.xml", "yarn-site.xml") if not (folder / name).is_file()]
     if not cluster.hadoop_conf_dir or missing:
         raise InvalidInput(f"to submit, connection {cluster.name} needs a hadoop_conf_dir with core- and yarn-site.xml")
+
+
+def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:
+    """Raises InvalidInput: when YARN would copy these variables of a container, which hold secrets, into its log.
+
+    A NodeManager copies launch_container.sh, with the environment in it, into the log folder, which is aggregated
+    (ContainerLaunch). Both settings are the NodeManagers'; the conf folder says what they are here.
+    """
+    if not names:
+        return
+    conf = HadoopConf(cluster.hadoop_conf_dir or "")
+    copying = [name for name, default in _LOGS_ENVIRONMENT.items() if conf.get(name, default).lower() == "true"]
+    if copying:
+        raise InvalidInput(
+            f"{', '.join(names)}: an environment variable is no place for a secret here, because NodeManagers copy it "
+            f"into the container's log while {' or '.join(copying)} is true. Take the secret from conf instead, which "
+            "the job reads with spark.conf.get, or set that to false on the NodeManagers and in the yarn-site.xml of "
+            f"{cluster.hadoop_conf_dir}",
+            tried="check the environment",
+        )
 
 
 def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import started_marker
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
 from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.spark_renewal import renewal_ratio
@@ -25,6 +26,8 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Stopped
 from airflow_kstream.supervise.streams.run import StreamRun
 
+# Confs that become environment variables of the driver and of the executors.
+_ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
 # Shipped with each PySpark job; referred to by path, because no module of the package imports it.
 DRIVER_HELPER = str(files("airflow_kstream") / "jobs" / "kstream_driver.py")
 
@@ -46,6 +49,7 @@ class SparkEngine:
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         spark.check_conf_folder(cluster)
+        spark.check_secret_environment(cluster, _secret_variables(cluster, spec))
         for path in _local_files(spec):
             if not Path(path).exists():
                 raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
@@ -115,6 +119,14 @@ def _signalled(session: ClusterSession, application: str) -> bool:
         return session.yarn.signal_driver(application)
     except (Denied, NotFound):
         return False
+
+
+def _secret_variables(cluster: Cluster, spec: StreamSpec) -> list[str]:
+    """Return the names of the containers' environment variables that hold a secret of the stream or its connection."""
+    ours = {f"{_ENVIRONMENTS[0]}{name}": value for name, value in spec.deploy.environment.items()} | {**spec.conf}
+    secret = [key for key, value in ours.items() if isinstance(value, SecretRef)]
+    secret += [key for key, value in cluster.spark_conf.items() if is_secret(key) and secrets_in(key, value)]
+    return sorted({key.rpartition(".")[2] for key in secret if key.startswith(_ENVIRONMENTS)})
 
 
 def _local_files(spec: StreamSpec) -> list[str]:

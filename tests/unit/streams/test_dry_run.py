@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
@@ -60,6 +62,28 @@ def test_a_secret_that_is_not_there_keeps_the_old_generation_running() -> None:
     run = StreamRun(session_of(SimHdfs(clock := SimClock()), SimYarn(clock)), spec, SparkEngine())
     with pytest.raises(NotFound, match="env:NO_SUCH is empty, or not on this host"):
         preflight(run)
+
+
+def with_conf_folder(folder: Path, yarn_site: str) -> Cluster:
+    """Return the cluster with a conf folder whose yarn-site.xml has this in it."""
+    for name, content in (("core-site.xml", ""), ("yarn-site.xml", yarn_site)):
+        (folder / name).write_text(f"<configuration>{content}</configuration>")
+    return replace(CLUSTER, hadoop_conf_dir=str(folder))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        replace(TICKET_SPEC, deploy=Deploy(environment={"DB_PASSWORD": SecretRef("env:X"), "TZ": "UTC"})),
+        replace(TICKET_SPEC, conf={"spark.executorEnv.DB_PASSWORD": SecretRef("env:X")}),
+    ],
+)
+def test_a_secret_does_not_become_a_variable_that_yarn_copies_into_a_log(spec: StreamSpec, tmp_path: Path) -> None:
+    spec = replace(spec, application="hdfs:///jobs/orders.py")
+    with pytest.raises(InvalidInput, match=r"DB_PASSWORD: an environment variable is no place .*log-container-debug"):
+        SparkEngine().preflight(with_conf_folder(tmp_path, ""), spec)
+    off = "<property><name>yarn.nodemanager.log-container-debug-info.enabled</name><value>false</value></property>"
+    SparkEngine().preflight(with_conf_folder(tmp_path, off), spec)
 
 
 def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing() -> None:
