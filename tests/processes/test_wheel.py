@@ -12,8 +12,8 @@ from zipfile import ZipFile
 import pytest
 
 import airflow_kstream
+from tests.wheel import ROOT, built_wheel
 
-ROOT = Path(__file__).parents[2]
 DIST = f"airflow_kstream-{airflow_kstream.__version__}.dist-info"
 # On its own, without what this environment has of the checkout.
 FROM_THE_WHEEL = """
@@ -28,11 +28,7 @@ print(sorted([group.name for group in app.registered_groups] + [command.name for
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    [made] = folder.glob("*.whl")
-    return made
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

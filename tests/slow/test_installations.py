@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.wheel import ROOT, built_wheel
+
 PYTHONS = ("python3.11", "python3.12", "python3.13")
 pytestmark = pytest.mark.compatibility
 
@@ -23,11 +23,7 @@ def runs(python: str) -> bool:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    [made] = folder.glob("*.whl")
-    return made
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module", params=[python for python in PYTHONS if runs(python)])
