@@ -92,9 +92,22 @@ def cluster_file(tmp_path: Path) -> Path:
     return file
 
 
-def pytest_configure() -> None:
+class FailuresAtOnce:
+    """Names each failure when it happens: pytest shows the details at the end, many minutes later."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._config.get_terminal_writer().line(f"\nFAILED {report.nodeid} ({report.when})", red=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """End as with Ctrl-C when asked to end: with what has failed so far."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(FailuresAtOnce(config))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
