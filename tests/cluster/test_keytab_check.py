@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,8 @@ def test_a_keytab_that_this_user_may_not_read_is_unreadable(kdc: Kdc, tmp_path: 
             if os.getuid() == 0:
                 # Root may read every file.
                 os.setuid(65534)
+                # That of the test run is closed to others.
+                tempfile.tempdir = "/tmp"
             (only,) = check(kdc, closed)
             os._exit(0 if "Permission denied" in only.findings[0].words else 1)
         finally:

@@ -309,7 +309,7 @@ def test_one_that_fails_hides_no_other_and_is_counted_until_it_succeeds(
         assert watcher.outcome is streamer.outcome is RenewalOutcome.ACQUIRED
         assert (gateway.outcome, gateway.failures, gateway.alert) == (RenewalOutcome.FAILED, count, True)
         assert gateway.error.startswith(
-            f"log in from keytab {broken.keytab} as gateway@KSTREAM.TEST: it does not exist"
+            f"log in from keytab {broken.keytab} as gateway@KSTREAM.TEST: there is no such file"
         )
         assert gateway.retryable is False
     assert ticket_status(those[1], POLICY).failures.count == 2

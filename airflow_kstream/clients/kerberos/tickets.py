@@ -187,7 +187,7 @@ def _require_keytab(keytab: Path, tried: str, principal: str) -> None:
     if is_special(keytab):
         raise CredentialError("it is not a regular file", tried=tried, principal=principal)
     if not os.access(keytab, os.R_OK):
-        why = "this process may not read it" if keytab.exists() else "this process finds no such file"
+        why = "this process may not read it" if keytab.exists() else "there is no such file"
         raise CredentialError(why, tried=tried, principal=principal)
 
 
