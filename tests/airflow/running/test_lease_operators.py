@@ -128,6 +128,8 @@ def test_the_scheduled_dag_makes_stuck_files_of_a_killed_writer_readable(
     airflow.await_state(readers, "deferred")
     airflow.await_state(noticed, "success")
     assert airflow.api.xcom_entry(noticed, "return_value")["stuck"] == len(stuck)
+    # The asset's watcher may start after the sensor; once the files are closed there is nothing to be alarmed of.
+    await_that(lambda: set(_alarming(airflow)) >= set(stuck[:-1]), "the alarms name every file")
 
     airflow.unpause(RECOVERY)
     await_that(lambda: open_files(minicluster, FOLDER) == {}, "the scheduled DAG closes every file")
@@ -140,9 +142,6 @@ def test_the_scheduled_dag_makes_stuck_files_of_a_killed_writer_readable(
 
 
 def test_an_asset_is_alarmed_once_for_each_file_that_becomes_stuck(airflow: LeaseAirflow, stuck: list[str]) -> None:
-    airflow.unpause("alarmed")
-    await_that(lambda: set(_alarming(airflow)) >= set(stuck[:-1]), "the alarms name every file")
-
     assert sorted(_alarming(airflow)) == sorted(stuck[:-1])
     assert {alarm["cluster"] for alarm in _alarms(airflow)} == {CONNECTION}
 
