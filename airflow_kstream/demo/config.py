@@ -21,7 +21,6 @@ from airflow_kstream.model.stream_policies import (
 
 CONNECTION = "kstream_demo"
 TOPIC = "cluster-events"
-STATE_DIR = "/kstream"
 WITH_KEYTAB, WITHOUT_KEYTAB, NAIVE = "events-keytab", "events-ticket", "events-naive"
 
 # A restart has to fit between plan and horizon on two busy cores; on a cluster with 7-day tokens the defaults do.

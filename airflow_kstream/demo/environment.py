@@ -21,7 +21,7 @@ from airflow_kstream.demo import config as demo_plan
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
-from airflow_kstream.demo.config import CONNECTION, STATE_DIR, TOPIC, DemoConfig
+from airflow_kstream.demo.config import CONNECTION, TOPIC, DemoConfig
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.process_tree import Child
 from airflow_kstream.demo.supervisor import Happening, ProcessSupervisor, SupervisorEvent
@@ -42,7 +42,7 @@ class Environment:
     control: StreamSpec
 
     def connection(self) -> dict[str, Any]:
-        return _connection(self.minicluster)
+        return self.minicluster.connection()
 
 
 def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -> Environment:
@@ -108,17 +108,6 @@ def _down(root: Path) -> None:
         Minicluster.at(root).down()
 
 
-def _connection(minicluster: Minicluster) -> dict[str, Any]:
-    return {
-        "principal": minicluster.principal("streamer"),
-        "keytab_path": str(minicluster.keytab("streamer")),
-        "hadoop_conf_dir": str(minicluster.conf_dir),
-        "krb5_conf": str(minicluster.krb5_conf),
-        "state_dir": STATE_DIR,
-        "spark_conf": minicluster.spark_conf(),
-    }
-
-
 def _shipping(minicluster: Minicluster) -> dict[str, Any]:
     return {
         "bootstrap_servers": minicluster.bootstrap_servers,
@@ -130,7 +119,7 @@ def _shipping(minicluster: Minicluster) -> dict[str, Any]:
 
 
 def _write_declarations(root: Path, minicluster: Minicluster, streams: tuple[StreamSpec, ...]) -> None:
-    (root / "cluster.yaml").write_text(yaml.safe_dump(_connection(minicluster)))
+    (root / "cluster.yaml").write_text(yaml.safe_dump(minicluster.connection()))
     folder = root / "streams" / CONNECTION
     folder.mkdir(parents=True, exist_ok=True)
     for spec in streams:

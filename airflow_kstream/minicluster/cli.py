@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -36,6 +40,7 @@ _Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Without it
 _Words = Annotated[list[str], typer.Argument(metavar="COMMAND...", help="For instance: dfs -ls /")]
 _As = Annotated[str, typer.Option("--as", help="The principal, without its realm.")]
 _DEFAULT_ROOT = Path("kstream-minicluster")
+_CLUSTER_FILE = "cluster.yaml"
 
 
 @app.command()
@@ -69,6 +74,7 @@ def up(
     with shown(console) as listener:
         minicluster = Minicluster.up(plan, listener)
     _print(console, minicluster.status())
+    (minicluster.root / _CLUSTER_FILE).write_text(yaml.safe_dump(minicluster.connection(), sort_keys=False))
     for line in _about(minicluster):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
@@ -127,7 +133,7 @@ def rotate(principal: _Principal, root: _Root = _DEFAULT_ROOT) -> None:
 @app.command(context_settings={"ignore_unknown_options": True})
 def hdfs(words: _Words, root: _Root = _DEFAULT_ROOT, as_: _As = "hdfs") -> None:
     """Run Hadoop's own `hdfs` (dfs, dfsadmin, haadmin, fsck or debug, with arguments) as one of the principals."""
-    done = Minicluster.at(root).hdfs(*words, as_=as_)
+    done = Minicluster.at(root).hdfs(*words, as_=as_, stdin=sys.stdin.fileno() if sys.stdin else subprocess.DEVNULL)
     typer.echo(done.stdout, nl=False)
     typer.echo(done.stderr, nl=False, err=True)
     raise typer.Exit(done.returncode)
@@ -137,6 +143,8 @@ def _about(minicluster: Minicluster) -> Iterator[str]:
     yield f"principals: {', '.join(f'{name}@{minicluster.realm}' for name in USERS)}"
     yield f"keytabs: {minicluster.keytab('NAME')}"
     yield "hdfs is HDFS's superuser, gateway may impersonate others; state_dir /kstream is open to all of them"
+    yield f"on HDFS, streamer is {getuser()}, with the home folder /user/{getuser()}"
+    yield f"as streamer: kstream ... --cluster {minicluster.root / _CLUSTER_FILE}"
     yield f"export KRB5_CONFIG={minicluster.krb5_conf} HADOOP_CONF_DIR={minicluster.conf_dir}"
 
 

@@ -125,21 +125,19 @@ class Ran:
             raise MiniclusterError(f"A Hadoop program ended with {self.completed.returncode}: {said[-1]}")
 
 
-def with_ticket(site: Site, name: str, command: list[str], conf: Path) -> Ran:
+def with_ticket(site: Site, name: str, command: list[str], conf: Path, stdin: int = subprocess.DEVNULL) -> Ran:
     """Run a program with a ticket of its own, which is deleted afterwards."""
     ticket = site.kdc.ticket(name)
     try:
-        return _ran(site, command, {**environment(site, conf), "KRB5CCNAME": f"FILE:{ticket}"})
+        return _ran(site, command, {**environment(site, conf), "KRB5CCNAME": f"FILE:{ticket}"}, stdin)
     finally:
         ticket.unlink(missing_ok=True)
 
 
-def _ran(site: Site, command: list[str], variables: dict[str, str]) -> Ran:
+def _ran(site: Site, command: list[str], variables: dict[str, str], stdin: int = subprocess.DEVNULL) -> Ran:
     # It runs in the minicluster's own folder, so that `down` finds it if its starter is killed meanwhile.
     place = site.folders.run
-    return Ran(
-        subprocess.run(command, env=variables, cwd=place, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    )
+    return Ran(subprocess.run(command, env=variables, cwd=place, capture_output=True, text=True, stdin=stdin))
 
 
 def _put(session: requests.Session, url: str, **parameters: str) -> None:

@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow_kstream.minicluster import hdfs, jars, record
 from airflow_kstream.minicluster.bringup import begin, processes, start, steps
@@ -168,17 +169,32 @@ class Minicluster:
 
     # Hadoop's own programs.
 
-    def hdfs(self, *arguments: str, as_: str = "hdfs") -> subprocess.CompletedProcess[str]:
+    def connection(self, name: str = "streamer") -> dict[str, Any]:
+        """Return the fields of a connection to this minicluster as one of its principals."""
+        return {
+            "principal": self.principal(name),
+            "keytab_path": str(self.keytab(name)),
+            "hadoop_conf_dir": str(self.conf_dir),
+            "krb5_conf": str(self.krb5_conf),
+            "state_dir": "/kstream",
+            "spark_conf": self.spark_conf(),
+        }
+
+    def hdfs(
+        self, *arguments: str, as_: str = "hdfs", stdin: int = subprocess.DEVNULL
+    ) -> subprocess.CompletedProcess[str]:
         """Run the command `hdfs`: dfs, dfsadmin, haadmin, fsck or debug, with its arguments."""
         command, *rest = arguments
         if command not in hdfs.COMMANDS:
             raise InvalidInput(f"{command!r} is no command of hdfs here; there are {', '.join(hdfs.COMMANDS)}")
-        return self.hadoop_main(hdfs.COMMANDS[command], *rest, as_=as_)
+        return self.hadoop_main(hdfs.COMMANDS[command], *rest, as_=as_, stdin=stdin)
 
-    def hadoop_main(self, main_class: str, *arguments: str, as_: str = "hdfs") -> subprocess.CompletedProcess[str]:
+    def hadoop_main(
+        self, main_class: str, *arguments: str, as_: str = "hdfs", stdin: int = subprocess.DEVNULL
+    ) -> subprocess.CompletedProcess[str]:
         """Run a main class of the minicluster's jars as that principal; the caller checks the exit code."""
         command = [*hadoop(self._site, self.conf_dir, "client"), main_class, *arguments]
-        return hdfs.with_ticket(self._site, as_, command, self.conf_dir).completed
+        return hdfs.with_ticket(self._site, as_, command, self.conf_dir, stdin).completed
 
     def active_namenode(self) -> str:
         """Return the active NameNode's name. Raises MiniclusterError: when none is active within a minute."""

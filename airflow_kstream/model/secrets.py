@@ -23,7 +23,7 @@ _HOW = (
     "{secret: env:NAME} or {secret: file:PATH} where it is submitted"
 )
 _HOW_ARGUMENTS = (
-    f"everybody may read a process's arguments: let the job read it from deploy.environment, and there {_HOW}"
+    f"everybody may read a process's arguments: let the job read it with spark.conf.get, and in conf {_HOW}"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # A key with such a word is about the secret itself regardless of what follows, unless the last word says otherwise.
@@ -71,7 +71,7 @@ class SecretRef:
 
     def __post_init__(self) -> None:
         if self.kind not in {"conn", "var", "env", "file"} or not self.name:
-            raise InvalidInput(f"secret is not a place where one is kept; {_HOW}")
+            raise InvalidInput(f"secret names no place that is known; {_HOW}")
 
     @property
     def kind(self) -> str:

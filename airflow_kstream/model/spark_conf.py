@@ -34,9 +34,9 @@ FIXED = {
 _OUR_TAG = "kstream"
 # Each with what to use instead. Where a flag says the same, Spark would obey one of the two and ignore the other.
 _RESERVED = {
-    "spark.master": "master is yarn",
-    "spark.submit.deployMode": "deploy mode is cluster",
-    "spark.app.name": "the application has the stream's name",
+    "spark.master": "master is yarn; remove it",
+    "spark.submit.deployMode": "deploy mode is cluster; remove it",
+    "spark.app.name": "the application has the stream's name; remove it",
     "spark.kerberos.principal": "use credentials.principal",
     "spark.kerberos.keytab": "use credentials.keytab",
     "spark.yarn.principal": "use credentials.principal",

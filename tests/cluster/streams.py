@@ -46,15 +46,7 @@ BRISK_WATCH = WatchPolicy(
 
 def fields(minicluster: Minicluster, who: str = "streamer", **more: Any) -> ConnectionFields:
     """Return the fields of a connection to the minicluster as one of its principals."""
-    values = {
-        "principal": minicluster.principal(who),
-        "keytab_path": str(minicluster.keytab(who)),
-        "hadoop_conf_dir": str(minicluster.conf_dir),
-        "krb5_conf": str(minicluster.krb5_conf),
-        "state_dir": "/kstream",
-        "spark_conf": minicluster.spark_conf(),
-    }
-    return connection_fields("minicluster", values | more)
+    return connection_fields("minicluster", minicluster.connection(who) | more)
 
 
 @contextmanager

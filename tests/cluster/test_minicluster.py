@@ -22,6 +22,7 @@ import psutil
 import pytest
 import requests
 import spnego
+import yaml
 from requests_kerberos import OPTIONAL, HTTPKerberosAuth
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig, tools
@@ -335,7 +336,9 @@ def test_a_living_daemon_is_not_started_again_and_an_unknown_name_is_refused(
 def bare(tmp_path_factory: pytest.TempPathFactory, minicluster: Minicluster) -> Iterator[Minicluster]:
     """A second minicluster beside the first: no feature, and lifetimes that are not Hadoop's defaults."""
     root = tmp_path_factory.mktemp("bare")
-    beside = Minicluster.up(MiniclusterConfig(root, frozenset(), timedelta(minutes=30), timedelta(hours=2)))
+    lifetimes = ("--token-renew", "30m", "--token-max-lifetime", "2h")
+    subprocess.run([*CLI, "up", "--root", str(root), "--bare", *lifetimes], check=True)
+    beside = Minicluster.at(root)
     yield beside
     beside.down()
 
@@ -373,6 +376,16 @@ def test_two_stands_side_by_side_share_nothing(minicluster: Minicluster, bare: M
     assert own.stdout.strip() == "/kstream,/tmp,/user", own.stderr
     foreign = bare.client_env("streamer") | {"KRB5CCNAME": minicluster.client_env("streamer")["KRB5CCNAME"]}
     assert subprocess.run(listing, env=foreign, capture_output=True).returncode != 0
+
+
+def test_a_started_minicluster_has_a_file_that_names_it_to_every_command(bare: Minicluster) -> None:
+    assert yaml.safe_load((bare.root / "cluster.yaml").read_text()) == bare.connection()
+
+
+def test_its_hdfs_reads_what_comes_on_standard_input(bare: Minicluster) -> None:
+    hdfs = [*CLI, "hdfs", "--root", str(bare.root), "--", "dfs"]
+    subprocess.run([*hdfs, "-put", "-", "/tmp/greeting"], input=b"hello\n", check=True)
+    assert subprocess.run([*hdfs, "-cat", "/tmp/greeting"], capture_output=True, check=True).stdout == b"hello\n"
 
 
 def test_what_only_ha_has_is_refused_without_it(bare: Minicluster) -> None:

@@ -94,7 +94,7 @@ def test_a_broken_keytab_and_a_foreign_cache_are_rows_and_harm_no_other(
     assert f"{minicluster.principal('watcher')}: acquired" in renewed.out
     failed = rf"{minicluster.principal('gateway')}: FAILED, 1 failure \d+s ago, the ticket at hand: no ticket"
     assert re.search(failed, renewed.out)
-    assert "this process finds no such file" in renewed.out
+    assert "there is no such file" in renewed.out
     assert "it is a cache of watcher@KSTREAM.TEST: name another file for one of them" in renewed.out
     assert "it is a cache of watcher@KSTREAM.TEST" in listed.words
     assert "a KCM cache is kept by the system and is not a file" in listed.words

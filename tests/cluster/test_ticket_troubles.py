@@ -155,7 +155,7 @@ def test_why_renewals_fail_is_kept_beside_their_count(kdc: Kdc, kstream: Command
     listed, data = kstream.on_cluster("list"), kstream.on_cluster("list", "--json").data
     assert f"{kdc.principal('streamer')}: not renewed, 2 consecutive failures over" in listed.out
     assert f"log in from keytab {gone}" in listed.out
-    assert "this process finds no such file" in data[1]["error"]
+    assert "there is no such file" in data[1]["error"]
 
 
 def test_a_list_is_readable_at_a_pipes_width(kdc: Kdc, kstream: Commands) -> None:

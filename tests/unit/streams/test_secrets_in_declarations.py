@@ -134,7 +134,7 @@ def test_a_secret_inside_of_a_value_is_refused_and_only_it_is_to_be_hidden(key: 
     ],
 )
 def test_a_secret_among_the_arguments_is_refused_with_where_it_belongs(arguments: list[str], name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"let the job read it from deploy\.environment") as refused:
+    with pytest.raises(InvalidInput, match=r"let the job read it with spark\.conf\.get") as refused:
         declared(arguments=arguments)
     assert f"arguments: {name}: a secret in clear" in str(refused.value)
     assert VALUE not in str(refused.value)
@@ -157,7 +157,7 @@ def test_arguments_that_hold_no_secret_are_taken(arguments: list[str]) -> None:
 @pytest.mark.parametrize("place", ["", "orders", "conn:", ":x", "vault:x", "conn", VALUE])
 def test_a_reference_to_no_place_is_refused_without_being_shown(place: str) -> None:
     """A user may have written the secret itself there."""
-    with pytest.raises(InvalidInput, match="is not a place where one is kept; write") as refused:
+    with pytest.raises(InvalidInput, match="secret names no place that is known; write") as refused:
         declared(conf={"spark.x": {"secret": place}})
     assert VALUE not in str(refused.value)
 
