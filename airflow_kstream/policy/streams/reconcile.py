@@ -7,6 +7,7 @@ generation n may still write the checkpoint.
 
 from __future__ import annotations
 
+import textwrap
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -21,6 +22,9 @@ from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.spec_change import spec_change
+
+# In characters. YARN repeats whole stack traces; the first lines name the cause.
+_LONGEST_DIAGNOSTICS = 300
 
 
 class Mode(StrEnum):
@@ -77,7 +81,7 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
         phase = Phase.RUNNING if app.state is ApplicationState.RUNNING else Phase.STARTING
         return Settled(phase, f"{app.id} is {app.state}; {why}")
     if observation.desired.state is DesiredState.STOPPED:
-        return Settled(Phase.STOPPED, f"{_who(observation)} wants it stopped; {why}")
+        return Settled(Phase.STOPPED, f"it is stopped, as {_who(observation)} wants; {why}")
     if app is None and observation.now < claim.claimed_at + spec.submit.ttl:
         return Settled(Phase.STARTING, f"its application may still arrive; {why}")
     return Refuse(f"no application of it runs, and {why}; start it where it was claimed, or upgrade this program")
@@ -134,7 +138,7 @@ def _dead(spec: StreamSpec, observation: Observation, first_look: datetime, mode
     if app is None and (pending := _arrival_pending(spec, observation)):
         return pending
     if observation.desired.state is DesiredState.STOPPED:
-        return Settled(Phase.STOPPED, f"{_who(observation)} wants it stopped")
+        return Settled(Phase.STOPPED, f"it is stopped, as {_who(observation)} wants")
     if app is None and observation.claim and Missing.ADOPTED in observation.claim.missing:
         return Refuse(
             f"no application carries the tag of generation {number}, and {observation.claim.doubt}: one may run"
@@ -143,8 +147,13 @@ def _dead(spec: StreamSpec, observation: Observation, first_look: datetime, mode
         return _submit_when_silent(spec, observation, first_look, "its first generation")
     why = _reason_to_follow(spec, observation, app)
     if why is None and mode is Mode.WATCH and app is not None:
-        return Settled(Phase.ENDED, f"{app.id} ended by itself: {app.state}/{app.final_status}")
+        return Settled(Phase.ENDED, _how_it_ended(app))
     return _submit_when_silent(spec, observation, first_look, why or f"generation {number} ended by itself")
+
+
+def _how_it_ended(app: Application) -> str:
+    why = textwrap.shorten(app.diagnostics, _LONGEST_DIAGNOSTICS, placeholder=" ...")
+    return f"{app.id} ended by itself: {app.state}/{app.final_status}{f', {why}' if why else ''}"
 
 
 def _arrival_pending(spec: StreamSpec, observation: Observation) -> Step | None:
