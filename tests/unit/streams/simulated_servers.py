@@ -120,10 +120,14 @@ class SimYarn:
         self.apps[number] = Application(number, state, "UNDEFINED", "streamer", tags, now, None, "", "")
         return self.apps[number]
 
-    def end(self, application_id: str, state: ApplicationState = ApplicationState.FINISHED) -> Application:
+    def end(
+        self, application_id: str, state: ApplicationState = ApplicationState.FINISHED, diagnostics: str = ""
+    ) -> Application:
         app = self.application(application_id)
         final_status = {"FINISHED": "SUCCEEDED"}.get(state, str(state))
-        self.apps[app.id] = replace(app, state=state, final_status=final_status, finished=self.clock.now())
+        self.apps[app.id] = replace(
+            app, state=state, final_status=final_status, finished=self.clock.now(), diagnostics=diagnostics
+        )
         return self.apps[app.id]
 
     def applications(self, tag: str) -> tuple[Application, ...]:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
@@ -170,8 +171,12 @@ def test_its_watch_calls_for_what_a_person_requests(life: Life) -> None:
 
 
 def test_its_watch_sees_the_end_of_a_job_that_ends_by_itself(life: Life) -> None:
-    life.yarn.end(str(life.begin().application))
+    life.yarn.end(
+        str(life.begin().application), ApplicationState.FAILED, "User class threw\n" + "KerberosAuthException " * 99
+    )
     verdict = life.watch()
     assert verdict.calls_for_action
     assert isinstance(verdict.step, Settled)
     assert verdict.step.phase is Phase.ENDED
+    assert "ended by itself: FAILED/FAILED, User class threw KerberosAuthException" in verdict.step.why
+    assert len(verdict.step.why) < 400
