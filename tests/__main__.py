@@ -52,15 +52,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def chosen(arguments: Sequence[str]) -> tuple[Part, ...]:
     """Return the parts that these arguments select; other arguments are pytest's."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser("./kstream test", add_help=False, allow_abbrev=False)
     for word in ("slow", *SLOW):
         parser.add_argument(f"--{word}", action="store_true")
     words, rest = parser.parse_known_args(arguments)
     slow = tuple(part for word, part in SLOW.items() if words.slow or getattr(words, word))
-    if rest or slow:
-        own = (sys.executable, "-m", "pytest", *rest)
-        return slow if not rest else (Part("pytest", "what was asked for", own),)
-    return SMALL
+    if rest and slow:
+        parser.error(f"{' '.join(rest)} would change what --slow and its parts run; give pytest's arguments alone")
+    if rest:
+        return (Part("pytest", "what was asked for", (sys.executable, "-m", "pytest", *rest)),)
+    return slow or SMALL
 
 
 def left_out(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -89,7 +90,8 @@ def run_part(part: Part, run: Path) -> int:
     """Run one part with its own folders, under a guard that ends all its processes; return its exit code."""
     tell(f"{part.name}: {part.covers}")
     read_fd, hold_fd = os.pipe()
-    environment = environment_of(run) | {"PYTEST_ADDOPTS": f"--basetemp={run}/pytest/{part.name}"}
+    options = f"{os.environ.get('PYTEST_ADDOPTS', '')} --basetemp={run}/pytest/{part.name}"
+    environment = environment_of(run) | {"PYTEST_ADDOPTS": options}
     (run / "pytest").mkdir(exist_ok=True)
     guarded = [sys.executable, "-m", "tests.guarded", str(read_fd), str(run), *part.command]
     guard = subprocess.Popen(guarded, env=environment, pass_fds=(read_fd,))

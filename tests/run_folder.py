@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 VARIABLE = "KSTREAM_TEST_RUN"
+_ATTEMPTS = 5
 
 
 def make_run_folder() -> Path:
@@ -65,6 +66,11 @@ def enter_run_folder() -> WorkerFolder:
 
 
 def remove(run: Path) -> None:
-    """Delete the folder, with what processes that are just ending still write into it."""
-    while run.exists():
+    """Delete the folder, with what processes that are just ending still write into it.
+
+    Raises OSError: when it can't be deleted.
+    """
+    for _ in range(_ATTEMPTS):
         shutil.rmtree(run, ignore_errors=True)
+    if run.exists():
+        shutil.rmtree(run)

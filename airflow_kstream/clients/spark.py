@@ -97,7 +97,7 @@ def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, 
     """
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     if not Path(binary).is_relative_to(inherited.get("SPARK_HOME", "/")):
-        del inherited["SPARK_HOME"]
+        inherited.pop("SPARK_HOME", None)
     conf_dir = cluster.hadoop_conf_dir or ""
     krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
     kerberos = {"KRB5_CONFIG": krb5_conf, "SPARK_SUBMIT_OPTS": _java_options(krb5_conf)} if krb5_conf else {}

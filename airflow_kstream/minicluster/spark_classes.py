@@ -12,13 +12,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kstream.minicluster import class_archive
 from airflow_kstream.minicluster.site import JAVA_BRISK, Site
 
+# A slow machine under load needed 90 s for the job and the archive.
+_PATIENCE_SECONDS = 600
 _JOB = Path(__file__).with_name("spark_training.py")
 
 
@@ -52,8 +54,10 @@ def archive(site: Site) -> None:
         if not is_archived():
             folder = site.folders.root / "spark-classes"
             (folder / "lists").mkdir(parents=True, exist_ok=True)
-            _train(home, folder)
-            class_archive.build(home / "jars", folder / "lists")
+            # It only saves time: no failure of it keeps a minicluster from starting.
+            with suppress(OSError, subprocess.TimeoutExpired):
+                _train(home, folder)
+                class_archive.build(home / "jars", folder / "lists")
 
 
 @contextmanager
@@ -67,7 +71,7 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def _train(home: Path, folder: Path) -> None:
-    """Run the job. Like the archive it only saves time: if it fails, the list is shorter or there is none."""
+    """Run the job; if it fails, the list is shorter or there is none. Raises TimeoutExpired: when it hangs."""
     java = [*JAVA_BRISK, f"-XX:DumpLoadedClassList={folder}/lists/driver", f"-Djava.io.tmpdir={folder}"]
     command = [str(home / "bin/spark-submit"), "--master", "local[1]", "--driver-class-path", f"{home}/jars/*"]
     command += ["--driver-java-options", " ".join(java), "--conf", "spark.ui.enabled=false", str(_JOB)]
@@ -81,4 +85,5 @@ def _train(home: Path, folder: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=False,
+        timeout=_PATIENCE_SECONDS,
     )

@@ -57,7 +57,7 @@ class KerberosTicketRenewOperator(BaseOperator):
     :param force: also renew tickets that have enough of their life left.
     :raises Unavailable: when a failure is an alert and retrying may help.
     :raises AirflowFailException: when a failure is an alert and retrying will not help, or the connection or the
-        declaration is missing or wrong.
+        declaration is wrong.
     """
 
     template_fields: Sequence[str] = (

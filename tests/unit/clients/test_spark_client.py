@@ -79,3 +79,7 @@ def test_only_the_client_of_spark_home_gets_it(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("SPARK_HOME", home)
     assert environment(CLUSTER, cache, at_home)["SPARK_HOME"] == home
     assert "SPARK_HOME" not in environment(CLUSTER, cache, elsewhere)
+
+
+def test_a_relative_path_of_a_client_needs_no_spark_home(tmp_path: Path) -> None:
+    assert "SPARK_HOME" not in environment(CLUSTER, tmp_path / "cache", "./bin/spark-submit")

@@ -1,0 +1,30 @@
+"""What the words of `./kstream test` run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.__main__ import chosen, left_out
+from tests.tiers import SLOW, SMALL
+
+
+def test_without_words_it_is_the_small_tier_which_names_what_it_leaves_out() -> None:
+    assert chosen([]) == SMALL
+    assert {part.name for part in left_out(SMALL)} == {"lives", "simulations", "compatibility"}
+
+
+def test_slow_is_all_slow_parts_and_each_has_a_word() -> None:
+    assert chosen(["--slow"]) == tuple(SLOW.values())
+    assert [chosen([f"--{name}"]) for name in SLOW] == [(part,) for part in SLOW.values()]
+
+
+def test_other_arguments_are_handed_to_pytest_alone() -> None:
+    (part,) = chosen(["tests/unit", "-k", "horizon", "-x"])
+    assert part.command[1:] == ("-m", "pytest", "tests/unit", "-k", "horizon", "-x")
+
+
+def test_a_slow_part_takes_no_arguments_of_pytest(capsys: pytest.CaptureFixture[str]) -> None:
+    """They would leave tests out and look like the whole part."""
+    with pytest.raises(SystemExit):
+        chosen(["--faults", "-k", "horizon"])
+    assert "-k horizon would change what --slow and its parts run" in capsys.readouterr().err
