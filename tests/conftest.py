@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,6 +23,7 @@ for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN
     os.environ.pop(ambient, None)
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig  # noqa: E402  after the environment is clean
+from tests.evidence import evidence  # noqa: E402
 from tests.secrets.known import token_passwords  # noqa: E402
 from tests.secrets.watch import Watch  # noqa: E402
 
@@ -108,6 +109,17 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(FailuresAtOnce(config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the cluster's logs say beside the failure of a test that ran on it."""
+    report = yield
+    if report.failed:
+        for up in getattr(item, "funcargs", {}).values():
+            if isinstance(up, Minicluster):
+                report.sections.append(("the cluster's own logs", evidence(up)))
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

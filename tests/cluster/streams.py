@@ -23,6 +23,7 @@ from airflow_kstream.model.stream import (
     TicketCredentials,
 )
 from airflow_kstream.model.stream_policies import RestartPolicy, StopPolicy, WatchPolicy
+from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
@@ -91,6 +92,18 @@ def reconciler(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer"
 
 def look(session: ClusterSession, spec: StreamSpec) -> Observation:
     return observe(StreamRun(session, spec, engine_of(spec)))
+
+
+def await_commits(session: ClusterSession, spec: StreamSpec, generation: int = 1) -> None:
+    """Wait until the generation has committed to every checkpoint; fail as soon as its application has ended."""
+
+    def committed() -> bool:
+        seen = look(session, spec)
+        app = dict(seen.applications).get(generation)
+        assert app is None or app.alive, f"{spec.name}: generation {generation} ended: {app.state}, {app.diagnostics}"
+        return seen.claim is not None and seen.claim.generation == generation and verified(seen)
+
+    await_that(committed, f"generation {generation} of {spec.name} commits")
 
 
 def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -> None:

@@ -21,11 +21,10 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.jars import kafka_connector_jars
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
-from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.cluster.shipping import settings_of, shipping, stable_ends
-from tests.cluster.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_that, look, reconciler
+from tests.cluster.streams import BRISK_RESTART, BRISK_STOP, BRISK_WATCH, await_commits, await_that, look, reconciler
 
 JOBS = Path(cluster_events.__file__).parent
 
@@ -69,7 +68,7 @@ def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
     with reconciler(minicluster, spec) as supervisor:
         supervisor.run()
         try:
-            await_that(lambda: verified(look(supervisor.session, spec)), f"{spec.name} commits")
+            await_commits(supervisor.session, spec)
             yield supervisor
         finally:
             set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")

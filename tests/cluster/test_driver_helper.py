@@ -5,8 +5,7 @@ from __future__ import annotations
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.contract import claim_file, started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.policy.streams.heartbeat import verified
-from tests.cluster.streams import await_that, look, rate_stream, reconciler
+from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
 
 
 def test_a_driver_whose_successor_was_claimed_ends_by_itself(minicluster: Minicluster) -> None:
@@ -15,7 +14,7 @@ def test_a_driver_whose_successor_was_claimed_ends_by_itself(minicluster: Minicl
     with reconciler(minicluster, spec) as supervisor:
         supervisor.run()
         session, folder = supervisor.session, supervisor.stream.folder
-        await_that(lambda: verified(look(session, spec)), "generation 1 commits")
+        await_commits(session, spec)
         application = look(session, spec).current
         assert application is not None
         minicluster.failover()

@@ -26,7 +26,7 @@ from airflow_kstream.supervise.leases.recover import (
     RecoverySettings,
     recover_stuck_files,
 )
-from airflow_kstream.supervise.leases.scan_history import lease_folder
+from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_folder
 from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.survey import Survey, Surveyor
 from tests.cluster.streams import await_that, cluster
@@ -314,6 +314,18 @@ def test_what_was_seen_is_remembered_by_the_next_run(
     (finding,) = second.findings
     assert finding.history.checks == 2
     assert finding.history.unchanged_for >= timedelta(seconds=2)
+
+
+def test_a_run_goes_on_by_what_it_saw_itself_when_another_overwrites_the_saved_history(
+    minicluster: Minicluster, superuser: LeaseSession, folder: str
+) -> None:
+    path = f"{folder}/overwritten"
+    leave_open(minicluster, [path], 1000)
+    surveyor = Surveyor(superuser, Search(folder), HASTY, print)
+    surveyor.scan()
+    ScanHistory(superuser.base.hdfs, lease_folder(superuser.cluster.state_dir, superuser.identity)).save([])
+    (finding,) = surveyor.scan().findings
+    assert finding.history.checks == 2
 
 
 @pytest.mark.usefixtures("long_dead")

@@ -22,13 +22,21 @@ from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.keytab import FindingKind, LoginResult
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
-from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.cluster.streams import BRISK_RESTART, await_that, cluster, fields, look, rate_stream, reconciler
+from tests.cluster.streams import (
+    BRISK_RESTART,
+    await_commits,
+    await_that,
+    cluster,
+    fields,
+    look,
+    rate_stream,
+    reconciler,
+)
 
 INTERVAL = timedelta(seconds=150)
 # The log has whole seconds.
@@ -63,7 +71,7 @@ def keytab_stream(minicluster: Minicluster, name: str, who: str) -> StreamSpec:
 def running(minicluster: Minicluster, spec: StreamSpec) -> Iterator[Reconciler]:
     with reconciler(minicluster, spec, who="watcher") as supervisor:
         supervisor.run()
-        await_that(lambda: verified(look(supervisor.session, spec)), f"{spec.name} commits")
+        await_commits(supervisor.session, spec)
         yield supervisor
 
 
@@ -138,7 +146,7 @@ def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(
         assert the_only(found).stream == "saved"
         report = supervisor.run(Mode.WATCH)
         assert (report.phase in {Phase.RUNNING, Phase.STARTING}, report.generation) == (True, 2)
-        await_that(lambda: verified(look(supervisor.session, spec)), "generation 2 commits")
+        await_commits(supervisor.session, spec, generation=2)
         saved = look(supervisor.session, spec)
         after = horizon_of(spec, saved)
         print(f"\nforetold {ends.hard:%T}, generation 2 has committed at {saved.now:%T}")

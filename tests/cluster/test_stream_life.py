@@ -21,7 +21,7 @@ from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
+from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
@@ -30,7 +30,7 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
 from tests.cluster.cli import cluster_file, ran
-from tests.cluster.streams import BRISK_STOP, await_that, look, rate_stream, reconciler, submit_by_hand
+from tests.cluster.streams import BRISK_STOP, await_commits, await_that, look, rate_stream, reconciler, submit_by_hand
 
 # The last one was written by commit 7cddc87, before claims had a version; its fence never was.
 ODD_CLAIMS = {
@@ -47,7 +47,7 @@ def running(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -
     """The stream, submitted and past its first commit; stopped at the end."""
     with reconciler(minicluster, spec, who) as supervisor:
         supervisor.run()
-        await_that(lambda: verified(look(supervisor.session, spec)), f"{spec.name} commits")
+        await_commits(supervisor.session, spec)
         try:
             yield supervisor
         finally:
@@ -96,7 +96,7 @@ def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minic
         await_that(lambda: "Stop" in str(hasty.plan(Mode.WATCH)[1]), "its planned restart is due")
         report = hasty.run(Mode.WATCH)
         assert report.generation == 2
-        await_that(lambda: verified(look(supervisor.session, spec)), "generation 2 commits")
+        await_commits(supervisor.session, spec, generation=2)
         after = look(supervisor.session, spec)
     assert after.claim is not None
     first = next(app for number, app in after.applications if number == 1)

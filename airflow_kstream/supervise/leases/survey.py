@@ -138,6 +138,8 @@ class Surveyor:
         self._tell = tell
         self._told: set[str] = set()
         self._history = ScanHistory(session.base.hdfs, lease_folder(session.cluster.state_dir, session.identity))
+        # Its own memory: a concurrent run may overwrite the saved history, or nothing could be saved.
+        self._seen: dict[str, FileHistory] = {}
         self._attributions = Attributions(session.base)
 
     def scan(self) -> Survey:
@@ -152,8 +154,9 @@ class Surveyor:
         route, rows = self._rows()
         states, unreadable = self._states(rows)
         now = self._session.base.hdfs.now()
-        before = self._history.load()
+        before = self._seen | self._history.load()
         history = {row.path: _next(before.get(row.path), row, state, began, now) for row, state in states}
+        self._seen = history
         self._remember(history)
         findings = tuple(
             _finding(file, self._attributions.of(file), HolderStatus(), now, health, self._rules)

@@ -19,7 +19,7 @@ from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.airflow.running.live import LiveAirflow
-from tests.cluster.streams import await_that, look, rate_stream, reconciler
+from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
 
 
 @dataclass
@@ -144,7 +144,7 @@ def test_the_jobs_own_failure_is_the_tasks_failure_with_the_reason(
     task = airflow.declare(spec)
     with reconciler(minicluster, spec) as supervisor:
         airflow.await_state(task, "deferred")
-        await_that(lambda: verified(look(supervisor.session, spec)), "it commits")
+        await_commits(supervisor.session, spec)
         app = look(supervisor.session, spec).current
         assert app is not None
         supervisor.session.yarn.kill(app.id, "pulled the plug", spec.stop.kill_wait)

@@ -15,11 +15,10 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import set_desired
 from tests.airflow.running.live import LiveAirflow
 from tests.airflow.running.planted import PLANTED
-from tests.cluster.streams import await_that, look, rate_stream, reconciler
+from tests.cluster.streams import await_commits, rate_stream, reconciler
 from tests.secrets.search import where_any_is
 from tests.secrets.watch import Watch
 
@@ -41,7 +40,7 @@ def test_planted_secrets_reach_the_driver_and_nothing_that_is_kept_or_shown(
     task = airflow.declare(spec)
     with reconciler(minicluster, spec) as supervisor:
         airflow.await_state(task, "deferred")
-        await_that(lambda: verified(look(supervisor.session, spec)), "it commits")
+        await_commits(supervisor.session, spec)
         assert_that_they_arrived(minicluster)
         kept = "\n".join(texts_below(supervisor.session.hdfs, supervisor.session.cluster.state_dir))
         set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
