@@ -10,6 +10,8 @@ from typing import Any
 
 from airflow_kstream.demo.history import History
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.generation_end import EndKind
+from airflow_kstream.policy.streams.ends import end_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def restarted_in_time(history: History, at_least: int) -> Promise:
 
 def died_of_its_token(control: Application) -> Promise:
     """Check that the unsupervised control ended, and that its diagnostics name the dead token."""
-    kept = not control.alive and control.lost_its_token
+    kept = not control.alive and end_of(control.diagnostics).kind is EndKind.CREDENTIALS
     quoted = re.search(r"InvalidToken\W+([^\n]{0,80})", control.diagnostics)
     reason = f"InvalidToken: {quoted[1].strip()}" if quoted else "no token in its diagnostics"
     evidence = f"{control.state}/{control.final_status}, {reason}"

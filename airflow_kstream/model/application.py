@@ -8,9 +8,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-# The messages of SecretManager$InvalidToken: "token (...) can't be found in cache", "... is expired", "has expired".
-_DEAD_TOKEN_SIGNS = ("InvalidToken", "can't be found in cache", "Token has expired")
-
 
 class ApplicationState(StrEnum):
     NEW = "NEW"
@@ -51,11 +48,6 @@ class Application:
     @property
     def succeeded(self) -> bool:
         return self.final_status == "SUCCEEDED"
-
-    @property
-    def lost_its_token(self) -> bool:
-        """Return True if the diagnostics name a dead delegation token as the cause."""
-        return any(sign in self.diagnostics for sign in _DEAD_TOKEN_SIGNS)
 
     @classmethod
     def from_json(cls, app: Mapping[str, Any]) -> Application:

@@ -316,7 +316,7 @@ def test_what_was_seen_is_remembered_by_the_next_run(
     assert finding.history.unchanged_for >= timedelta(seconds=2)
 
 
-def test_a_run_goes_on_by_what_it_saw_itself_when_another_overwrites_the_saved_history(
+def test_a_run_remembers_its_own_scans_when_another_overwrites_the_history(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:
     path = f"{folder}/overwritten"

@@ -8,6 +8,7 @@ generation n may still write the checkpoint.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -15,14 +16,24 @@ from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import stop_marker, stopped_marker
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, DesiredState, Missing
+from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
+from airflow_kstream.policy.streams.ends import end_of
+from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.spec_change import spec_change
 
+# Ends by no fault of the job's own, and their words.
+_BLAMELESS: Mapping[EndKind, str] = {
+    EndKind.CREDENTIALS: "died of a dead token",
+    EndKind.PREEMPTED: "was preempted",
+    EndKind.NODE_LOST: "lost its node",
+    EndKind.LIFETIME: "reached YARN's lifetime limit",
+}
 # In characters. YARN repeats whole stack traces; the first lines name the cause.
 _LONGEST_DIAGNOSTICS = 300
 
@@ -153,7 +164,11 @@ def _dead(spec: StreamSpec, observation: Observation, first_look: datetime, mode
 
 def _how_it_ended(app: Application) -> str:
     why = textwrap.shorten(app.diagnostics, _LONGEST_DIAGNOSTICS, placeholder=" ...")
-    return f"{app.id} ended by itself: {app.state}/{app.final_status}{f', {why}' if why else ''}"
+    words = f"{app.state}/{app.final_status}{f', {why}' if why else ''}"
+    end = end_of(app.diagnostics)
+    if end.kind is EndKind.KILLED:
+        return f"{app.id} was killed by {end.killed_by}: {words}"
+    return f"{app.id} ended by itself: {words}"
 
 
 def _arrival_pending(spec: StreamSpec, observation: Observation) -> Step | None:
@@ -172,14 +187,23 @@ def _reason_to_follow(spec: StreamSpec, observation: Observation, app: Applicati
     """Return the reason to replace a dead generation without a new request, None if there is none."""
     number = observation.generation
     ends = horizon_of(spec, observation)
+    blameless = _blameless_end(observation, app)
     reasons = (
         (app is None, f"generation {number} left no application"),
         (stop_marker(number) in observation.files, f"generation {number} was stopped to be followed"),
         (observation.desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
-        (app is not None and app.lost_its_token, f"generation {number} died of a dead token"),
+        (bool(blameless), f"generation {number} {blameless}"),
         (ends is not None and ends.passed(observation.now), f"generation {number} ended past its horizon"),
     )
     return next((why for holds, why in reasons if holds), None)
+
+
+def _blameless_end(observation: Observation, app: Application | None) -> str:
+    """Return how a generation that had worked ended without a fault of its own, empty if it didn't.
+
+    One that never committed is reported instead: its successor would probably end the same way, again and again.
+    """
+    return _BLAMELESS.get(end_of(app.diagnostics).kind, "") if app and verified(observation) else ""
 
 
 def _submit_when_silent(spec: StreamSpec, observation: Observation, first_look: datetime, why: str) -> Step:

@@ -51,8 +51,14 @@ def test_a_stream_with_a_keytab_must_live_on_in_its_first_generation() -> None:
     assert not promises.lived_through(lives(100, None), later, 3, LIFE).kept
 
 
+DEAD_TOKEN = (
+    "org.apache.hadoop.ipc.RemoteException(org.apache.hadoop.security.token.SecretManager$InvalidToken): "
+    "token (HDFS_DELEGATION_TOKEN token 3 for streamer) can't be found in cache"
+)
+
+
 def test_the_control_must_die_of_its_token_and_nothing_else() -> None:
-    dead = application(1, ApplicationState.FAILED, diagnostics="InvalidToken): token (...) can't be found in cache")
+    dead = application(1, ApplicationState.FAILED, diagnostics=DEAD_TOKEN)
     assert promises.died_of_its_token(dead).kept
     assert not promises.died_of_its_token(replace(dead, diagnostics="ran out of memory")).kept
     assert not promises.died_of_its_token(replace(dead, state=ApplicationState.RUNNING)).kept

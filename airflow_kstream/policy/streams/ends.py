@@ -1,0 +1,111 @@
+"""The cause of a generation's end, from YARN's diagnostics and the error that its driver left.
+
+The signs are the words of Hadoop 3.4.3 (ClientRMService, RMAppAttemptImpl, RMAppLifetimeMonitor, SchedulerUtils,
+ContainersMonitorImpl, ContainerExitStatus, SecretManager$InvalidToken, SaslRpcClient) and Spark 4
+(ApplicationMaster). Words that a job's own libraries use as well, such as "token has expired", are no signs: a
+delegation token's error names its class or its kind.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+
+from airflow_kstream.model.generation_end import EndKind, GenerationEnd
+
+_TOKEN_KINDS = (
+    r"HDFS_DELEGATION_TOKEN|WEBHDFS delegation|SWEBHDFS delegation|YARN_AM_RM_TOKEN|RM_DELEGATION_TOKEN"
+    r"|HIVE_DELEGATION_TOKEN|HBASE_AUTH_TOKEN|kms-dt|KAFKA_DELEGATION_TOKEN"
+)
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """A pattern that proves a kind wherever it stands: in YARN's diagnostics or in the driver's error."""
+
+    kind: EndKind
+    pattern: re.Pattern[str]
+
+
+def _sign(kind: EndKind, *patterns: str) -> _Sign:
+    return _Sign(kind, re.compile("|".join(patterns)))
+
+
+# In the order of their weight: what YARN did to the application explains the error that the driver saw.
+_SIGNS = (
+    _sign(EndKind.LIFETIME, r"exceeded the lifetime period"),
+    _sign(EndKind.PREEMPTED, r"exitCode:\s*-102\b", r"Container preempted by scheduler"),
+    _sign(EndKind.NODE_LOST, r"exitCode:\s*-100\b", r"exitCode:\s*-101\b", r"Container released on a \*lost\* node"),
+    _sign(
+        EndKind.MEMORY,
+        r"exitCode:\s*-10[34]\b",
+        r"beyond (?:the '\w+'|physical|virtual) memory limit",
+        r"java\.lang\.OutOfMemoryError",
+    ),
+    _sign(
+        EndKind.CREDENTIALS,
+        r"SecretManager\$InvalidToken",
+        r"Invalid AMRMToken",
+        rf"(?:{_TOKEN_KINDS})[^\n]{{0,400}}?(?:can't be found in cache|is expired|has expired)",
+        r"Client cannot authenticate via:\s?\[",
+        r"GSS initiate failed",
+        r"org\.ietf\.jgss\.GSSException",
+    ),
+    _sign(EndKind.AM_EXPIRED, r"ApplicationMaster for attempt \S+ timed out"),
+    _sign(
+        EndKind.INFRASTRUCTURE,
+        r"org\.apache\.hadoop\.ipc\.StandbyException",
+        r"SafeModeException",
+        r"java\.net\.(?:ConnectException|NoRouteToHostException|UnknownHostException|SocketTimeoutException)",
+        r"BlockMissingException",
+        r"org\.apache\.kafka\.common\.errors\.(?:TimeoutException|DisconnectException)",
+        r"NotEnoughReplicas",
+        r"DSQuotaExceededException",
+        r"NSQuotaExceededException",
+    ),
+    _sign(
+        EndKind.CODE,
+        r"User class threw exception",
+        r"User application exited with status",
+        r"Traceback \(most recent call last\)",
+        r"StreamingQueryException",
+    ),
+)
+_KILLED = re.compile(r"was killed by user (?P<user>\S+)")
+# What differs between two runs of one failure, the longer forms first.
+_VARIES = re.compile(
+    r"\b(?:application|appattempt|container|attempt|job|task|stage)_[\w.]+"
+    r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|\b0x[0-9a-fA-F]+\b|@[0-9a-f]{5,}\b|\b[0-9a-f]{12,}\b"
+    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
+    r"|\d+"
+)
+# An exception as Java and Python print it: its class, then its message.
+_EXCEPTION = re.compile(
+    r"(?P<error>\b(?:[a-zA-Z_][\w$]*\.)*[A-Z][\w$]*(?:Error|Exception|InvalidToken)\b(?:\)?:[^\n]*)?)"
+)
+_STACK_FRAME = re.compile(r"^\s*(?:at |File \"|\.\.\.).*$", re.MULTILINE)
+# In characters.
+_LONGEST_FINGERPRINT = 200
+
+
+def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
+    """Classify an end. `diagnostics` are YARN's words, `failure` is the error that the driver left in `failed-<n>`."""
+    if killed := _KILLED.search(diagnostics):
+        return GenerationEnd(EndKind.KILLED, killed.group(), killed["user"])
+    fingerprint = fingerprint_of(failure) or fingerprint_of(diagnostics)
+    for sign in _SIGNS:
+        if found := sign.pattern.search(diagnostics) or sign.pattern.search(failure):
+            return GenerationEnd(sign.kind, found.group(), fingerprint=fingerprint)
+    kind = EndKind.CODE if failure else EndKind.UNKNOWN
+    return GenerationEnd(kind, fingerprint=fingerprint)
+
+
+def fingerprint_of(text: str) -> str:
+    """Return the innermost error of a text without what differs between two runs; empty if it names none."""
+    errors = [found["error"] for found in _EXCEPTION.finditer(_STACK_FRAME.sub("", text))]
+    if not errors:
+        return ""
+    return textwrap.shorten(_VARIES.sub("#", errors[-1]), _LONGEST_FINGERPRINT, placeholder=" ...")

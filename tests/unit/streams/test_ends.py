@@ -1,0 +1,125 @@
+"""The cause of an end, from the words of YARN, Hadoop and Spark as their logs and answers have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.generation_end import EndKind
+from airflow_kstream.model.plan import Phase, Settled, Step, Submit
+from airflow_kstream.policy.streams.ends import end_of, fingerprint_of
+from airflow_kstream.policy.streams.reconcile import Mode, next_step
+from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn
+
+_FAILED = "Application application_1_0001 failed 1 times due to "
+_AM = f"{_FAILED}AM Container for appattempt_1_0001_000001 exited with  exitCode: "
+_INVALID = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
+ENDS = {
+    f"org.apache.hadoop.ipc.RemoteException({_INVALID}): token (HDFS_DELEGATION_TOKEN token 4361 for hncscwc) can't be "
+    "found in cache": EndKind.CREDENTIALS,
+    f"{_INVALID}: Invalid AMRMToken from appattempt_1477044851292_468337_000002": EndKind.CREDENTIALS,
+    "token (HDFS_DELEGATION_TOKEN token 7 for orders with renewer yarn) is expired, current time: 2026-01-01": (
+        EndKind.CREDENTIALS
+    ),
+    "java.io.IOException: Client cannot authenticate via:[TOKEN, KERBEROS]": EndKind.CREDENTIALS,
+    f"{_AM}-102\nFailing this attempt.Diagnostics: Container preempted by scheduler": EndKind.PREEMPTED,
+    f"{_AM}-100\nFailing this attempt.Diagnostics: Container released on a *lost* node": EndKind.NODE_LOST,
+    f"{_AM}-104\nFailing this attempt.Diagnostics: [2026-01-01]Container [pid=1,containerID=container_1_0001_01_000001]"
+    " is running 123B beyond the 'PHYSICAL' memory limit. Current usage: 1.4 GB": EndKind.MEMORY,
+    f"{_FAILED}ApplicationMaster for attempt appattempt_1_0001_000001 timed out. Failing the application.": (
+        EndKind.AM_EXPIRED
+    ),
+    "Application is killed by ResourceManager as it has exceeded the lifetime period.": EndKind.LIFETIME,
+    "Application application_1_0001 was killed by user alice at 10.0.0.7": EndKind.KILLED,
+    "User class threw exception: java.net.ConnectException: Call From a/1.2.3.4 to nn:8020 failed": (
+        EndKind.INFRASTRUCTURE
+    ),
+    "User application exited with status 1": EndKind.CODE,
+    "User class threw exception: java.lang.IllegalStateException: 3": EndKind.CODE,
+    "": EndKind.UNKNOWN,
+    "something new": EndKind.UNKNOWN,
+}
+
+
+@pytest.mark.parametrize(("diagnostics", "kind"), ENDS.items())
+def test_an_end_is_classified_by_the_words_of_its_servers(diagnostics: str, kind: EndKind) -> None:
+    assert end_of(diagnostics).kind is kind
+
+
+@pytest.mark.parametrize(
+    "diagnostics",
+    [
+        "User class threw exception: com.acme.OAuthException: Token has expired",
+        "User class threw exception: io.jsonwebtoken.ExpiredJwtException: JWT expired at 2026-01-01",
+        "User class threw exception: com.acme.InvalidTokenFormat: line 3",
+    ],
+)
+def test_a_token_of_the_jobs_own_is_no_dead_delegation_token(diagnostics: str) -> None:
+    assert end_of(diagnostics).kind is EndKind.CODE
+
+
+def test_a_kill_names_the_user_even_where_the_killer_quotes_an_error() -> None:
+    end = end_of("Application a was killed by user bob at 10.0.0.7 with diagnostic message: OutOfMemoryError suspected")
+    assert (end.kind, end.killed_by) == (EndKind.KILLED, "bob")
+
+
+def test_the_drivers_own_error_decides_where_yarn_knows_only_a_status() -> None:
+    end = end_of("User application exited with status 1", f"{_INVALID}: token (x) can't be found in cache")
+    assert end.kind is EndKind.CREDENTIALS
+    assert end.fingerprint.startswith(_INVALID)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**9), st.sampled_from([0x1F, 0xABCDEF01, 0x7FFF]))
+def test_two_ends_of_one_failure_have_one_fingerprint(first: int, second: int, address: int) -> None:
+    def failure(number: int) -> str:
+        return (
+            f'Traceback (most recent call last):\n  File "/data/{number}/job.py", line 3, in <module>\n'
+            f"org.apache.spark.SparkException: Job aborted due to stage failure: Task {number} in stage {number}.0 "
+            f"failed 4 times, most recent failure: Lost task {number} (TID {number}) "
+            f"(10.0.0.{number % 255} executor 2)\n"
+            f"\tat org.apache.spark.errors.QueryExecutionErrors$.x(QueryExecutionErrors.scala:{number})\n"
+            f"Caused by: com.acme.Bad$ParseException: record {number} of application_{number}_0001 at {address:#x}"
+        )
+
+    assert fingerprint_of(failure(first)) == fingerprint_of(failure(second)) != ""
+
+
+def test_the_innermost_error_is_the_fingerprint() -> None:
+    text = "java.lang.RuntimeException: task failed\n\tat a.B.c(B.java:1)\nCaused by: com.acme.ParseException: record 7"
+    assert fingerprint_of(text) == "com.acme.ParseException: record #"
+
+
+def ended(diagnostics: str, *, committed: bool) -> Step:
+    """Return the watching supervisor's next step for a generation that ended with these diagnostics."""
+    yarn = SimulatedYarn()
+    yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), yarn.now, Mode.ENSURE))
+    yarn.arrive()
+    if committed:
+        yarn.pass_time(20)
+    yarn.end(yarn.running[0].id, ApplicationState.FAILED)
+    yarn.applications = [(number, replace(app, diagnostics=diagnostics)) for number, app in yarn.applications]
+    yarn.pass_time(300)
+    return next_step(TICKET_SPEC, yarn.look(), yarn.now, Mode.WATCH)
+
+
+PREEMPTED = f"{_AM}-102\nFailing this attempt."
+
+
+def test_a_worker_that_was_preempted_is_followed_without_a_failed_task() -> None:
+    assert ended(PREEMPTED, committed=True) == Submit(2, "generation 1 was preempted")
+
+
+def test_a_generation_that_never_worked_is_reported_regardless_of_its_end() -> None:
+    step = ended(PREEMPTED, committed=False)
+    assert isinstance(step, Settled)
+    assert step.phase is Phase.ENDED
+
+
+def test_a_report_names_the_user_who_killed_the_application() -> None:
+    step = ended("Application a was killed by user bob at 10.0.0.7", committed=True)
+    assert isinstance(step, Settled)
+    assert step.why.startswith("application_1_0001 was killed by bob: FAILED/FAILED, ")
