@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from airflow_kstream.minicluster.hadoop_conf import BLOCK_BYTES
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.spark_classes import spark_home, spark_options
 from airflow_kstream.minicluster.tools import java_home
@@ -50,6 +51,10 @@ def spark_conf(site: Site) -> dict[str, str]:
         "spark.executor.instances": "1",
         "spark.executor.cores": "1",
         "spark.ui.showConsoleProgress": "false",
+        # Parquet asks for blocks of 128 MB otherwise. The NameNode reserves as much for each block that it allocated in
+        # the last 20 minutes and that nobody completed: some hundred files of killed writers fill the disk
+        # (DatanodeDescriptor.chooseStorage4Block).
+        "spark.hadoop.parquet.block.size": str(BLOCK_BYTES),
         **classes,
         **{f"spark.yarn.appMasterEnv.{name}": value for name, value in environment.items()},
         **{f"spark.executorEnv.{name}": value for name, value in environment.items()},

@@ -13,6 +13,8 @@ from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.site import NAMESERVICE, Site
 
 Settings = dict[str, str | int | Path]
+# Every open block reserves a whole block on the DataNode: large blocks would fill a small disk.
+BLOCK_BYTES = 4 * 1024 * 1024
 _WEB_APPLICATIONS = ("journal", "hdfs", "datanode", "secondary", "static", "logs")
 _LOG4J = """\
 log4j.rootLogger=INFO,FILE
@@ -103,8 +105,7 @@ def _hdfs_client(site: Site) -> Settings:
         "dfs.data.transfer.protection": "authentication",
         "dfs.block.access.token.enable": "true",
         "dfs.replication": 1,
-        # Every open block reserves a whole block on the DataNode: large blocks would fill a small disk.
-        "dfs.blocksize": 4 * 1024 * 1024,
+        "dfs.blocksize": BLOCK_BYTES,
     }
 
 
