@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,33 +32,43 @@ HABITS = {
 # A docstring says what the function does, or what the class is. These words begin a relative clause.
 NO_BEGINNINGS = re.compile(r"(?:What|Whether|Who|Whom|Whose|Where|Which|When|How|As whom|By whom|Of)\b")
 LONGEST_TEST_NAME = 79
+TEST = re.compile(r"\s*(?:async )?def (test_\w+)")
 RAISE = re.compile(r"\bRaise (?:[A-Z]\w+)")
 
 
-def docstrings(path: Path) -> Iterator[tuple[int, ast.AST, str]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
-            text = ast.get_docstring(node)
-            if text:
-                yield getattr(node, "lineno", 1), node, text
+@dataclass(frozen=True)
+class Words:
+    """The words of a module with their lines: its docstrings, and all its strings and comments."""
+
+    docstrings: tuple[tuple[int, ast.AST, str], ...]
+    texts: tuple[tuple[int, str], ...]
 
 
-def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Every string of a module and its comments."""
+@cache
+def words(path: Path) -> Words:
     source = path.read_text()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value
-    for number, line in enumerate(source.splitlines(), start=1):
-        if line.lstrip().startswith("#"):
-            yield number, line
+    nodes = tuple(ast.walk(ast.parse(source)))
+    documented = [
+        (getattr(node, "lineno", 1), node, ast.get_docstring(node))
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module)
+    ]
+    strings = [
+        (node.lineno, node.value) for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    lines = enumerate(source.splitlines(), start=1)
+    comments = [(number, line) for number, line in lines if line.lstrip().startswith("#")]
+    return Words(tuple((line, node, text) for line, node, text in documented if text), (*strings, *comments))
 
 
 @pytest.mark.parametrize("habit", HABITS)
 def test_words_that_slow_a_reader_down_are_absent(habit: str) -> None:
     pattern = re.compile(habit, re.IGNORECASE)
     found = [
-        f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line, text in texts(path) if pattern.search(text)
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in SOURCES
+        for line, text in words(path).texts
+        if pattern.search(text)
     ]
     found += [f"{page.name}: {match[0]}" for page in PAGES for match in pattern.finditer(page.read_text())]
     assert found == [], f"write: {HABITS[habit]}"
@@ -67,7 +78,7 @@ def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
         for path in SOURCES
-        for line, node, text in docstrings(path)
+        for line, node, text in words(path).docstrings
         if not isinstance(node, ast.Module) and NO_BEGINNINGS.match(text)
     ]
     assert found == []
@@ -78,16 +89,15 @@ def test_a_docstring_says_which_errors_it_raises_in_one_form() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in SOURCES
-        for line, _, text in docstrings(path)
+        for line, _, text in words(path).docstrings
         if RAISE.search(text)
     ]
     assert found == []
 
 
-def names_of_tests(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-            yield node.lineno, node.name
+def names_of_tests(path: Path) -> list[tuple[int, str]]:
+    lines = enumerate(path.read_text().splitlines(), start=1)
+    return [(number, match[1]) for number, line in lines if (match := TEST.match(line))]
 
 
 def test_the_name_of_a_test_is_a_short_plain_sentence() -> None:
