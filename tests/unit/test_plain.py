@@ -27,6 +27,7 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.just(Inner(C
 VALUES = st.recursive(
     LEAVES | st.datetimes(timezones=st.just(UTC)) | st.timedeltas() | st.frozensets(st.text()),
     lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
 )
 
 

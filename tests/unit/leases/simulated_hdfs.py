@@ -210,18 +210,14 @@ class SimulatedHdfs(Clock):
         lasts, self.time = (time - self.time).total_seconds(), time
         if self.safe_mode:
             return
-        for host in {file.host for file in self.files.values()}:
-            self._closes(host, round(lasts * self.per_second + 0.5))
-
-    def _closes(self, host: str, count: int) -> None:
-        heard = [
-            file
-            for file in self.files.values()
-            if file.host == host and file.open and file.closes and file.recovering_since is not None
-            if self.time - file.recovering_since >= HEARTBEAT
-        ]
-        for file in heard[:count]:
-            file.open, file.stamp, file.recovering_since = False, file.stamp + 7000, None
+        heard: dict[str, list[SimFile]] = {}
+        for file in self.files.values():
+            since = file.recovering_since
+            if since is not None and file.open and file.closes and time - since >= HEARTBEAT:
+                heard.setdefault(file.host, []).append(file)
+        for files in heard.values():
+            for file in files[: round(lasts * self.per_second + 0.5)]:
+                file.open, file.stamp, file.recovering_since = False, file.stamp + 7000, None
 
 
 @dataclass

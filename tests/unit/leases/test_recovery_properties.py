@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,21 +19,32 @@ from tests.unit.leases.simulated_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SEC
 pytestmark = pytest.mark.simulation
 
 
+_ANSWERS = (None, None, None, LOST_LEASE, Denied("no"))
+# One draw for a file, and strategies that are made once: a cluster has up to 40 files, and drawing them takes long.
+_FILE = st.sampled_from(
+    [
+        {"host": host, "closes": closes, "coded": coded, "answer": answer}
+        for host, closes, coded, answer in product(("dn1", "dn2", "dn3"), (False, True), (False, True), _ANSWERS)
+    ]
+)
+_FILES, _EVENTS = st.integers(1, 40), st.integers(0, 12)
+_EVENT = st.tuples(st.sampled_from(FATES), st.integers(0, 39), st.floats(0, 300), st.floats(0, 200))
+_CLUSTER = st.builds(
+    SimulatedHdfs,
+    per_second=st.integers(1, 500),
+    version=st.sampled_from(["3.4.3", "2.7.7"]),
+    width=st.sampled_from([1, 7, 500]),
+)
+
+
 @st.composite
 def troubled_clusters(draw: st.DrawFn) -> SimulatedHdfs:
-    hdfs = SimulatedHdfs(per_second=draw(st.integers(1, 500)), version=draw(st.sampled_from(["3.4.3", "2.7.7"])))
-    hdfs.width = draw(st.sampled_from([1, 7, 500]))
-    for number in range(draw(st.integers(1, 40))):
-        hdfs.add(
-            f"/data/part-{number}",
-            host=f"dn{draw(st.integers(1, 3))}",
-            closes=draw(st.booleans()),
-            coded=draw(st.booleans()),
-            answer=draw(st.sampled_from([None, None, None, LOST_LEASE, Denied("no")])),
-        )
-    for _ in range(draw(st.integers(0, 12))):
-        path = draw(st.sampled_from(list(hdfs.files)))
-        let_happen(hdfs, draw(st.sampled_from(FATES)), path, draw(st.floats(0, 300)), draw(st.floats(0, 200)))
+    hdfs = draw(_CLUSTER)
+    for number in range(draw(_FILES)):
+        hdfs.add(f"/data/part-{number}", **draw(_FILE))
+    for _ in range(draw(_EVENTS)):
+        fate, number, seconds, lasts = draw(_EVENT)
+        let_happen(hdfs, fate, f"/data/part-{number % len(hdfs.files)}", seconds, lasts)
     return hdfs
 
 

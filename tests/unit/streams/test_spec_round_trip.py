@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields, replace
 from datetime import timedelta
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 import yaml
@@ -34,26 +35,34 @@ from airflow_kstream.model.stream_policies import (
 )
 from tests.unit.simulated_yarn import TICKET_SPEC
 
+_MICROSECOND, _SECOND = timedelta(microseconds=1), timedelta(seconds=1)
 
-def _matching(pattern: str) -> st.SearchStrategy[str]:
-    return st.from_regex(pattern, fullmatch=True)
+
+def _words(letters: str, least: int = 1, most: int = 8) -> st.SearchStrategy[str]:
+    return st.text(letters, min_size=least, max_size=most)
 
 
 def _durations(least: timedelta, most: timedelta = timedelta(days=3660)) -> st.SearchStrategy[timedelta]:
-    return st.timedeltas(min_value=least, max_value=most)
+    return st.integers(least // _MICROSECOND, most // _MICROSECOND).map(_MICROSECOND.__mul__)
 
 
-_SECOND = timedelta(seconds=1)
-_TEXT = st.text(max_size=12).filter(lambda text: "\0" not in text)
-_WORD = _matching(r"[A-Za-z0-9_.]{1,8}")
-_PATH = _matching(r"(/[a-z0-9._-]{0,3}[a-z]){1,3}")
-_PRINCIPAL = _matching(r"[a-z]{1,8}(/[a-z]{1,8})?@[A-Z]{1,8}")
+def _path(drawn: str) -> str:
+    """Return a path of one to three names that end in a letter."""
+    return "".join(f"/{name}z" for name in drawn.split("/")[:3])
+
+
+# A spec has some fifty values. Each is a single draw where that is possible: drawing takes longer than the checks.
+_TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+_SMALL = _words(ascii_lowercase)
+_WORD = _words(f"{ascii_letters}{digits}_.")
+_PATH = _words(f"{ascii_lowercase}{digits}._-/", least=0).map(_path)
+_PRINCIPAL = st.builds("{}{}@{}".format, _SMALL, st.just("") | _SMALL.map("/{}".format), _words(ascii_uppercase))
 _PLACE = st.builds("{}:{}".format, st.sampled_from(["conn", "var", "env", "file"]), _WORD)
 _VALUE = _TEXT | _PLACE.map(SecretRef)
 _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "plan_ratio": st.floats(0.5, 0.99),
     "jitter_ratio": st.floats(0, 0.49),
-    "environment": st.dictionaries(_matching("[A-Z_]{1,8}"), _VALUE, max_size=3),
+    "environment": st.dictionaries(_words(f"{ascii_uppercase}_"), _VALUE, max_size=3),
 }
 _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Wait": _durations(timedelta()),
@@ -63,7 +72,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Factor": st.floats(1, 1000),
     "Word | None": st.none() | _WORD,
     "SparkBinary | None": st.none() | st.sampled_from(SPARK_BINARIES),
-    "Memory | None": st.none() | _matching("[1-9][0-9]{0,3}[kmgtKMGT]?"),
+    "Memory | None": st.none() | st.builds("{}{}".format, st.integers(1, 9999), st.sampled_from(["", *"kmgtKMGT"])),
     "Count | None": st.none() | st.integers(1, 10**6),
     "tuple[FileName, ...]": st.lists(_PATH, max_size=3).map(tuple),
 }
@@ -78,13 +87,13 @@ def every_field(kind: type[Any]) -> st.SearchStrategy[Any]:
 credentials: st.SearchStrategy[StreamCredentials] = st.one_of(
     st.builds(KeytabCredentials, _PRINCIPAL, _PATH),
     st.builds(TicketCredentials, st.none() | _PRINCIPAL, st.none() | _PATH, st.none() | _PATH),
-    st.builds(ProxyUserCredentials, _matching("[a-z]{1,8}")),
+    st.builds(ProxyUserCredentials, _SMALL),
 )
 _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
-    "name": st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True),
+    "name": _words(f"{ascii_lowercase}{digits}-").map(lambda drawn: drawn.strip("-") or "0"),
     "credentials": credentials,
     "application": _PATH.map("{}.py".format),
-    "checkpoints": st.lists(_matching("/[a-z]{1,8}"), max_size=2, unique=True).map(tuple),
+    "checkpoints": st.lists(_SMALL.map("/{}".format), max_size=2, unique=True).map(tuple),
     "arguments": st.lists(_TEXT, max_size=3).map(tuple),
     "conf": st.dictionaries(_WORD, _VALUE, max_size=3),
     "deploy": every_field(Deploy),
