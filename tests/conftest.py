@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.run_folder import enter_run_folder
 
@@ -33,6 +33,8 @@ TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
 FOLDERS = ("airflow", "faults", "cluster", "spark", "processes", "unit", "slow", "afterwards")
+# Those whose marker no test of another folder has.
+_FOLDERS_ALONE = set(FOLDERS) - {"faults"}
 
 # The duration of an example depends on the machine alone.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -122,12 +124,28 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the other folders out when `-m` names one: to import their tests, and Airflow with them, takes seconds."""
+    return True if other_folder(collection_path, config.getoption("markexpr")) else None
+
+
+def other_folder(path: Path, selected: str) -> bool:
+    """Return True if `-m selected` names a folder that has all tests with this marker, and `path` is in another one."""
+    folder = next(iter(path.relative_to(TESTS).parts), "") if path.is_relative_to(TESTS) else ""
+    return selected in _FOLDERS_ALONE and folder in FOLDERS and folder != selected
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by its folder, and sort by it."""
+    """Mark each test by its folder, and sort by it; of the units, files with properties go first and take longest."""
     for item in items:
         if (folder := _folder(item)) in FOLDERS:
             item.add_marker(folder)
-    items.sort(key=lambda item: FOLDERS.index(folder) if (folder := _folder(item)) in FOLDERS else len(FOLDERS))
+    long = {item.path for item in items if _folder(item) == "unit" and is_hypothesis_test(getattr(item, "obj", None))}
+    items.sort(key=lambda item: (_place(item), item.path not in long))
+
+
+def _place(item: pytest.Item) -> int:
+    return FOLDERS.index(folder) if (folder := _folder(item)) in FOLDERS else len(FOLDERS)
 
 
 def _folder(item: pytest.Item) -> str:

@@ -10,7 +10,15 @@ _TOGETHER = ("tests/airflow/running/", "tests/spark/")
 
 
 class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
-    """A queue of files and folders: a worker that runs out of tests takes the next one, whole."""
+    """A queue of files and folders: a worker that runs out of tests takes the next one, whole.
+
+    They stay in the order of their collection, long ones first. By default xdist begins with those of many tests; the
+    longest files have two.
+    """
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]

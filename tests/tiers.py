@@ -28,7 +28,7 @@ def _pytest(*arguments: str) -> tuple[str, ...]:
 
 
 def _side_by_side(*arguments: str) -> tuple[str, ...]:
-    return _pytest("-n", str(WORKERS), "--dist", "loadscope", "--no-loadscope-reorder", "--durations", "30", *arguments)
+    return _pytest("-n", str(WORKERS), "--dist", "loadscope", "--durations", "30", *arguments)
 
 
 SMALL = (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.conftest import FOLDERS, TESTS, pytest_collection_modifyitems
+from tests.conftest import FOLDERS, TESTS, other_folder, pytest_collection_modifyitems
 
 
 @pytest.fixture
@@ -38,6 +42,26 @@ def test_a_test_outside_of_the_folders_gets_no_marker(collected: pytest.Item) ->
     assert marks_of(TESTS / "test_outside.py", collected) == set()
 
 
+def test_units_with_properties_take_longest_and_go_first(collected: pytest.Item) -> None:
+    def of(file: str, function: Callable[[], None]) -> pytest.Item:
+        item: pytest.Item = pytest.Function.from_parent(collected.parent, name="moved", callobj=function)
+        item.path = TESTS / file
+        return item
+
+    def example() -> None: ...
+
+    @given(st.just(1))
+    def property_(value: int) -> None: ...
+
+    files = ("unit/test_a.py", "unit/test_b.py", "unit/test_b.py", "cluster/test_c.py", "cluster/test_d.py")
+    items = [
+        of(file, function)
+        for file, function in zip(files, (example, property_, example, example, property_), strict=True)
+    ]
+    pytest_collection_modifyitems(items)
+    assert [item.path.name for item in items] == ["test_c.py", "test_d.py", "test_b.py", "test_b.py", "test_a.py"]
+
+
 def test_every_marker_of_a_folder_is_declared(pytestconfig: pytest.Config) -> None:
     declared = {line.split(":")[0] for line in pytestconfig.getini("markers")}
     assert set(FOLDERS) <= declared
@@ -45,3 +69,30 @@ def test_every_marker_of_a_folder_is_declared(pytestconfig: pytest.Config) -> No
 
 def test_every_folder_with_tests_has_a_marker() -> None:
     assert {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")} == set(FOLDERS)
+
+
+@pytest.mark.parametrize(
+    ("path", "selected", "left_out"),
+    [
+        ("cluster", "unit", True),
+        ("cluster/test_hdfs.py", "unit", True),
+        ("unit", "unit", False),
+        ("unit/streams/test_horizon.py", "unit", False),
+        ("secrets", "unit", False),
+        ("test_outside.py", "unit", False),
+        ("", "unit", False),
+        ("../benchmarks", "unit", False),
+        ("cluster", "", False),
+        ("cluster", "not unit", False),
+        ("cluster", "simulation", False),
+        ("cluster", "faults", False),
+    ],
+)
+def test_a_folder_is_left_out_when_the_marker_of_another_is_selected(path: str, selected: str, left_out: bool) -> None:
+    assert other_folder(TESTS / path, selected) is left_out
+
+
+def test_no_test_has_the_marker_of_another_folder_but_faults() -> None:
+    """A marker of a folder selects that folder alone: see `other_folder`."""
+    marked = re.compile(rf"mark\.({'|'.join(FOLDERS)})\b")
+    assert {found for path in TESTS.rglob("*.py") for found in marked.findall(path.read_text())} == {"faults"}
