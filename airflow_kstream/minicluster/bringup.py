@@ -7,7 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_kstream.minicluster import class_archive, hadoop_conf, hdfs, jars, kafka, record, spark_classes
+from airflow_kstream.minicluster import (
+    class_archive,
+    hadoop_conf,
+    hdfs,
+    jars,
+    kafka,
+    record,
+    spark_classes,
+    tls,
+    zookeeper,
+)
 from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of, port_names
 from airflow_kstream.minicluster.folders import Folders
@@ -44,6 +54,9 @@ def begin(plan: MiniclusterConfig) -> Site:
     record.write_site(site)
     hadoop_conf.write_configuration(site)
     kafka.write_configuration(site)
+    zookeeper.write_configuration(site)
+    if Feature.TLS in plan.features:
+        tls.create(site)
     return site
 
 
@@ -104,7 +117,7 @@ def _make_active(site: Site) -> None:
     hdfs.administer(site, "-transitionToActive", site.namenodes[0])
 
 
-_SERVING = ("directories", "nn2", "datanode", "resourcemanager", "nodemanager", "kafka")
+_SERVING = ("directories", "nn2", "datanode", "resourcemanager", "rm1", "rm2", "nodemanager", "kafka")
 _PREPARATIONS = (
     Preparation("hadoop-jars", (), _fetch_hadoop, is_done=lambda: jars.are_cached("hadoop", "native")),
     Preparation("realm", (), lambda site: site.kdc.create()),
@@ -113,6 +126,9 @@ _PREPARATIONS = (
     Preparation("active", ("nn1", "nn2"), _make_active, Feature.HA),
     Preparation("directories", ("nn1", "active"), hdfs.make_directories),
     Preparation("kafka-jars", (), _fetch_kafka, Feature.KAFKA, is_done=lambda: jars.are_cached("kafka", "spark_kafka")),
+    Preparation(
+        "httpfs-jars", (), lambda _: jars.httpfs_jars(), Feature.HTTPFS, is_done=lambda: jars.are_cached("httpfs")
+    ),
     Preparation("kafka-format", ("kafka-jars",), kafka.format_storage, Feature.KAFKA),
     Preparation("spark-classes", (), spark_classes.archive, is_done=spark_classes.is_archived),
     Preparation("hadoop-classes", _SERVING, _archive_hadoop, is_done=lambda: class_archive.is_there("hadoop")),

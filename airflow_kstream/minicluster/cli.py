@@ -19,7 +19,8 @@ from rich.table import Table
 from airflow_kstream.minicluster.config import DEFAULT_FEATURES, Feature, MiniclusterConfig
 from airflow_kstream.minicluster.display import shown
 from airflow_kstream.minicluster.kdc import USERS
-from airflow_kstream.minicluster.minicluster import DaemonStatus, Minicluster
+from airflow_kstream.minicluster.minicluster import Minicluster
+from airflow_kstream.minicluster.status import DaemonStatus
 from airflow_kstream.model.durations import parse_duration
 
 app = typer.Typer(
@@ -88,10 +89,11 @@ def down(root: _Root = _DEFAULT_ROOT) -> None:
 
 @app.command()
 def status(root: _Root = _DEFAULT_ROOT) -> None:
-    """Show each daemon and its answer; the exit code is 1 unless all daemons serve."""
-    daemons = Minicluster.at(root).status()
+    """Show each daemon and its answer; the exit code is 1 unless all daemons serve and one of each pair is active."""
+    minicluster = Minicluster.at(root)
+    daemons = minicluster.status()
     _print(Console(), daemons)
-    raise typer.Exit(0 if all(daemon.serves for daemon in daemons) else 1)
+    raise typer.Exit(0 if all(daemon.serves for daemon in daemons) and _has_active(minicluster, daemons) else 1)
 
 
 @app.command()
@@ -103,7 +105,9 @@ def kill(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
 @app.command()
 def start(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
     """Start a dead daemon again, and wait until it serves."""
-    Minicluster.at(root).start(daemon)
+    minicluster = Minicluster.at(root)
+    minicluster.start(daemon)
+    _has_active(minicluster, minicluster.status())
 
 
 @app.command()
@@ -122,6 +126,12 @@ def resume(daemon: _Name, root: _Root = _DEFAULT_ROOT) -> None:
 def failover(root: _Root = _DEFAULT_ROOT) -> None:
     """Make the other NameNode the active one."""
     typer.echo(f"{Minicluster.at(root).failover()} is active")
+
+
+@app.command()
+def failover_rm(root: _Root = _DEFAULT_ROOT) -> None:
+    """Make the other ResourceManager the active one; the first ends and starts again as the standby."""
+    typer.echo(f"{Minicluster.at(root).failover_rm()} is active")
 
 
 @app.command()
@@ -146,6 +156,14 @@ def _about(minicluster: Minicluster) -> Iterator[str]:
     yield f"on HDFS, streamer is {getuser()}, with the home folder /user/{getuser()}"
     yield f"as streamer: kstream ... --cluster {minicluster.root / _CLUSTER_FILE}"
     yield f"export KRB5_CONFIG={minicluster.krb5_conf} HADOOP_CONF_DIR={minicluster.conf_dir}"
+
+
+def _has_active(minicluster: Minicluster, daemons: list[DaemonStatus]) -> bool:
+    """Return True if one of each pair of servers is active; if not, print what to do."""
+    sentences = minicluster.without_active(daemons)
+    for sentence in sentences:
+        typer.echo(sentence, err=True)
+    return not sentences
 
 
 def _print(console: Console, daemons: list[DaemonStatus]) -> None:

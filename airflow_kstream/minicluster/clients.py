@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from airflow_kstream.minicluster.hadoop_conf import BLOCK_BYTES
+from airflow_kstream.minicluster.hdfs_conf import BLOCK_BYTES
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.spark_classes import spark_home, spark_options
 from airflow_kstream.minicluster.tools import java_home

@@ -12,11 +12,18 @@ from airflow_kstream.model.errors import InvalidInput
 
 
 class Feature(StrEnum):
-    """A feature beyond the basics: a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager."""
+    """A feature beyond the basics: a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager.
+
+    `ha` is a second NameNode; `rm-ha` is a second ResourceManager, with ZooKeeper; `tls` is HTTPS, and no HTTP, on all
+    web servers.
+    """
 
     HA = "ha"
+    HTTPFS = "httpfs"
     KAFKA = "kafka"
     PROXY_USER_PRIVILEGES = "proxy-user-privileges"
+    RM_HA = "rm-ha"
+    TLS = "tls"
 
 
 DEFAULT_FEATURES = frozenset({Feature.HA, Feature.KAFKA})

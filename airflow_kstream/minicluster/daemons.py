@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_kstream.minicluster import kafka
+from airflow_kstream.minicluster import httpfs, kafka, zookeeper
+from airflow_kstream.minicluster.answers import NotReady
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.java import hadoop, logging
 from airflow_kstream.minicluster.site import Site
-from airflow_kstream.minicluster.web import bean, get_json
+from airflow_kstream.minicluster.web import bean, connect
+from airflow_kstream.minicluster.yarn import ask_nodemanager, ask_resourcemanager
 
 _HDFS = "org.apache.hadoop.hdfs"
 _YARN = "org.apache.hadoop.yarn.server"
 
 
-class NotReady(Exception):
-    """The daemon answers that it does not serve yet."""
-
-
 @dataclass(frozen=True)
 class Daemon:
     """One row. `needs` names daemons and preparations; those that are not in the plan count as done.
+
+    It is part of a minicluster that has the `feature`, and of none that has the feature `without`.
 
     `ask` returns the daemon's answer. It raises NotReady, OSError or LookupError: when the daemon does not serve.
     """
@@ -35,11 +34,15 @@ class Daemon:
     ask: Callable[[Site], str]
     needs: tuple[str, ...] = ("kdc", "hadoop-jars")
     feature: Feature | None = None
+    without: Feature | None = None
+
+    def belongs_to(self, features: Collection[Feature]) -> bool:
+        return (self.feature is None or self.feature in features) and self.without not in features
 
 
 def daemons_of(site: Site) -> tuple[Daemon, ...]:
     """Return the daemons that the plan's features call for, each after its needs."""
-    return tuple(row for row in DAEMONS if row.feature is None or row.feature in site.plan.features)
+    return tuple(row for row in DAEMONS if row.belongs_to(site.plan.features))
 
 
 def port_names() -> list[str]:
@@ -60,6 +63,12 @@ def _hadoop_command(main: str, site: Site, name: str) -> list[str]:
     return [*hadoop(site, site.folders.daemon_conf, name, *logging(site, name), "-Xmx256m", f"-Dproc_{name}"), main]
 
 
+def _resourcemanager_command(site: Site, name: str) -> list[str]:
+    # Both have one configuration, and the same host: their names tell them apart.
+    options = [f"-Dyarn.resourcemanager.ha.id={name}"] if len(site.resourcemanagers) > 1 else []
+    return [*_hadoop_command(f"{_YARN}.resourcemanager.ResourceManager", site, name), *options]
+
+
 def _datanode_command(site: Site, name: str) -> list[str]:
     # It starts together with the NameNodes: if its retries end before they serve, it sleeps for five seconds.
     patience = "-Dipc.client.connect.max.retries=600"
@@ -72,12 +81,8 @@ def _namenode_command(site: Site, name: str) -> list[str]:
     return [*java, f"{_HDFS}.server.namenode.NameNode", *namenode_options(site, name)]
 
 
-def _connect(site: Site, port: str) -> None:
-    socket.create_connection(("127.0.0.1", site.ports[port]), 1).close()
-
-
 def _ask_kdc(site: Site) -> str:
-    _connect(site, "kdc")
+    connect(site, "kdc")
     return f"accepts connections for {site.plan.realm}"
 
 
@@ -98,25 +103,22 @@ def _ask_datanode(site: Site) -> str:
     return f"registered with {len(states)} NameNodes"
 
 
-def _ask_resourcemanager(site: Site) -> str:
-    info = get_json(site, "resourcemanager-web", "/ws/v1/cluster/info")["clusterInfo"]
-    # While it recovers applications it reports STARTED and lists none; it binds its RPC port after that.
-    _connect(site, "resourcemanager-rpc")
-    return f"{info['haState'].lower()}, cluster {info['id']}"
-
-
-def _ask_nodemanager(site: Site) -> str:
-    metrics = get_json(site, "resourcemanager-web", "/ws/v1/cluster/metrics")["clusterMetrics"]
-    if not metrics["activeNodes"]:
-        raise NotReady("not registered with the ResourceManager")
-    info = get_json(site, "nodemanager-web", "/ws/v1/node/info")["nodeInfo"]
-    if not info["nodeHealthy"]:
-        raise NotReady(info["healthReport"])
-    return f"healthy, {metrics['availableMB']} MB free"
+def _resourcemanager(name: str, *needs: str, feature: Feature | None = None, without: Feature | None = None) -> Daemon:
+    ports = tuple(f"{name}-{port}" for port in ("web", "rpc", "scheduler", "tracker", "admin"))
+    ask = partial(ask_resourcemanager, name)
+    return Daemon(name, ports, _resourcemanager_command, ask, ("kdc", "hadoop-jars", *needs), feature, without)
 
 
 DAEMONS = (
     Daemon("kdc", ("kdc",), _kdc_command, _ask_kdc, needs=("realm",)),
+    Daemon(
+        "zookeeper",
+        ("zookeeper",),
+        zookeeper.command,
+        zookeeper.ask,
+        needs=("hadoop-jars",),
+        feature=Feature.RM_HA,
+    ),
     Daemon(
         "journalnode",
         ("journalnode-rpc", "journalnode-web"),
@@ -139,17 +141,22 @@ DAEMONS = (
         _datanode_command,
         _ask_datanode,
     ),
-    Daemon(
-        "resourcemanager",
-        tuple(f"resourcemanager-{port}" for port in ("web", "rpc", "scheduler", "tracker", "admin")),
-        partial(_hadoop_command, f"{_YARN}.resourcemanager.ResourceManager"),
-        _ask_resourcemanager,
-    ),
+    _resourcemanager("resourcemanager", without=Feature.RM_HA),
+    _resourcemanager("rm1", "zookeeper", feature=Feature.RM_HA),
+    _resourcemanager("rm2", "zookeeper", feature=Feature.RM_HA),
     Daemon(
         "nodemanager",
         ("nodemanager-web", "nodemanager-rpc", "nodemanager-localizer"),
         partial(_hadoop_command, f"{_YARN}.nodemanager.NodeManager"),
-        _ask_nodemanager,
+        ask_nodemanager,
+    ),
+    Daemon(
+        "httpfs",
+        ("httpfs-web",),
+        httpfs.command,
+        httpfs.ask,
+        needs=("directories", "httpfs-jars"),
+        feature=Feature.HTTPFS,
     ),
     Daemon(
         "kafka",

@@ -54,6 +54,22 @@ class Folders:
         return self.root / "conf-daemons"
 
     @property
+    def tls(self) -> Path:
+        return self.root / "tls"
+
+    @property
+    def ca(self) -> Path:
+        return self.tls / "ca.pem"
+
+    @property
+    def truststore(self) -> Path:
+        return self.tls / "ca.p12"
+
+    @property
+    def keystore(self) -> Path:
+        return self.tls / "localhost.p12"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -87,7 +103,7 @@ class Folders:
     @property
     def _shared(self) -> tuple[Path, ...]:
         classes = (self.hadoop_classes, self.kafka_classes)
-        return (self.client_conf, self.daemon_conf, self.logs, self.run, self.data, *classes)
+        return (self.client_conf, self.daemon_conf, self.tls, self.logs, self.run, self.data, *classes)
 
     def create(self) -> None:
         """Create the folders empty; those with keys and tickets are closed to other users."""

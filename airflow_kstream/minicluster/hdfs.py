@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import requests
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from airflow_kstream.minicluster.answers import not_serving, patiently
 from airflow_kstream.minicluster.daemons import namenode_options
 from airflow_kstream.minicluster.java import environment, hadoop, logging
-from airflow_kstream.minicluster.readiness import not_serving
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.web import bean, session_as
 from airflow_kstream.model.errors import MiniclusterError
 
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _HAADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
-_ACTIVE_WITHIN_SECONDS = 60.0
+# The NameNode to fail over from comes first: the active one, or one that does not answer; a standby takes over.
+_FAILOVER_ORDER = {"active": 0, "standby": 2}
 COMMANDS = {
     "dfs": "org.apache.hadoop.fs.FsShell",
     "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
@@ -79,16 +78,6 @@ def make_directories(site: Site) -> None:
             )
 
 
-def patiently(ask: Callable[[], str]) -> str:
-    """Look for the active NameNode for up to a minute: a busy one answers late, and in a failover none is active."""
-    return Retrying(
-        retry=retry_if_exception_type(MiniclusterError),
-        stop=stop_after_delay(_ACTIVE_WITHIN_SECONDS),
-        wait=wait_fixed(0.2),
-        reraise=True,
-    )(ask)
-
-
 def active_namenode(site: Site) -> str:
     """Return the name of the active NameNode. Raises MiniclusterError: when there is none."""
     states = {name: namenode_state(site, name) for name in site.namenodes}
@@ -104,6 +93,15 @@ def namenode_state(site: Site, name: str) -> str:
         return str(bean(site, f"{name}-web", "service=NameNode,name=NameNodeStatus")["State"])
     except not_serving() as error:
         return f"no answer ({type(error).__name__})"
+
+
+def fail_over(site: Site) -> str:
+    """Make the other NameNode the active one, and return its name; use it within `kerberos_of`."""
+    states = {name: namenode_state(site, name) for name in site.namenodes}
+    # If none is active, the other one replaces the first that does not answer.
+    active, other = sorted(states, key=lambda name: _FAILOVER_ORDER.get(states[name], 1))
+    administer(site, "-failover", active, other)
+    return other
 
 
 def administer(site: Site, *arguments: str) -> None:

@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Collection
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.tools import tool
 from airflow_kstream.model.errors import MiniclusterError
 
@@ -33,6 +35,11 @@ def kafka_connector_jars() -> tuple[Path, ...]:
     return tuple(sorted(_fetched("spark_kafka").glob("*.jar")))
 
 
+def httpfs_jars() -> Path:
+    """Return the folder with the jars that HttpFS needs beside those of HDFS."""
+    return _fetched("httpfs")
+
+
 def native_library() -> Path:
     """Return the folder with libhadoop.so. Raises MiniclusterError: when there is none for this processor."""
     jar = next(_fetched("native").glob("*.jar"))
@@ -47,9 +54,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kstream"
 
 
-def tools_of_a_download() -> tuple[str, ...]:
+def tools_of_a_download(features: Collection[Feature]) -> tuple[str, ...]:
     """Return the programs that are needed while something has to be downloaded."""
-    return () if are_cached("hadoop", "native", "kafka", "spark_kafka") else ("mvn",)
+    poms = ["hadoop", "native", "kafka", "spark_kafka", *(["httpfs"] if Feature.HTTPFS in features else [])]
+    return () if are_cached(*poms) else ("mvn",)
 
 
 def are_cached(*poms: str) -> bool:

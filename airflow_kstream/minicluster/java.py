@@ -11,12 +11,15 @@ from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.tools import java_home
 
 
-def hadoop(site: Site, conf: Path, name: str, *options: str) -> list[str]:
-    """Return the start of a Hadoop program's command line; its main class and arguments follow."""
+def hadoop(site: Site, conf: Path, name: str, *options: str, beside: tuple[Path, ...] = ()) -> list[str]:
+    """Return the start of a Hadoop program's command line; its main class and arguments follow.
+
+    `beside` are folders of further jars.
+    """
     jars = hadoop_jars()
     archive = class_archive.options(jars, site.folders.hadoop_classes / name)
     # The jars come before the folder: a class archive fits classpaths that begin with the jars it was made from.
-    classpath = f"{jars}/*{os.pathsep}{conf}"
+    classpath = os.pathsep.join([*(f"{folder}/*" for folder in (jars, *beside)), str(conf)])
     return [*_java(site), *archive, f"-Djava.library.path={native_library()}", *options, "-cp", classpath]
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow_kstream.minicluster import hdfs, jars, record
+from airflow_kstream.minicluster import hdfs, jars, record, yarn
+from airflow_kstream.minicluster.answers import not_serving, patiently
 from airflow_kstream.minicluster.bringup import begin, processes, start, steps
 from airflow_kstream.minicluster.clients import client_environment, spark_conf
 from airflow_kstream.minicluster.config import MiniclusterConfig
 from airflow_kstream.minicluster.daemons import Daemon, daemons_of
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.processes import Identity, end
-from airflow_kstream.minicluster.readiness import not_serving
 from airflow_kstream.minicluster.site import NAMESERVICE, Site
 from airflow_kstream.minicluster.startup import Listener, Progress, run_steps
+from airflow_kstream.minicluster.status import DaemonStatus, without_active
 from airflow_kstream.minicluster.tools import require
 from airflow_kstream.minicluster.web import kerberos_of
 from airflow_kstream.model.errors import InvalidInput, MiniclusterError
@@ -28,24 +29,13 @@ _TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "java")
 _KILL_SECONDS = 10
 
 
-@dataclass(frozen=True)
-class DaemonStatus:
-    """A daemon's status. `state` is running, paused or dead; `answer` is its own, or why it does not serve."""
-
-    name: str
-    pid: int | None
-    state: str
-    address: str
-    answer: str
-    serves: bool
-
-
 class Minicluster:
     """A real kerberized cluster on loopback, in a folder of its own.
 
     It outlives the process that started it, and any process can use it with `Minicluster.at(root)`. Daemons are named
-    kdc, journalnode, nn1, nn2, datanode, resourcemanager, nodemanager and kafka. Every method raises MiniclusterError:
-    when it fails. Keep no data that matters in it: `up` in the same folder deletes everything.
+    kdc, journalnode, nn1, nn2, datanode, resourcemanager, nodemanager, httpfs and kafka; with the feature `rm-ha`
+    zookeeper, rm1 and rm2 take the place of resourcemanager. Every method raises MiniclusterError: when it fails. Keep
+    no data that matters in it: `up` in the same folder deletes everything.
     """
 
     nameservice = NAMESERVICE
@@ -62,7 +52,7 @@ class Minicluster:
 
         Raises MiniclusterError: when a step fails, with its name and the line of its log that says why.
         """
-        require(*_TOOLS, *jars.tools_of_a_download())
+        require(*_TOOLS, *jars.tools_of_a_download(plan.features))
         site = begin(plan)
         minicluster = cls(site)
         try:
@@ -114,11 +104,16 @@ class Minicluster:
 
     @property
     def resourcemanagers(self) -> tuple[str, ...]:
-        return (self._site.url("resourcemanager-web"),)
+        return tuple(self._site.url(f"{name}-web") for name in self._site.resourcemanagers)
 
     @property
     def namenodes(self) -> tuple[str, ...]:
         return tuple(self._site.url(f"{name}-web") for name in self._site.namenodes)
+
+    @property
+    def httpfs(self) -> str:
+        self._require("httpfs")
+        return self._site.url("httpfs-web")
 
     @property
     def bootstrap_servers(self) -> str:
@@ -130,7 +125,7 @@ class Minicluster:
         log, names = self._folders.log, self._site.namenodes
         services = {f"{name}-service": log(name) for name in names}
         audits = {f"{name}-audit": log(f"{name}-audit") for name in names}
-        return {**services, **audits, "resourcemanager": log("resourcemanager")}
+        return {**services, **audits, **{name: log(name) for name in self._site.resourcemanagers}}
 
     # Principals.
 
@@ -178,6 +173,7 @@ class Minicluster:
             "krb5_conf": str(self.krb5_conf),
             "state_dir": "/kstream",
             "spark_conf": self.spark_conf(),
+            **({"tls_ca": str(self._folders.ca)} if self._site.scheme == "https" else {}),
         }
 
     def hdfs(
@@ -198,7 +194,7 @@ class Minicluster:
 
     def active_namenode(self) -> str:
         """Return the active NameNode's name. Raises MiniclusterError: when none is active within a minute."""
-        return hdfs.patiently(self._active_namenode)
+        return patiently(self._active_namenode)
 
     def _active_namenode(self) -> str:
         # Not held between two questions: the process that makes one active needs it too.
@@ -209,10 +205,31 @@ class Minicluster:
         """Make the other NameNode the active one, and return its name. A dead active NameNode is fenced."""
         self._require("nn2")
         with kerberos_of(self._site):
-            states = {name: hdfs.namenode_state(self._site, name) for name in self._site.namenodes}
-        # If none is active, the other one replaces the first that does not answer.
-        active, other = sorted(states, key=lambda name: _FAILOVER_ORDER.get(states[name], 1))
-        hdfs.administer(self._site, "-failover", active, other)
+            return hdfs.fail_over(self._site)
+
+    def active_resourcemanager(self) -> str:
+        """Return the active ResourceManager's name. Raises MiniclusterError: when none is active within a minute."""
+        return patiently(self._active_resourcemanager)
+
+    def _active_resourcemanager(self) -> str:
+        with kerberos_of(self._site):
+            return yarn.active_resourcemanager(self._site)
+
+    def failover_rm(self) -> str:
+        """Make the other ResourceManager the active one, and return its name; applications keep running.
+
+        They elect the active one themselves, and Hadoop lets nobody choose: the active one ends (SIGTERM, so that it
+        leaves the election at once), the other one takes over, and the first starts again as the standby.
+        """
+        self._require("rm2")
+        active = self.active_resourcemanager()
+        other = next(name for name in self._site.resourcemanagers if name != active)
+        if (state := self._identity(other).state()) != "running":
+            raise MiniclusterError(f"{other} is {state}: it can't take over from {active}")
+        end([self._identity(active)])
+        if self.active_resourcemanager() != other:
+            raise MiniclusterError(f"{active} came back before {other} took over")
+        self.start(active)
         return other
 
     # Daemons.
@@ -220,6 +237,10 @@ class Minicluster:
     def status(self) -> list[DaemonStatus]:
         with kerberos_of(self._site):
             return [self._status(daemon) for daemon in self._daemons.values()]
+
+    def without_active(self, status: Iterable[DaemonStatus]) -> list[str]:
+        """Return a sentence for each pair of servers none of which is active, with what to do."""
+        return list(without_active(self._site, status))
 
     def log(self, daemon: str) -> Path:
         return self._folders.log(self._require(daemon).name)
@@ -269,10 +290,6 @@ class Minicluster:
         if self._require(daemon).name not in identities:
             raise MiniclusterError(f"{daemon} was never started")
         return identities[daemon]
-
-
-# The NameNode to fail over from comes first: the active one, or one that does not answer; a standby takes over.
-_FAILOVER_ORDER = {"active": 0, "standby": 2}
 
 
 def _silence(_: Progress) -> None:

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_kstream.clients.lazy import gssapi, krb5
-from airflow_kstream.minicluster.daemons import Daemon, NotReady
+from airflow_kstream.minicluster.answers import not_serving
+from airflow_kstream.minicluster.daemons import Daemon
 from airflow_kstream.minicluster.processes import Identity
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.model.errors import MiniclusterError
@@ -36,12 +36,6 @@ class Started:
         """Return the line of its logs that says why it does not serve, after the name of the file."""
         told = [(log, _telling(_lines(log, skip))) for log, skip in zip(self.logs, self.skip, strict=True)]
         return next((f"{log.name}: {line}" for log, line in told if line), f"{self.logs[0].name} is empty")
-
-
-def not_serving() -> tuple[type[Exception], ...]:
-    """Return the errors of a request to a daemon that does not serve yet, also while the KDC is unreachable."""
-    # OSError includes every exception of requests.
-    return NotReady, OSError, LookupError, ValueError, krb5.Krb5Error, gssapi.raw.misc.GSSError
 
 
 def size(log: Path) -> int:

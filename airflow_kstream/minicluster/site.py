@@ -37,6 +37,14 @@ class Site:
         return ("nn1", "nn2") if Feature.HA in self.plan.features else ("nn1",)
 
     @property
+    def resourcemanagers(self) -> tuple[str, ...]:
+        return ("rm1", "rm2") if Feature.RM_HA in self.plan.features else ("resourcemanager",)
+
+    @property
+    def scheme(self) -> str:
+        return "https" if Feature.TLS in self.plan.features else "http"
+
+    @property
     def user(self) -> str:
         """Return the operating system's user that runs the minicluster; HDFS and YARN map `streamer` to it."""
         return getpass.getuser()
@@ -45,7 +53,8 @@ class Site:
         return f"localhost:{self.ports[port]}"
 
     def url(self, port: str) -> str:
-        return f"http://{self.address(port)}"
+        """Return the base URL of a web server."""
+        return f"{self.scheme}://{self.address(port)}"
 
     def java_options(self) -> tuple[str, ...]:
         """Return the options for every JVM of the minicluster and of its clients."""

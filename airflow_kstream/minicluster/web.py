@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,11 @@ def kerberos_of(site: Site) -> Iterator[None]:
                     os.environ[name] = value
 
 
+def connect(site: Site, port: str) -> None:
+    """Connect to a daemon's port. Raises OSError: when it does not listen."""
+    socket.create_connection(("127.0.0.1", site.ports[port]), 1).close()
+
+
 def session_as(site: Site, name: str) -> requests.Session:
     """Return a session that answers Negotiate with the principal's keytab; use it within `kerberos_of`."""
     keytab = spnego.KerberosKeytab(keytab=str(site.kdc.keytab(name)), principal=site.kdc.principal(name))
@@ -42,6 +48,8 @@ def session_as(site: Site, name: str) -> requests.Session:
         mutual_authentication=requests_kerberos.OPTIONAL, principal=keytab
     )
     session.trust_env = False
+    if site.scheme == "https":
+        session.verify = str(site.folders.ca)
     return session
 
 

@@ -1,0 +1,193 @@
+"""What a cluster is with all its features: two ResourceManagers, HttpFS, TLS. It takes a cluster of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from getpass import getuser
+from unittest import mock
+
+import pytest
+import requests
+
+from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.record import read_site
+from airflow_kstream.model.errors import MiniclusterError
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.doctor.connection import check_connection
+from tests.cluster.streams import cluster
+from tests.cluster.test_minicluster import session_as, sleeping, until
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
+FEATURES = frozenset({Feature.HA, Feature.RM_HA, Feature.HTTPFS, Feature.TLS})
+HOME = f"/user/{getuser()}"
+WEB = {
+    "journalnode": "/jmx",
+    "nn1": "/jmx",
+    "nn2": "/jmx",
+    "datanode": "/jmx",
+    "rm1": "/ws/v1/cluster/info",
+    "rm2": "/ws/v1/cluster/info",
+    "nodemanager": "/ws/v1/node/info",
+    "httpfs": "/webhdfs/v1/?op=GETHOMEDIRECTORY",
+}
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    minicluster = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("full"), FEATURES))
+    try:
+        with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
+            yield minicluster
+    finally:
+        minicluster.down()
+
+
+@pytest.fixture
+def streamer(full: Minicluster) -> Iterator[requests.Session]:
+    with session(full, "streamer") as opened:
+        yield opened
+
+
+@contextmanager
+def session(full: Minicluster, name: str) -> Iterator[requests.Session]:
+    with session_as(full, name) as opened:
+        opened.verify = full.connection()["tls_ca"]
+        yield opened
+
+
+@pytest.fixture
+def product(full: Minicluster) -> Iterator[ClusterSession]:
+    """The product's own session, with nothing but the minicluster's connection."""
+    with cluster(full) as known, open_session(known, known.watcher) as opened:
+        yield opened
+
+
+def url(full: Minicluster, daemon: str) -> str:
+    return read_site(full.root).url(f"{daemon}-web")
+
+
+@pytest.mark.parametrize("daemon", WEB)
+def test_every_web_server_speaks_tls_alone_to_clients_that_know_its_authority(
+    full: Minicluster, streamer: requests.Session, daemon: str
+) -> None:
+    address = url(full, daemon) + WEB[daemon]
+    assert address.startswith("https://localhost:")
+    assert streamer.get(address, timeout=60).status_code == 200
+    assert requests.get(address, verify=full.connection()["tls_ca"], timeout=60).status_code == 401
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(address, timeout=60)
+    with pytest.raises(requests.ConnectionError):
+        requests.get(address.replace("https:", "http:"), timeout=60)
+
+
+def test_the_products_connection_passes_its_check_over_tls(product: ClusterSession) -> None:
+    assert [step for step in check_connection(product.cluster) if not step.passed] == []
+
+
+def test_files_go_through_namenode_and_datanode_over_tls(product: ClusterSession) -> None:
+    product.hdfs.write(f"{HOME}/over-tls", "a block", overwrite=True)
+    assert product.hdfs.read(f"{HOME}/over-tls") == "a block"
+
+
+def test_hadoops_own_client_of_the_web_knows_the_authority(full: Minicluster) -> None:
+    """It asks the NameNode's web server, with the ssl-client.xml of the folder for clients."""
+    said = full.hdfs("fsck", "/user")
+    assert "is HEALTHY" in said.stdout, said.stderr
+
+
+def test_httpfs_keeps_the_files_that_the_namenodes_have_as_its_callers_own(
+    full: Minicluster, streamer: requests.Session
+) -> None:
+    create(full, streamer, "through-httpfs")
+    assert full.hdfs("dfs", "-stat", "%u %n", f"{HOME}/through-httpfs").stdout.split() == [getuser(), "through-httpfs"]
+
+
+def test_httpfs_says_200_to_a_rename_that_it_did_not_do(full: Minicluster, streamer: requests.Session) -> None:
+    """It does not read `renameoptions` (HttpFSServer, FSOperations.FSRename); a NameNode refuses with an exception."""
+    create(full, streamer, "first")
+    create(full, streamer, "second")
+    rename = {"op": "RENAME", "destination": f"{HOME}/second", "renameoptions": "NONE"}
+    answer = streamer.put(f"{full.httpfs}/webhdfs/v1{HOME}/first", params=rename, timeout=60)
+    assert (answer.status_code, answer.json()) == (200, {"boolean": False})
+    namenode = url(full, full.active_namenode())
+    refused = streamer.put(f"{namenode}/webhdfs/v1{HOME}/first", params=rename, timeout=60)
+    assert refused.status_code == 403
+    assert refused.json()["RemoteException"]["exception"] == "FileAlreadyExistsException"
+
+
+def create(full: Minicluster, streamer: requests.Session, name: str) -> None:
+    """Create a file; HttpFS takes the content itself, and sends nobody on to a DataNode."""
+    answer = streamer.put(
+        f"{full.httpfs}/webhdfs/v1{HOME}/{name}",
+        params={"op": "CREATE", "overwrite": "true", "data": "true"},
+        headers={"Content-Type": "application/octet-stream"},
+        data=b"a block",
+        timeout=60,
+    )
+    assert answer.status_code == 201, answer.text
+
+
+def test_a_standby_answers_about_itself_and_names_the_active_for_the_rest(
+    full: Minicluster, streamer: requests.Session
+) -> None:
+    active = full.active_resourcemanager()
+    standby = other(active)
+    info = streamer.get(f"{url(full, standby)}/ws/v1/cluster/info", timeout=60).json()["clusterInfo"]
+    assert info["haState"] == "STANDBY"
+    answer = streamer.get(f"{url(full, standby)}/ws/v1/cluster/apps", allow_redirects=False, timeout=60)
+    assert (answer.status_code, answer.headers["Location"]) == (307, f"{url(full, active)}/ws/v1/cluster/apps")
+
+
+def test_an_application_outlives_the_resourcemanager_that_started_it(
+    full: Minicluster, product: ClusterSession, streamer: requests.Session
+) -> None:
+    """First the active one is killed, and the other elected when its session has ended; then it fails over back."""
+    active = full.active_resourcemanager()
+    name = start_sleeper(url(full, active), streamer)
+    until(lambda: sleeping(full))
+    pids = {process.pid for process in sleeping(full)}
+    full.kill(active)
+    assert until(lambda: elected(full)) == other(active)
+    assert product.yarn.application(name).state.value == "ACCEPTED"
+    until(lambda: status_of(full, "nodemanager").startswith("healthy"))
+    with pytest.raises(MiniclusterError, match=rf"{active} is dead: it can't take over from {other(active)}"):
+        full.failover_rm()
+    full.start(active)
+    assert status_of(full, active).startswith("standby")
+    assert full.failover_rm() == active
+    assert product.yarn.application(name).state.value == "ACCEPTED"
+    assert {process.pid for process in sleeping(full)} == pids
+    until(lambda: all(daemon.serves for daemon in full.status()))
+    assert full.without_active(full.status()) == []
+
+
+def start_sleeper(address: str, streamer: requests.Session) -> str:
+    """Submit an application whose only container sleeps."""
+    apps = f"{address}/ws/v1/cluster/apps"
+    name: str = streamer.post(f"{apps}/new-application", timeout=60).json()["application-id"]
+    submission = {
+        "application-id": name,
+        "application-name": "sleeper",
+        "am-container-spec": {"commands": {"command": "sleep 299"}},
+        "resource": {"memory": 256, "vCores": 1},
+        "max-app-attempts": 1,
+    }
+    assert streamer.post(apps, json=submission, timeout=60).status_code == 202
+    return name
+
+
+def elected(full: Minicluster) -> str | None:
+    try:
+        return full.active_resourcemanager()
+    except MiniclusterError:
+        return None
+
+
+def status_of(full: Minicluster, name: str) -> str:
+    return next(daemon.answer for daemon in full.status() if daemon.name == name)
+
+
+def other(name: str) -> str:
+    return {"rm1": "rm2", "rm2": "rm1"}[name]

@@ -1,0 +1,74 @@
+"""Hadoop's configuration by features: what the product reads in the folder for clients is what is there."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
+from airflow_kstream.minicluster.daemons import daemons_of, port_names
+from airflow_kstream.minicluster.hadoop_conf import write_configuration
+from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.tls import create
+
+
+def site_with(root: Path, *features: Feature) -> Site:
+    """Lay out a minicluster with these features; port 20000 is the first one's, and so on."""
+    site = Site(MiniclusterConfig(root, frozenset(features)), {name: 20_000 + n for n, name in enumerate(port_names())})
+    site.folders.create()
+    write_configuration(site)
+    return site
+
+
+@pytest.mark.parametrize("more", [(), (Feature.TLS,)])
+@pytest.mark.parametrize("pairs", [(), (Feature.HA,), (Feature.RM_HA,), (Feature.HA, Feature.RM_HA)])
+def test_clients_read_the_addresses_that_the_daemons_have(
+    tmp_path: Path, pairs: tuple[Feature, ...], more: tuple[Feature, ...]
+) -> None:
+    site = site_with(tmp_path, *pairs, *more)
+    conf = HadoopConf(str(site.folders.client_conf))
+    names = {daemon.name for daemon in daemons_of(site)}
+    assert conf.namenodes() == tuple(site.url(f"{name}-web") for name in ("nn1", "nn2") if name in names)
+    resourcemanagers = tuple(name for name in ("resourcemanager", "rm1", "rm2") if name in names)
+    assert conf.resourcemanagers() == tuple(site.url(f"{name}-web") for name in resourcemanagers)
+    assert len(resourcemanagers) == 1 + (Feature.RM_HA in pairs)
+
+
+def test_clients_learn_neither_zookeepers_address_nor_the_servers_key(tmp_path: Path) -> None:
+    site = site_with(tmp_path, *Feature)
+    told = "".join(file.read_text() for file in site.folders.client_conf.iterdir())
+    assert site.address("zookeeper") not in told
+    assert str(site.folders.keystore) not in told
+    assert str(site.folders.truststore) in told
+
+
+@pytest.mark.parametrize("feature", [Feature.RM_HA, Feature.TLS, Feature.HTTPFS])
+def test_a_feature_that_is_absent_leaves_no_trace(tmp_path: Path, feature: Feature) -> None:
+    without = site_with(tmp_path / "without", Feature.HA)
+    with_it = site_with(tmp_path / "with", Feature.HA, feature)
+    assert added(without, with_it) != {}
+    words = {Feature.RM_HA: ("rm1", "zk"), Feature.TLS: ("https", "ssl"), Feature.HTTPFS: ("httpfs",)}[feature]
+    assert [name for name in settings(without) if any(word in name for word in words)] == []
+
+
+def added(without: Site, with_it: Site) -> dict[str, str]:
+    before = settings(without)
+    return {name: value for name, value in settings(with_it).items() if name not in before}
+
+
+def settings(site: Site) -> dict[str, str]:
+    """Return all settings of the daemons."""
+    files = site.folders.daemon_conf.glob("*-site.xml")
+    entries = [entry for file in files for entry in ElementTree.parse(file).getroot()]
+    return {entry.findtext("name", ""): entry.findtext("value", "") for entry in entries}
+
+
+def test_the_servers_key_is_closed_to_others(tmp_path: Path) -> None:
+    site = site_with(tmp_path, Feature.TLS)
+    create(site)
+    assert site.folders.keystore.stat().st_mode & 0o777 == 0o600
+    assert site.folders.ca.read_text().startswith("-----BEGIN CERTIFICATE-----")
+    assert "PRIVATE KEY" not in site.folders.ca.read_text()
