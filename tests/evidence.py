@@ -14,7 +14,9 @@ _TAIL = 25
 
 def evidence(minicluster: Minicluster) -> str:
     """Return how YARN's applications went last, and the ends of the newest containers' logs."""
-    return "\n".join([*_states(minicluster.log("resourcemanager")), *_containers(minicluster.root / "logs/containers")])
+    resourcemanagers = [log for name, log in minicluster.event_logs().items() if not name.startswith("nn")]
+    states = [line for log in resourcemanagers for line in _states(log)]
+    return "\n".join([*states, *_containers(minicluster.root / "logs/containers")])
 
 
 def _states(log: Path) -> list[str]:

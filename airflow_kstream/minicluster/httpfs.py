@@ -15,8 +15,8 @@ def settings(site: Site) -> Settings:
     """Return HttpFS's own settings. It takes nothing from core-site.xml but the rules for names of users."""
     backend = "httpfs.hadoop"
     return {
-        "hadoop.httpfs.http.host": "localhost",
-        "hadoop.httpfs.http.port": site.ports["httpfs-web"],
+        "httpfs.http.hostname": "localhost",
+        "httpfs.http.port": site.ports["httpfs-web"],
         "httpfs.ssl.enabled": str(site.scheme == "https").lower(),
         # It has a filter of its own; a second one would take the same ticket for a replay.
         "hadoop.http.filter.initializers": "",

@@ -245,6 +245,25 @@ def test_a_killed_namenode_is_replaced_and_comes_back_as_the_standby(minicluster
     until(lambda: namenodes(minicluster) == {killed: "standby", other: "active"})
 
 
+@pytest.mark.faults
+def test_two_standby_namenodes_are_named_with_the_command_that_ends_it(minicluster: Minicluster) -> None:
+    """An active NameNode that was killed comes back as a standby, and clients of HDFS would wait without end."""
+
+    def said(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*CLI, *words, "--root", str(minicluster.root)], capture_output=True, text=True)
+
+    sentence = f"`kstream minicluster failover --root {minicluster.root}` makes one active."
+    killed = minicluster.active_namenode()
+    minicluster.kill(killed)
+    assert sentence in said("start", killed).stderr
+    status = said("status")
+    assert sentence in status.stderr
+    assert status.returncode == 1
+    assert said("failover").returncode == 0
+    assert sorted(namenodes(minicluster).values()) == ["active", "standby"]
+    until(lambda: said("status").returncode == 0)
+
+
 def namenodes(minicluster: Minicluster) -> dict[str, str]:
     """Return each NameNode's answer; a busy one may answer too late."""
     return {daemon.name: daemon.answer for daemon in minicluster.status() if daemon.name.startswith("nn")}

@@ -53,6 +53,8 @@ def streamer(full: Minicluster) -> Iterator[requests.Session]:
 @contextmanager
 def session(full: Minicluster, name: str) -> Iterator[requests.Session]:
     with session_as(full, name) as opened:
+        # REQUESTS_CA_BUNDLE of the environment would replace it.
+        opened.trust_env = False
         opened.verify = full.connection()["tls_ca"]
         yield opened
 
@@ -80,6 +82,12 @@ def test_every_web_server_speaks_tls_alone_to_clients_that_know_its_authority(
         requests.get(address, timeout=60)
     with pytest.raises(requests.ConnectionError):
         requests.get(address.replace("https:", "http:"), timeout=60)
+
+
+def test_every_socket_is_on_loopback(full: Minicluster) -> None:
+    """Jetty's and ZooKeeper's defaults are all interfaces."""
+    listening = [ip for process in processes_of(full.root) for ip in listening_on(process)]
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
 
 
 def test_the_products_connection_passes_its_check_over_tls(product: ClusterSession) -> None:
