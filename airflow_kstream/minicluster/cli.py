@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 
 _Root = Annotated[Path, typer.Option("--root", help="The minicluster's own folder.")]
-_Features = Annotated[list[Feature] | None, typer.Option("--feature", help="Features; ha and kafka by default.")]
+_Features = Annotated[list[Feature] | None, typer.Option("--feature", help="A feature; several replace ha and kafka.")]
 _Bare = Annotated[bool, typer.Option("--bare", help="No features: one NameNode, no Kafka.")]
 _Renew = Annotated[str, typer.Option(help="How long a delegation token lives without being renewed.")]
 _MaxLifetime = Annotated[str, typer.Option(help="How long a delegation token lives regardless of renewals.")]

@@ -1,4 +1,4 @@
-"""The status of daemons, and of pairs of which one should be active."""
+"""The status of daemons, and of pairs that lack an active member."""
 
 from __future__ import annotations
 

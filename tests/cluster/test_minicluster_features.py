@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from getpass import getuser
 from unittest import mock
 
@@ -14,10 +15,11 @@ import requests
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.errors import MiniclusterError
+from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
-from tests.cluster.streams import cluster
-from tests.cluster.test_minicluster import session_as, sleeping, until
+from tests.cluster.streams import cluster, fields
+from tests.cluster.test_minicluster import listening_on, processes_of, session_as, sleeping, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 FEATURES = frozenset({Feature.HA, Feature.RM_HA, Feature.HTTPFS, Feature.TLS})
@@ -123,6 +125,14 @@ def test_httpfs_says_200_to_a_rename_that_it_did_not_do(full: Minicluster, strea
     refused = streamer.put(f"{namenode}/webhdfs/v1{HOME}/first", params=rename, timeout=60)
     assert refused.status_code == 403
     assert refused.json()["RemoteException"]["exception"] == "FileAlreadyExistsException"
+
+
+def test_the_products_client_writes_and_reads_through_httpfs(full: Minicluster) -> None:
+    through = fields(full, namenodes=full.httpfs)
+    with cluster_of("httpfs", through) as known, open_session(known, known.watcher) as opened:
+        opened.hdfs.write(f"{HOME}/by-the-product", "a block", overwrite=True)
+        assert opened.hdfs.read(f"{HOME}/by-the-product") == "a block"
+        assert abs(opened.hdfs.now() - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 def create(full: Minicluster, streamer: requests.Session, name: str) -> None:
