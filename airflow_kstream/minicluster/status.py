@@ -11,7 +11,7 @@ _NAMENODES = (
     "No NameNode is active, so clients of HDFS wait in vain. "
     "`kstream minicluster failover --root {root}` makes one active."
 )
-_RESOURCEMANAGERS = "No ResourceManager is active. They elect one themselves, 10 s after the last active one was lost."
+_RESOURCEMANAGERS = "No ResourceManager is active. They elect one in ZooKeeper 10 s after the active one was lost."
 
 
 @dataclass(frozen=True)

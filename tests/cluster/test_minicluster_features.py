@@ -181,6 +181,18 @@ def test_an_application_outlives_the_resourcemanager_that_started_it(
     assert full.without_active(full.status()) == []
 
 
+def test_a_frozen_resourcemanager_steps_back_when_it_wakes_up(full: Minicluster) -> None:
+    """Until it learns that its session with ZooKeeper has ended, it says that it is active, too."""
+    frozen = full.active_resourcemanager()
+    full.pause(frozen)
+    try:
+        assert full.active_resourcemanager() == other(frozen)
+    finally:
+        full.resume(frozen)
+    until(lambda: status_of(full, frozen).startswith("standby"))
+    assert full.active_resourcemanager() == other(frozen)
+
+
 def start_sleeper(address: str, streamer: requests.Session) -> str:
     """Submit an application whose only container sleeps."""
     apps = f"{address}/ws/v1/cluster/apps"

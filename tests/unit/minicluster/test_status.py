@@ -17,7 +17,7 @@ NO_NAMENODE = (
     "No NameNode is active, so clients of HDFS wait in vain. "
     "`kstream minicluster failover --root /clusters/mine` makes one active."
 )
-NO_RESOURCEMANAGER = "No ResourceManager is active. They elect one themselves, 10 s after the last active one was lost."
+NO_RESOURCEMANAGER = "No ResourceManager is active. They elect one in ZooKeeper 10 s after the active one was lost."
 
 
 def sentences(features: frozenset[Feature], **answers: str | None) -> list[str]:
