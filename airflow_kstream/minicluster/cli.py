@@ -155,6 +155,8 @@ def _about(minicluster: Minicluster) -> Iterator[str]:
     yield "hdfs is HDFS's superuser, gateway may impersonate others; state_dir /kstream is open to all of them"
     yield f"on HDFS, streamer is {getuser()}, with the home folder /user/{getuser()}"
     yield f"as streamer: kstream ... --cluster {minicluster.root / _CLUSTER_FILE}"
+    if Feature.HTTPFS in minicluster.plan.features:
+        yield f"HttpFS: {minicluster.httpfs}"
     yield f"export KRB5_CONFIG={minicluster.krb5_conf} HADOOP_CONF_DIR={minicluster.conf_dir}"
 
 

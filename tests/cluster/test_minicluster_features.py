@@ -15,11 +15,15 @@ import requests
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.errors import MiniclusterError
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.stream import TicketCredentials
+from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
-from tests.cluster.streams import cluster, fields
+from tests.cluster.streams import await_that, cluster, fields, look, rate_stream
 from tests.cluster.test_minicluster import listening_on, processes_of, session_as, sleeping, until
+from tests.cluster.test_stream_life import running
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 FEATURES = frozenset({Feature.HA, Feature.RM_HA, Feature.HTTPFS, Feature.TLS})
@@ -179,6 +183,23 @@ def test_an_application_outlives_the_resourcemanager_that_started_it(
     assert {process.pid for process in sleeping(full)} == pids
     until(lambda: all(daemon.serves for daemon in full.status()))
     assert full.without_active(full.status()) == []
+
+
+def test_a_stream_and_its_supervisor_follow_the_active_resourcemanager(full: Minicluster) -> None:
+    """The driver and its executor go on, batch by batch; the supervisor finds them, and can stop them, at the other."""
+    spec = rate_stream("followed", TicketCredentials())
+    with running(full, spec) as supervisor:
+        before = look(supervisor.session, spec).checkpoints
+        killed = full.active_resourcemanager()
+        full.kill(killed)
+        assert full.active_resourcemanager() == other(killed)
+        report = supervisor.run(Mode.WATCH)
+        # A recovered application is ACCEPTED until its driver has spoken to the new ResourceManager.
+        assert report.phase in {Phase.RUNNING, Phase.STARTING}
+        assert (report.generation, report.done) == (1, ())
+        await_that(lambda: look(supervisor.session, spec).checkpoints != before, "a further batch")
+    full.start(killed)
+    assert status_of(full, killed).startswith("standby")
 
 
 def test_a_frozen_resourcemanager_steps_back_when_it_wakes_up(full: Minicluster) -> None:
