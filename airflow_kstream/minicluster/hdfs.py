@@ -19,6 +19,8 @@ from airflow_kstream.model.errors import MiniclusterError
 
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _HAADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
+# A NameNode that has just become active, on a busy machine.
+_WRITE_SECONDS = 60
 # The NameNode to fail over from comes first: the active one, or one that does not answer; a standby takes over.
 _FAILOVER_ORDER = {"active": 0, "standby": 2}
 COMMANDS = {
@@ -139,6 +141,6 @@ def _ran(site: Site, command: list[str], variables: dict[str, str], stdin: int =
 
 
 def _put(session: requests.Session, url: str, **parameters: str) -> None:
-    answer = session.put(url, params=parameters, timeout=10)
+    answer = session.put(url, params=parameters, timeout=_WRITE_SECONDS)
     if not answer.ok:
         raise MiniclusterError(f"WebHDFS refused {parameters['op']} of {url}: {answer.status_code} {answer.text[:300]}")

@@ -42,7 +42,8 @@ WEB = {
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    minicluster = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("full"), FEATURES))
+    # This process may know the realm of another minicluster, too.
+    minicluster = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("full"), FEATURES, realm="FEATURES.TEST"))
     try:
         with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
             yield minicluster
@@ -172,14 +173,14 @@ def test_an_application_outlives_the_resourcemanager_that_started_it(
     pids = {process.pid for process in sleeping(full)}
     full.kill(active)
     assert until(lambda: elected(full)) == other(active)
-    assert product.yarn.application(name).state.value == "ACCEPTED"
+    until(lambda: product.yarn.application(name).state.value == "ACCEPTED")
     until(lambda: status_of(full, "nodemanager").startswith("healthy"))
     with pytest.raises(MiniclusterError, match=rf"{active} is dead: it can't take over from {other(active)}"):
         full.failover_rm()
     full.start(active)
     assert status_of(full, active).startswith("standby")
     assert full.failover_rm() == active
-    assert product.yarn.application(name).state.value == "ACCEPTED"
+    until(lambda: product.yarn.application(name).state.value == "ACCEPTED")
     assert {process.pid for process in sleeping(full)} == pids
     until(lambda: all(daemon.serves for daemon in full.status()))
     assert full.without_active(full.status()) == []
