@@ -8,6 +8,7 @@ from airflow_kstream.minicluster.site import NAMESERVICE, Site
 # Every open block reserves a whole block on the DataNode: large blocks would fill a small disk.
 BLOCK_BYTES = 4 * 1024 * 1024
 
+
 def client(site: Site) -> Settings:
     """Return the settings of clients of HDFS; its daemons have them, too."""
     provider = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"

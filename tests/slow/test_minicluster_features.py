@@ -25,7 +25,7 @@ from tests.cluster.streams import await_that, cluster, fields, look, rate_stream
 from tests.cluster.test_minicluster import listening_on, processes_of, session_as, sleeping, until
 from tests.cluster.test_stream_life import running
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = pytest.mark.faults
 FEATURES = frozenset({Feature.HA, Feature.RM_HA, Feature.HTTPFS, Feature.TLS})
 HOME = f"/user/{getuser()}"
 WEB = {
