@@ -23,6 +23,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
@@ -217,9 +218,12 @@ def _settled(history: History, now: datetime) -> bool:
 
 
 def _drained(observation: Observation) -> bool:
-    """Return True if everything is committed and nothing new was planned for several triggers."""
+    """Return True if everything is committed and nothing new was planned for several triggers.
+
+    Between two generations a checkpoint is quiet, too: the newest one must have committed.
+    """
     quiet = observation.last_move is not None and observation.now - observation.last_move > _DRAIN
-    return quiet and all(point.quiescent for point in observation.checkpoints)
+    return quiet and verified(observation) and all(point.quiescent for point in observation.checkpoints)
 
 
 def _audit(environment: Environment, name: str, ends: Mapping[str, int]) -> dict[str, Any]:
