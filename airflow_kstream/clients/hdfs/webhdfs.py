@@ -56,7 +56,11 @@ class Hdfs:
         self._identity = identity
         self._servers = ", ".join(addresses)
         self._client = self._client_class()(
-            ";".join(addresses), session=self._session, timeout=CONNECT_AND_READ_SECONDS, proxy=identity.do_as
+            # Its library looks for ever for an address that it has not tried, if one is there twice.
+            ";".join(dict.fromkeys(addresses)),
+            session=self._session,
+            timeout=CONNECT_AND_READ_SECONDS,
+            proxy=identity.do_as,
         )
 
     @staticmethod

@@ -66,6 +66,14 @@ def test_an_answer_that_makes_no_sense_proves_nothing(hdfs: Hdfs, body: bytes, m
         hdfs.status("/")
 
 
+@pytest.mark.timeout(30)
+def test_a_namenode_that_is_named_twice_and_away_is_an_error_and_no_loop() -> None:
+    hdfs = Hdfs(("http://127.0.0.1:1", "http://127.0.0.1:1"), ADA, Tls())
+    with pytest.raises(Unavailable, match="refused"):
+        hdfs.status("/")
+    hdfs.close()
+
+
 def test_a_pipe_in_place_of_a_keytab_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "keytab")
     with pytest.raises(CredentialError, match=r"keytab as ada@EXAMPLE\.TEST: it is not a regular file"):
