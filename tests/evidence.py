@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from airflow_kstream.minicluster import Minicluster
@@ -28,5 +29,5 @@ def _containers(logs: Path) -> Iterator[str]:
     # The NodeManager deletes an application's logs here once they are aggregated.
     for application in sorted(logs.glob("application_*"))[-_APPLICATIONS:]:
         for log in sorted(application.glob("container_*/stderr")):
-            yield f"--- {log.relative_to(logs)}"
-            yield from log.read_text(errors="replace").splitlines()[-_TAIL:]
+            with suppress(FileNotFoundError):
+                yield from (f"--- {log.relative_to(logs)}", *log.read_text(errors="replace").splitlines()[-_TAIL:])

@@ -162,8 +162,6 @@ class Minicluster:
         """Return the confs that a Spark job on this minicluster needs; a real cluster needs none of them."""
         return spark_conf(self._site)
 
-    # Hadoop's own programs.
-
     def connection(self, name: str = "streamer") -> dict[str, Any]:
         """Return the fields of a connection to this minicluster as one of its principals."""
         return {
@@ -175,6 +173,8 @@ class Minicluster:
             "spark_conf": self.spark_conf(),
             **({"tls_ca": str(self._folders.ca)} if self._site.scheme == "https" else {}),
         }
+
+    # Hadoop's own programs.
 
     def hdfs(
         self, *arguments: str, as_: str = "hdfs", stdin: int = subprocess.DEVNULL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -48,6 +48,11 @@ class Application:
     @property
     def succeeded(self) -> bool:
         return self.final_status == "SUCCEEDED"
+
+    @property
+    def lasted(self) -> timedelta | None:
+        """Return the time from its start to its end, None if either is unknown: both are the ResourceManager's."""
+        return self.finished - self.started if self.started and self.finished else None
 
     @classmethod
     def from_json(cls, app: Mapping[str, Any]) -> Application:

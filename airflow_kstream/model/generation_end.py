@@ -1,4 +1,4 @@
-"""How a generation ended: the classes of ends, and the values that describe one."""
+"""How a generation ended: the classes of ends, and the value that describes one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class EndKind(StrEnum):
-    """The cause of an end, as far as it can be read from YARN and the driver."""
+    """The cause of an end, as far as YARN's diagnostics show it."""
 
     CREDENTIALS = "credentials"
     PREEMPTED = "preempted"
@@ -23,14 +23,7 @@ class EndKind(StrEnum):
 
 @dataclass(frozen=True)
 class GenerationEnd:
-    """The end of a generation's application.
-
-    `sign` is the text that decided the kind. `killed_by` is the short user name that YARN gives for a kill, empty if
-    nobody killed it. `fingerprint` is the error without what differs between two runs (ids, addresses, numbers): equal
-    fingerprints are one failure. It is empty if no error is known.
-    """
+    """The end of a generation's application. `killed_by` is YARN's short name of the user who killed it, else empty."""
 
     kind: EndKind
-    sign: str = ""
     killed_by: str = ""
-    fingerprint: str = ""

@@ -280,7 +280,14 @@ def sleeper(minicluster: Minicluster, streamer: requests.Session) -> Iterator[st
 
 
 def start_sleeper(minicluster: Minicluster, session: requests.Session) -> str:
-    apps = f"{web(minicluster, 'resourcemanager')}/ws/v1/cluster/apps"
+    name = submit_sleeper(web(minicluster, "resourcemanager"), session)
+    until(lambda: sleeping(minicluster))
+    return name
+
+
+def submit_sleeper(resourcemanager: str, session: requests.Session) -> str:
+    """Submit an application whose only container sleeps, and return its id."""
+    apps = f"{resourcemanager}/ws/v1/cluster/apps"
     name: str = session.post(f"{apps}/new-application", timeout=60).json()["application-id"]
     submission = {
         "application-id": name,
@@ -290,7 +297,6 @@ def start_sleeper(minicluster: Minicluster, session: requests.Session) -> str:
         "max-app-attempts": 1,
     }
     assert session.post(apps, json=submission, timeout=60).status_code == 202
-    until(lambda: sleeping(minicluster))
     return name
 
 

@@ -22,7 +22,7 @@ from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
 from tests.cluster.streams import await_that, cluster, fields, look, rate_stream
-from tests.cluster.test_minicluster import listening_on, processes_of, session_as, sleeping, until
+from tests.cluster.test_minicluster import listening_on, processes_of, session_as, sleeping, submit_sleeper, until
 from tests.cluster.test_stream_life import running
 
 pytestmark = pytest.mark.faults
@@ -168,7 +168,7 @@ def test_an_application_outlives_the_resourcemanager_that_started_it(
 ) -> None:
     """First the active one is killed, and the other elected when its session has ended; then it fails over back."""
     active = full.active_resourcemanager()
-    name = start_sleeper(url(full, active), streamer)
+    name = submit_sleeper(url(full, active), streamer)
     until(lambda: sleeping(full))
     pids = {process.pid for process in sleeping(full)}
     full.kill(active)
@@ -213,21 +213,6 @@ def test_a_frozen_resourcemanager_steps_back_when_it_wakes_up(full: Minicluster)
         full.resume(frozen)
     until(lambda: status_of(full, frozen).startswith("standby"))
     assert full.active_resourcemanager() == other(frozen)
-
-
-def start_sleeper(address: str, streamer: requests.Session) -> str:
-    """Submit an application whose only container sleeps."""
-    apps = f"{address}/ws/v1/cluster/apps"
-    name: str = streamer.post(f"{apps}/new-application", timeout=60).json()["application-id"]
-    submission = {
-        "application-id": name,
-        "application-name": "sleeper",
-        "am-container-spec": {"commands": {"command": "sleep 299"}},
-        "resource": {"memory": 256, "vCores": 1},
-        "max-app-attempts": 1,
-    }
-    assert streamer.post(apps, json=submission, timeout=60).status_code == 202
-    return name
 
 
 def elected(full: Minicluster) -> str | None:

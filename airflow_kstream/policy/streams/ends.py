@@ -1,4 +1,4 @@
-"""The cause of a generation's end, from YARN's diagnostics and the error that its driver left.
+"""The cause of a generation's end, from YARN's diagnostics.
 
 The signs are the words of Hadoop 3.4.3 (ClientRMService, RMAppAttemptImpl, RMAppLifetimeMonitor, SchedulerUtils,
 ContainersMonitorImpl, ContainerExitStatus, SecretManager$InvalidToken, SaslRpcClient) and Spark 4
@@ -9,7 +9,6 @@ delegation token's error names its class or its kind.
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass
 
 from airflow_kstream.model.generation_end import EndKind, GenerationEnd
@@ -22,7 +21,7 @@ _TOKEN_KINDS = (
 
 @dataclass(frozen=True)
 class _Sign:
-    """A pattern that proves a kind wherever it stands: in YARN's diagnostics or in the driver's error."""
+    """A pattern that proves a kind wherever it stands in the diagnostics."""
 
     kind: EndKind
     pattern: re.Pattern[str]
@@ -32,11 +31,11 @@ def _sign(kind: EndKind, *patterns: str) -> _Sign:
     return _Sign(kind, re.compile("|".join(patterns)))
 
 
-# In the order of their weight: what YARN did to the application explains the error that the driver saw.
+# The first that is found counts: what YARN did to the application explains the error that the driver saw.
 _SIGNS = (
     _sign(EndKind.LIFETIME, r"exceeded the lifetime period"),
     _sign(EndKind.PREEMPTED, r"exitCode:\s*-102\b", r"Container preempted by scheduler"),
-    _sign(EndKind.NODE_LOST, r"exitCode:\s*-100\b", r"exitCode:\s*-101\b", r"Container released on a \*lost\* node"),
+    _sign(EndKind.NODE_LOST, r"exitCode:\s*-100\b", r"Container released on a \*lost\* node"),
     _sign(
         EndKind.MEMORY,
         r"exitCode:\s*-10[34]\b",
@@ -55,6 +54,8 @@ _SIGNS = (
     _sign(EndKind.AM_EXPIRED, r"ApplicationMaster for attempt \S+ timed out"),
     _sign(
         EndKind.INFRASTRUCTURE,
+        # DISKS_FAILED: the NodeManager's.
+        r"exitCode:\s*-101\b",
         r"org\.apache\.hadoop\.ipc\.StandbyException",
         r"SafeModeException",
         r"java\.net\.(?:ConnectException|NoRouteToHostException|UnknownHostException|SocketTimeoutException)",
@@ -72,40 +73,12 @@ _SIGNS = (
         r"StreamingQueryException",
     ),
 )
-_KILLED = re.compile(r"was killed by user (?P<user>\S+)")
-# What differs between two runs of one failure, the longer forms first.
-_VARIES = re.compile(
-    r"\b(?:application|appattempt|container|attempt|job|task|stage)_[\w.]+"
-    r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
-    r"|\b0x[0-9a-fA-F]+\b|@[0-9a-f]{5,}\b|\b[0-9a-f]{12,}\b"
-    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?"
-    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
-    r"|\d+"
-)
-# An exception as Java and Python print it: its class, then its message.
-_EXCEPTION = re.compile(
-    r"(?P<error>\b(?:[a-zA-Z_][\w$]*\.)*[A-Z][\w$]*(?:Error|Exception|InvalidToken)\b(?:\)?:[^\n]*)?)"
-)
-_STACK_FRAME = re.compile(r"^\s*(?:at |File \"|\.\.\.).*$", re.MULTILINE)
-# In characters.
-_LONGEST_FINGERPRINT = 200
+# ClientRMService. A job's own words come after it.
+_KILLED = re.compile(r"Application application_\S+ was killed by user (?P<user>\S+)")
 
 
-def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
-    """Classify an end. `diagnostics` are YARN's words, `failure` is the error that the driver left in `failed-<n>`."""
+def end_of(diagnostics: str) -> GenerationEnd:
+    """Classify an end by YARN's diagnostics, which quote the job's own error at most in part."""
     if killed := _KILLED.search(diagnostics):
-        return GenerationEnd(EndKind.KILLED, killed.group(), killed["user"])
-    fingerprint = fingerprint_of(failure) or fingerprint_of(diagnostics)
-    for sign in _SIGNS:
-        if found := sign.pattern.search(diagnostics) or sign.pattern.search(failure):
-            return GenerationEnd(sign.kind, found.group(), fingerprint=fingerprint)
-    kind = EndKind.CODE if failure else EndKind.UNKNOWN
-    return GenerationEnd(kind, fingerprint=fingerprint)
-
-
-def fingerprint_of(text: str) -> str:
-    """Return the innermost error of a text without what differs between two runs; empty if it names none."""
-    errors = [found["error"] for found in _EXCEPTION.finditer(_STACK_FRAME.sub("", text))]
-    if not errors:
-        return ""
-    return textwrap.shorten(_VARIES.sub("#", errors[-1]), _LONGEST_FINGERPRINT, placeholder=" ...")
+        return GenerationEnd(EndKind.KILLED, killed["user"])
+    return GenerationEnd(next((sign.kind for sign in _SIGNS if sign.pattern.search(diagnostics)), EndKind.UNKNOWN))

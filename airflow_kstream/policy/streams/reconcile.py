@@ -27,7 +27,9 @@ from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.spec_change import spec_change
 
-# Ends by no fault of the job's own, and their words.
+# Ends by no fault of the job's own, and their words. A generation has to have worked for as long to be followed without
+# a report: one that ends sooner ends the same way again and again, and nobody would learn of it.
+_WORKED_FOR = timedelta(hours=1)
 _BLAMELESS: Mapping[EndKind, str] = {
     EndKind.CREDENTIALS: "died of a dead token",
     EndKind.PREEMPTED: "was preempted",
@@ -168,7 +170,8 @@ def _how_it_ended(app: Application) -> str:
     end = end_of(app.diagnostics)
     if end.kind is EndKind.KILLED:
         return f"{app.id} was killed by {end.killed_by}: {words}"
-    return f"{app.id} ended by itself: {words}"
+    cause = f" ({end.kind})" if end.kind is not EndKind.UNKNOWN else ""
+    return f"{app.id} ended by itself{cause}: {words}"
 
 
 def _arrival_pending(spec: StreamSpec, observation: Observation) -> Step | None:
@@ -199,11 +202,10 @@ def _reason_to_follow(spec: StreamSpec, observation: Observation, app: Applicati
 
 
 def _blameless_end(observation: Observation, app: Application | None) -> str:
-    """Return how a generation that had worked ended without a fault of its own, empty if it didn't.
-
-    One that never committed is reported instead: its successor would probably end the same way, again and again.
-    """
-    return _BLAMELESS.get(end_of(app.diagnostics).kind, "") if app and verified(observation) else ""
+    """Return how a generation that had worked for long ended without a fault of its own, empty if it didn't."""
+    if app is None or not verified(observation) or not app.lasted or app.lasted < _WORKED_FOR:
+        return ""
+    return _BLAMELESS.get(end_of(app.diagnostics).kind, "")
 
 
 def _submit_when_silent(spec: StreamSpec, observation: Observation, first_look: datetime, why: str) -> Step:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.plan import Phase, Settled, Step, Submit
-from airflow_kstream.policy.streams.ends import end_of, fingerprint_of
+from airflow_kstream.policy.streams.ends import end_of
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
-from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn
+from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn
 
 _FAILED = "Application application_1_0001 failed 1 times due to "
 _AM = f"{_FAILED}AM Container for appattempt_1_0001_000001 exited with  exitCode: "
+_KILLED = "Application application_1_0001 was killed by user bob at 10.0.0.7"
 _INVALID = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
 ENDS = {
     f"org.apache.hadoop.ipc.RemoteException({_INVALID}): token (HDFS_DELEGATION_TOKEN token 4361 for hncscwc) can't be "
@@ -34,7 +34,8 @@ ENDS = {
         EndKind.AM_EXPIRED
     ),
     "Application is killed by ResourceManager as it has exceeded the lifetime period.": EndKind.LIFETIME,
-    "Application application_1_0001 was killed by user alice at 10.0.0.7": EndKind.KILLED,
+    _KILLED: EndKind.KILLED,
+    f"{_AM}-101\nFailing this attempt.": EndKind.INFRASTRUCTURE,
     "User class threw exception: java.net.ConnectException: Call From a/1.2.3.4 to nn:8020 failed": (
         EndKind.INFRASTRUCTURE
     ),
@@ -63,63 +64,60 @@ def test_a_token_of_the_jobs_own_is_no_dead_delegation_token(diagnostics: str) -
 
 
 def test_a_kill_names_the_user_even_where_the_killer_quotes_an_error() -> None:
-    end = end_of("Application a was killed by user bob at 10.0.0.7 with diagnostic message: OutOfMemoryError suspected")
+    end = end_of(f"{_KILLED} with diagnostic message: java.lang.OutOfMemoryError suspected")
     assert (end.kind, end.killed_by) == (EndKind.KILLED, "bob")
 
 
-def test_the_drivers_own_error_decides_where_yarn_knows_only_a_status() -> None:
-    end = end_of("User application exited with status 1", f"{_INVALID}: token (x) can't be found in cache")
-    assert end.kind is EndKind.CREDENTIALS
-    assert end.fingerprint.startswith(_INVALID)
+def test_a_jobs_own_words_about_a_kill_are_no_kill_by_yarn() -> None:
+    assert end_of("User class threw exception: QueryException: query 7 was killed by user bob").kind is EndKind.CODE
 
 
-@given(st.integers(1, 10**9), st.integers(1, 10**9), st.sampled_from([0x1F, 0xABCDEF01, 0x7FFF]))
-def test_two_ends_of_one_failure_have_one_fingerprint(first: int, second: int, address: int) -> None:
-    def failure(number: int) -> str:
-        return (
-            f'Traceback (most recent call last):\n  File "/data/{number}/job.py", line 3, in <module>\n'
-            f"org.apache.spark.SparkException: Job aborted due to stage failure: Task {number} in stage {number}.0 "
-            f"failed 4 times, most recent failure: Lost task {number} (TID {number}) "
-            f"(10.0.0.{number % 255} executor 2)\n"
-            f"\tat org.apache.spark.errors.QueryExecutionErrors$.x(QueryExecutionErrors.scala:{number})\n"
-            f"Caused by: com.acme.Bad$ParseException: record {number} of application_{number}_0001 at {address:#x}"
-        )
-
-    assert fingerprint_of(failure(first)) == fingerprint_of(failure(second)) != ""
-
-
-def test_the_innermost_error_is_the_fingerprint() -> None:
-    text = "java.lang.RuntimeException: task failed\n\tat a.B.c(B.java:1)\nCaused by: com.acme.ParseException: record 7"
-    assert fingerprint_of(text) == "com.acme.ParseException: record #"
-
-
-def ended(diagnostics: str, *, committed: bool) -> Step:
-    """Return the watching supervisor's next step for a generation that ended with these diagnostics."""
+def ended(diagnostics: str, *, after: timedelta = timedelta(hours=2), committed: bool = True) -> Step:
+    """Return the watching supervisor's next step for a generation that ended so long after its start."""
     yarn = SimulatedYarn()
     yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), yarn.now, Mode.ENSURE))
     yarn.arrive()
     if committed:
         yarn.pass_time(20)
+    yarn.now = START + after
     yarn.end(yarn.running[0].id, ApplicationState.FAILED)
     yarn.applications = [(number, replace(app, diagnostics=diagnostics)) for number, app in yarn.applications]
     yarn.pass_time(300)
     return next_step(TICKET_SPEC, yarn.look(), yarn.now, Mode.WATCH)
 
 
+def reported(step: Step) -> str:
+    """Return the words of an end that is the task's failure."""
+    assert isinstance(step, Settled)
+    assert step.phase is Phase.ENDED
+    return step.why
+
+
 PREEMPTED = f"{_AM}-102\nFailing this attempt."
 
 
-def test_a_worker_that_was_preempted_is_followed_without_a_failed_task() -> None:
-    assert ended(PREEMPTED, committed=True) == Submit(2, "generation 1 was preempted")
+def test_a_stream_that_worked_and_was_preempted_is_followed_at_once() -> None:
+    assert ended(PREEMPTED) == Submit(2, "generation 1 was preempted")
 
 
-def test_a_generation_that_never_worked_is_reported_regardless_of_its_end() -> None:
-    step = ended(PREEMPTED, committed=False)
-    assert isinstance(step, Settled)
-    assert step.phase is Phase.ENDED
+@pytest.mark.parametrize(
+    "diagnostics",
+    [PREEMPTED, f"{_AM}-100", f"{_INVALID}: Invalid AMRMToken", "java.io.IOException: GSS initiate failed"],
+)
+def test_an_end_that_may_repeat_itself_at_once_is_reported(diagnostics: str) -> None:
+    """A job that ends after each first batch would be restarted all day, and every task would be green."""
+    reported(ended(diagnostics, after=timedelta(minutes=59)))
+
+
+def test_a_generation_that_never_committed_is_reported_regardless_of_its_end() -> None:
+    reported(ended(PREEMPTED, committed=False))
+
+
+def test_a_report_names_the_cause_of_an_end_where_it_is_known() -> None:
+    words = "application_1_0001 ended by itself"
+    assert reported(ended(f"{_AM}-104")).startswith(f"{words} (memory): FAILED/FAILED, ")
+    assert reported(ended("")) == f"{words}: FAILED/FAILED"
 
 
 def test_a_report_names_the_user_who_killed_the_application() -> None:
-    step = ended("Application a was killed by user bob at 10.0.0.7", committed=True)
-    assert isinstance(step, Settled)
-    assert step.why.startswith("application_1_0001 was killed by bob: FAILED/FAILED, ")
+    assert reported(ended(_KILLED)).startswith("application_1_0001 was killed by bob: FAILED/FAILED, ")

@@ -139,10 +139,14 @@ def test_every_truncation_is_refused_with_a_byte_that_the_file_has(
 
 @FORMATS
 def test_every_flip_of_a_byte_is_refused_or_read(form: TokenFormat) -> None:
-    """In short words: each further byte costs 256 reads, and one letter of a name is like another."""
+    """In short words: each further byte costs 256 reads, and one letter of a name is like another.
+
+    The last is YARN's as Hadoop wrote it before 2.6.
+    """
     hers = replace(HERS, owner="é", renewer="ya", real_user="g")
-    kinds = ("HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN")
-    whole = WRITERS[form]([Written("a1", kind, "h:1", identifier_bytes(kind, hers), b"pw") for kind in kinds])
+    hdfs, yarn = "HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"
+    forms = ((hdfs, hdfs), (yarn, yarn), (yarn, hdfs))
+    whole = WRITERS[form]([Written("a1", kind, "h:1", identifier_bytes(like, hers), b"pw") for kind, like in forms])
     for at in range(len(whole)):
         for value in range(256):
             outcome(whole[:at] + bytes([value]) + whole[at + 1 :])
