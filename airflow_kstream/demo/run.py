@@ -121,7 +121,7 @@ class Demo:
         """Stop the input, drain, stop the streams through Airflow, and compare tables with files."""
         ends = shipper.finish()
         self.console.say(f"the shipper stopped after {sum(ends.values())} bytes; the streams drain")
-        self._await(lambda: all(_drained(_observe(session, history)) for history in self._histories), "drain")
+        self._await(lambda: all(drained(_observe(session, history)) for history in self._histories), "drain")
         for history in self._histories:
             set_desired(_run_of(session, history), DesiredState.STOPPED, "the demonstration is over")
         self._await(lambda: self._dags_succeeded(environment), "stop through Airflow")
@@ -217,7 +217,7 @@ def _settled(history: History, now: datetime) -> bool:
     return newest.plan is None or newest.plan - now > _DRAIN
 
 
-def _drained(observation: Observation) -> bool:
+def drained(observation: Observation) -> bool:
     """Return True if everything is committed and nothing new was planned for several triggers.
 
     Between two generations a checkpoint is quiet, too: the newest one must have committed.
