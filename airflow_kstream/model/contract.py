@@ -16,6 +16,10 @@ GENERATION_KEY = "generation"
 STATE_KEY = "state"
 
 _CLAIM = re.compile(r"gen-(\d{6,})")
+_DESIRED = re.compile(r"desired-(\d{6,})\.json")
+# Of versions that had only one; the first numbered file supersedes it.
+_UNNUMBERED_DESIRED = "desired.json"
+_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|check)[-.].+")
 _OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence)-(\d+)(?:-.*)?")
 
 
@@ -53,6 +57,27 @@ def newest_claim(names: Iterable[str]) -> int:
     """Return the highest generation that was claimed among these file names, 0 if none was."""
     claims = (_CLAIM.fullmatch(name) for name in names)
     return max((int(claim[1]) for claim in claims if claim), default=0)
+
+
+def desired_file(number: int) -> str:
+    """Return the name of the file with the desired state of this number: the highest one counts."""
+    return f"desired-{number:06d}.json" if number else _UNNUMBERED_DESIRED
+
+
+def number_of_desired(name: str) -> int | None:
+    """Return the number of a file with a desired state, None for any other file."""
+    match = _DESIRED.fullmatch(name)
+    return int(match[1]) if match else 0 if name == _UNNUMBERED_DESIRED else None
+
+
+def newest_desired(names: Iterable[str]) -> int | None:
+    """Return the highest number of a desired state among these file names, None if nobody wrote one."""
+    return max((number for name in names if (number := number_of_desired(name)) is not None), default=None)
+
+
+def is_draft(name: str) -> bool:
+    """Return True for a file that its writer has not yet renamed into place, and perhaps never will."""
+    return _DRAFT.fullmatch(name) is not None
 
 
 def generation_of_file(name: str) -> int | None:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+import requests
 from hdfs.client import Client, _Request
 
 # Long.MAX_VALUE: longer than any file, so that the NameNode checks the lease, finds nothing to cut and refuses.
 # Any smaller number could destroy data.
 _LONGER_THAN_ANY_FILE = 9_223_372_036_854_775_807
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """The answer to a rename with options. A NameNode's has no body (NamenodeWebHdfsMethods), so `said` is None.
+
+    HttpFS ignores the options and answers 200 with a boolean (HttpFSServer, FSOperations.FSRename).
+    """
+
+    server: str
+    said: bool | None
 
 
 class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
@@ -19,12 +33,12 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     _renew_delegation_token = _Request("PUT")
     _cancel_delegation_token = _Request("PUT")
 
-    def rename_onto_nothing(self, source: str, target: str) -> None:
+    def rename_onto_nothing(self, source: str, target: str) -> Renamed:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
-        self._rename(source, destination=target, renameoptions="NONE")
+        return _renamed(self._rename(source, destination=target, renameoptions="NONE"))
 
-    def rename_over(self, source: str, target: str) -> None:
-        self._rename(source, destination=target, renameoptions="OVERWRITE")
+    def rename_over(self, source: str, target: str) -> Renamed:
+        return _renamed(self._rename(source, destination=target, renameoptions="OVERWRITE"))
 
     def new_token(self, renewer: str) -> str:
         return str(self._get_delegation_token("/", renewer=renewer).json()["Token"]["urlString"])
@@ -62,3 +76,11 @@ class LeaseWebHdfs(WebHdfs):
         """
         with closing(self._open(path, offset=0, stream=True, delegation=token)) as answer:
             return int(answer.headers["Content-Length"])
+
+
+def _renamed(answer: requests.Response) -> Renamed:
+    address = urlsplit(answer.url)
+    said: bool | None = answer.json()["boolean"] if answer.content else None
+    if answer.content and not isinstance(said, bool):
+        raise TypeError(said)
+    return Renamed(f"{address.scheme}://{address.netloc}", said)

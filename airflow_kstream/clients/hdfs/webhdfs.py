@@ -20,15 +20,21 @@ from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
 if TYPE_CHECKING:
-    from airflow_kstream.clients.hdfs.operations import WebHdfs
+    from airflow_kstream.clients.hdfs.operations import Renamed, WebHdfs
 
 # Found in the page of a web server or proxy that refuses without a Java exception.
 _REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
+# The words of a server whose rename decides between no two callers.
+_NOT_EXCLUSIVE = (
+    "it ignores renameoptions, as HttpFS does, so it could grant one claim to two supervisors: name the NameNodes "
+    "(dfs.namenode.http-address or https-address) in the connection's namenodes; no exclusive claim is possible "
+    "through this server"
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class Hdfs:
             timeout=CONNECT_AND_READ_SECONDS,
             proxy=identity.do_as,
         )
+
+    @property
+    def servers(self) -> str:
+        """Return the addresses, for an error that names them."""
+        return self._servers
 
     @staticmethod
     def _client_class() -> type[WebHdfs]:
@@ -120,16 +131,24 @@ class Hdfs:
 
         If a reply is lost, the request goes to the next NameNode as well, so that our own success can come back as
         Conflict or NotFound: read the target before believing either.
+
+        Raises InvalidInput: when the server ignored that nothing may be overwritten, as HttpFS does, so that its word
+        grants nothing. The target may be there all the same.
         """
-        self._ask(
-            f"rename {source} to {target}",
-            lambda: self._client.rename_onto_nothing(plain_path(source), plain_path(target)),
+        tried = f"rename {source} to {target}"
+        answer: Renamed = self._ask(
+            tried, lambda: self._client.rename_onto_nothing(plain_path(source), plain_path(target))
         )
+        if answer.said is not None:
+            raise InvalidInput(_NOT_EXCLUSIVE, tried=tried, server=answer.server, principal=str(self._identity))
 
     def rename_over(self, source: str, target: str) -> None:
-        self._ask(
-            f"rename {source} over {target}", lambda: self._client.rename_over(plain_path(source), plain_path(target))
-        )
+        """Move into place, over an older file. Raises Conflict: when the server can't replace it, as HttpFS."""
+        tried = f"rename {source} over {target}"
+        answer: Renamed = self._ask(tried, lambda: self._client.rename_over(plain_path(source), plain_path(target)))
+        if answer.said is False:
+            message = "it answered 200 and false: nothing was renamed"
+            raise Conflict(message, tried=tried, server=answer.server, principal=str(self._identity))
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete it, and return True if there was something to delete."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.plain import fields_of
+from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 
@@ -89,10 +89,8 @@ def _lifetimes(session: ClusterSession) -> str:
 def _state_dir(session: ClusterSession) -> str:
     # It must exist: created here, it would be the watcher's own and closed to other principals' streams.
     session.hdfs.status(session.cluster.state_dir)
-    path = f"{session.cluster.state_dir}/.check-{uuid.uuid4().hex[:8]}"
-    session.hdfs.write(path, "", permission="600")
-    session.hdfs.delete(path)
-    return f"{session.cluster.state_dir} can be written"
+    require_exclusive_renames(session.hdfs, session.cluster.state_dir)
+    return f"{session.cluster.state_dir} can be written, and of two renames onto one target the second is refused"
 
 
 _PROBES: dict[str, Callable[[ClusterSession], str]] = {

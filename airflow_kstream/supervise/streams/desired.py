@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
-from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.generation import Desired, DesiredState, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -12,23 +14,28 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 
 def set_desired(run: StreamRun, state: DesiredState, reason: str) -> None:
-    run.folder.set_desired(state, reason)
+    """Write the desired state. A requested restart stays requested."""
+    run.folder.change_desired(lambda current: replace(current, state=state, reason=reason))
 
 
 def request_restart(run: StreamRun, reason: str) -> int:
     """Request that the current generation be replaced, and return its number. Two requests restart it once.
 
-    Raises NotFound: when it was never submitted. Raises Conflict: when its desired state is not to run.
+    Raises NotFound: when it was never submitted. Raises Conflict: when its desired state is not to run, also when
+    somebody changes it at the same moment: a held stream stays held.
     """
     name, tried = run.spec.name, f"request a restart of {run.spec.name}"
-    names = run.folder.names()
-    claim = run.folder.claim(names)
+    claim = run.folder.claim(run.folder.names())
     if claim is None:
         raise NotFound("it was never submitted", tried=tried)
-    state = run.folder.desired(names).state
-    if state is not DesiredState.RUNNING:
-        raise Conflict(f"its desired state is {state}; run `kstream streams start {name}` first", tried=tried)
-    run.folder.set_desired(DesiredState.RUNNING, reason, restart_up_to=claim.generation)
+
+    def restarting(current: Desired) -> Desired:
+        if current.state is not DesiredState.RUNNING:
+            advice = f"run `kstream streams start {name}` first"
+            raise Conflict(f"its desired state is {current.state}; {advice}", tried=tried)
+        return replace(current, restart_up_to=max(current.restart_up_to, claim.generation), reason=reason)
+
+    run.folder.change_desired(restarting)
     return claim.generation
 
 

@@ -105,8 +105,18 @@ def _of_newer(fields: Mapping[str, Any], generation: int, claimed_at: datetime, 
     )
 
 
-def written_desired(state: DesiredState, restart_up_to: int, by: str, reason: str) -> str:
-    return json.dumps({"version": VERSION, "state": state, "restart_up_to": restart_up_to, "by": by, "reason": reason})
+def written_desired(desired: Desired, by: str, nonce: str) -> str:
+    """Return the text of a desired state; `nonce` distinguishes it from the same state by another writer."""
+    return json.dumps(
+        {
+            "version": VERSION,
+            "state": desired.state,
+            "restart_up_to": desired.restart_up_to,
+            "by": by,
+            "reason": desired.reason,
+            "nonce": nonce,
+        }
+    )
 
 
 def read_desired(text: str, at: datetime) -> Desired:

@@ -12,16 +12,19 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.contract import (
     claim_file,
+    desired_file,
     fence_name,
     generation_of_file,
     newest_claim,
+    newest_desired,
     started_marker,
     stop_marker,
 )
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
+from airflow_kstream.model.generation import Claim, Desired, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.streams.formats import (
     ClaimDraft,
     read_claim,
@@ -33,7 +36,10 @@ from airflow_kstream.supervise.streams.formats import (
 
 T = TypeVar("T")
 
-_DESIRED = "desired.json"
+# Writers of one desired state are persons: so many of them at the same moment are a fault.
+_ATTEMPTS = 20
+# Enough to see who wanted what lately; more than a writer between its look and its rename ever lags behind.
+_DESIRED_KEPT = 10
 # The watching principal reads what the stream's own principal writes; nothing here is secret.
 _FOLDER_MODE, _FILE_MODE = "755", "644"
 
@@ -53,29 +59,38 @@ class StreamFolder:
         number = newest_claim(names)
         return self._read_claim(number) if number else None
 
+    def require_exclusive_claims(self) -> None:
+        """Raises InvalidInput: when the server could grant one claim to two supervisors."""
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        require_exclusive_renames(self._hdfs, self._stream.folder)
+
     def make_claim(self, candidate: ClaimDraft) -> Claim:
         """Get the exclusive right to submit this generation.
 
         The fence comes first, so that every reader that sees the claim also sees its fence; then the content under a
-        name of its own; then one rename that the NameNode grants to a single caller. On any error the claim is read
-        back, because our own success can look like a loss.
+        name of its own; then one rename that the NameNode grants to a single caller. Whatever the server said to it,
+        the claim is read back: our own success can look like a loss, and the success of two like the success of each.
 
-        Raises Conflict: when another supervisor has it.
+        Raises Conflict: when another supervisor has it. Raises Unavailable: when that is not known; a claim with the
+        candidate's nonce, if one turns up, is ours. Raises InvalidInput: when the server can't grant it to one alone.
         """
-        target = self._path(claim_file(candidate.generation))
-        fence = self._path(fence_name(candidate.generation, candidate.nonce))
-        draft = self._path(f".claim-{candidate.nonce}")
+        draft, fence = f".claim-{candidate.nonce}", fence_name(candidate.generation, candidate.nonce)
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        self._hdfs.write(fence, f"{self._stream} generation {candidate.generation}\n", permission=_FILE_MODE)
-        self._hdfs.write(draft, written_claim(candidate, user_at_host()), permission=_FILE_MODE)
-        try:
-            self._hdfs.rename_onto_nothing(draft, target)
-        except (Conflict, NotFound, Unavailable) as error:
-            if not self._is_ours(candidate):
-                self._hdfs.delete(draft)
-                self._hdfs.delete(fence)
-                raise self._lost(candidate, error) from error
-        return self._read_claim(candidate.generation)
+        self._place_fence(candidate, fence)
+        refusal = self._place(draft, claim_file(candidate.generation), written_claim(candidate, user_at_host()))
+        claim = None if isinstance(refusal, InvalidInput) else self._found(candidate)
+        if claim is None:
+            self._delete(draft, fence)
+            raise self._lost(candidate, refusal)
+        return claim
+
+    def _place_fence(self, candidate: ClaimDraft, fence: str) -> None:
+        """Rename the fence into place, too: a server that can't grant a claim shows itself before one is made."""
+        draft, text = f".fence-{candidate.nonce}", f"{self._stream} generation {candidate.generation}\n"
+        refusal = self._place(draft, fence, text)
+        if refusal and (isinstance(refusal, InvalidInput) or not self._stands(fence, text)):
+            self._delete(draft, fence)
+            raise refusal
 
     def driver_started(self, generation: int, names: frozenset[str]) -> datetime | None:
         """Return when the generation's driver reported its start, by the NameNode's clock; None if it did not."""
@@ -83,22 +98,55 @@ class StreamFolder:
         return self._hdfs.status(self._path(marker)).modified if marker in names else None
 
     def ask_to_stop(self, generation: int, why: str) -> None:
-        self._put(stop_marker(generation), written_stop(why, user_at_host()))
+        """Write the generation's stop marker. Only its existence counts, so another supervisor's serves as well."""
+        name = stop_marker(generation)
+        draft = f".{name}.{uuid.uuid4().hex}"
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        self._hdfs.write(self._path(draft), written_stop(why, user_at_host()), permission=_FILE_MODE)
+        try:
+            self._hdfs.rename_over(self._path(draft), self._path(name))
+        except (Conflict, NotFound, Unavailable):
+            # After a lost reply the other NameNode is asked, which finds the draft gone.
+            if name not in self.names():
+                raise
 
     def take_fence(self, fence: str) -> None:
         self._hdfs.delete(self._path(fence))
 
     def desired(self, names: frozenset[str]) -> Desired:
-        if _DESIRED not in names:
-            return Desired()
-        path = self._path(_DESIRED)
-        return self._understood(path, read_desired)
+        """Read the desired state of the highest number among these names: running, if nobody wrote one."""
+        number = newest_desired(names)
+        return Desired() if number is None else self._understood(self._path(desired_file(number)), read_desired)
 
-    def set_desired(self, state: DesiredState, reason: str, restart_up_to: int | None = None) -> None:
-        """Write the desired state; the newest write wins. A requested restart stays requested."""
-        if restart_up_to is None:
-            restart_up_to = self.desired(self.names()).restart_up_to
-        self._put(_DESIRED, written_desired(state, restart_up_to, user_at_host(), reason))
+    def change_desired(self, decide: Callable[[Desired], Desired]) -> None:
+        """Write the state that `decide` makes of the newest one, under the next number.
+
+        Of two writers one gets that number; the other one reads again and decides again, so no word is lost unread.
+
+        Raises Conflict: when others always write first, and what `decide` raises.
+        """
+        for _ in range(_ATTEMPTS):
+            names = self.names()
+            if self._wrote_desired((newest_desired(names) or 0) + 1, decide(self.desired(names))):
+                return
+        tried = f"write the desired state of {self._stream.name}"
+        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried)
+
+    def _wrote_desired(self, number: int, wanted: Desired) -> bool:
+        """Return False when somebody else wrote the state of this number. What stands there decides, not the reply.
+
+        A writer that was frozen may find its number free again: then so many wrote after it that its word was not read.
+        """
+        nonce, name = new_nonce(), desired_file(number)
+        draft, text = f".desired-{nonce}", written_desired(wanted, user_at_host(), nonce)
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        refusal = self._place(draft, name, text)
+        if self._stands(name, text):
+            return (newest_desired(self.names()) or 0) < number + _DESIRED_KEPT
+        self._delete(draft)
+        if refusal and name not in self.names():
+            raise refusal
+        return False
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
         """Delete the files of generations before this one; the newest claim always stays."""
@@ -107,16 +155,18 @@ class StreamFolder:
             if number is not None and number < generation:
                 self._hdfs.delete(self._path(name))
 
-    def _put(self, name: str, text: str) -> None:
-        draft = self._path(f".{name}.{uuid.uuid4().hex}")
-        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        self._hdfs.write(draft, text, permission=_FILE_MODE)
+    def _place(self, draft: str, name: str, text: str) -> KstreamError | None:
+        """Write the draft and rename it onto nothing; return the refusal. The caller reads what stands there then."""
+        self._hdfs.write(self._path(draft), text, permission=_FILE_MODE)
         try:
-            self._hdfs.rename_over(draft, self._path(name))
-        except (NotFound, Unavailable):
-            # After a lost reply the other NameNode is asked, which finds the draft gone: the target's text decides.
-            if not self._stands(name, text):
-                raise
+            self._hdfs.rename_onto_nothing(self._path(draft), self._path(name))
+        except (Conflict, NotFound, Unavailable, InvalidInput) as refusal:
+            return refusal
+        return None
+
+    def _delete(self, *names: str) -> None:
+        for name in names:
+            self._hdfs.delete(self._path(name))
 
     def _stands(self, name: str, text: str) -> bool:
         try:
@@ -124,17 +174,25 @@ class StreamFolder:
         except NotFound:
             return False
 
-    def _is_ours(self, candidate: ClaimDraft) -> bool:
-        try:
-            return self._read_claim(candidate.generation).nonce == candidate.nonce
-        except NotFound:
-            return False
+    def _found(self, candidate: ClaimDraft) -> Claim | None:
+        """Return the claim of the candidate's generation if it is the candidate's own, and the newest.
 
-    def _lost(self, candidate: ClaimDraft, error: KstreamError) -> KstreamError:
-        if isinstance(error, Unavailable):
-            return error
+        A claimer that was frozen since its look finds no file in its way if a clean-up forgot that generation.
+        """
+        try:
+            claim = self._read_claim(candidate.generation)
+        except NotFound:
+            return None
+        newest = newest_claim(self.names()) == candidate.generation
+        return claim if newest and claim.nonce == candidate.nonce else None
+
+    def _lost(self, candidate: ClaimDraft, refusal: KstreamError | None) -> KstreamError:
+        if isinstance(refusal, Unavailable | InvalidInput):
+            return refusal
         tried = f"claim generation {candidate.generation} of {self._stream.name}"
-        return Conflict("another supervisor has it", tried=tried, server=error.server, principal=error.principal)
+        if refusal is None:
+            return Conflict("the server granted it, and yet another supervisor's claim stands there", tried=tried)
+        return Conflict("another supervisor has it", tried=tried, server=refusal.server, principal=refusal.principal)
 
     def _read_claim(self, number: int) -> Claim:
         claim = self._understood(self._path(claim_file(number)), lambda text, at: read_claim(text, number, at))

@@ -27,13 +27,14 @@ from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refu
 def preflight(run: StreamRun) -> None:
     """Check that the next generation can start, without changing anything; raise the first obstacle.
 
-    This host can submit it, its secrets and a ticket can be obtained, and both servers accept the stream's identity.
+    This host can submit it, its secrets and a ticket can be obtained, both servers accept the stream's identity, and
+    HDFS can grant a claim to it alone.
     """
     _with_secrets(run, require_client(run))
     run.engine.preflight(run.cluster, run.spec)
     _log_in(run.session.identity)
     run.session.yarn.active()
-    run.session.hdfs.status("/")
+    run.folder.require_exclusive_claims()
 
 
 def require_client(run: StreamRun) -> Submission:

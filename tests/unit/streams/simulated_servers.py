@@ -51,6 +51,7 @@ class SimHdfs:
 
     clock: SimClock
     files: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    servers: str = "http://nn:9870"
 
     def now(self) -> datetime:
         return self.clock.now()

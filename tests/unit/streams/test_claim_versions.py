@@ -148,7 +148,7 @@ class TestWhatThisVersionWrites:
         assert spec_change(TICKET_SPEC, claim).change is Change.NONE
 
     def test_a_desired_state_is_read_back(self) -> None:
-        text = written_desired(DesiredState.HELD, 4, "ann", "why")
+        text = written_desired(Desired(DesiredState.HELD, 4, reason="why"), "ann", "nonce1")
         assert read_desired(text, START) == Desired(DesiredState.HELD, 4, "ann", START, "why")
 
     def test_a_changed_declaration_is_restarted_under_on_change_restart(self) -> None:
