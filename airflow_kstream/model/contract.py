@@ -19,6 +19,7 @@ _CLAIM = re.compile(r"gen-(\d{6,})")
 _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 # Of versions that had only one; the first numbered file supersedes it.
 _UNNUMBERED_DESIRED = "desired.json"
+_CLEANED = "cleaned-"
 _DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|check)[-.].+")
 _OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence)-(\d+)(?:-.*)?")
 
@@ -51,6 +52,15 @@ def stopped_marker(generation: int) -> str:
 def failed_marker(generation: int) -> str:
     """Return the name of the driver's file with the cause of a query's death."""
     return f"failed-{generation:06d}"
+
+
+def cleaned_marker(application: str) -> str:
+    """Return the name of the marker that nothing of this ended application is left to be deleted."""
+    return f"{_CLEANED}{application}"
+
+
+def is_cleaned_marker(name: str) -> bool:
+    return name.startswith(_CLEANED)
 
 
 def newest_claim(names: Iterable[str]) -> int:

@@ -1,7 +1,8 @@
-"""Cleanup after ended generations: their engine's folders, which hold a copy of the keytab, and old claims."""
+"""Cleanup after ended generations: their engine's folders, which hold a copy of the keytab, and old files of ours."""
 
 from __future__ import annotations
 
+from airflow_kstream.model.contract import cleaned_marker, is_cleaned_marker
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -10,12 +11,27 @@ _CLAIMS_KEPT = 10
 
 
 def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
-    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer."""
+    """Delete what dead generations left, and return the deleted folders; nothing if the claim's version is newer.
+
+    An application is cleaned up after once: its marker stays for as long as the ResourceManager lists it.
+    """
     if observation.claim and observation.claim.newer:
         return ()
-    dead = [app for _, app in observation.applications if not app.alive]
-    left = [folder for app in dead for folder in run.engine.leftovers(app, run.cluster, run.spec)]
-    deleted = [folder for folder in left if run.session.hdfs.delete(folder, recursive=True)]
+    deleted = _clean_up_after_the_dead(run, observation)
     if observation.generation > _CLAIMS_KEPT:
         run.folder.forget_before(observation.generation - _CLAIMS_KEPT + 1, observation.files)
+    run.folder.forget_old_words(observation.files)
+    run.folder.forget_drafts(observation.files, observation.now)
+    return deleted
+
+
+def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> tuple[str, ...]:
+    deleted: list[str] = []
+    dead = {cleaned_marker(app.id): app for _, app in observation.applications if not app.alive}
+    for marker, app in dead.items():
+        if marker not in observation.files:
+            folders = run.engine.leftovers(app, run.cluster, run.spec)
+            deleted += [folder for folder in folders if run.session.hdfs.delete(folder, recursive=True)]
+            run.folder.mark(marker)
+    run.folder.forget(name for name in observation.files if is_cleaned_marker(name) and name not in dead)
     return tuple(deleted)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
@@ -15,12 +16,14 @@ from airflow_kstream.model.contract import (
     desired_file,
     fence_name,
     generation_of_file,
+    is_draft,
     newest_claim,
     newest_desired,
+    number_of_desired,
     started_marker,
     stop_marker,
 )
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.generation import Claim, Desired, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
@@ -40,6 +43,7 @@ T = TypeVar("T")
 _ATTEMPTS = 20
 # Enough to see who wanted what lately; more than a writer between its look and its rename ever lags behind.
 _DESIRED_KEPT = 10
+_WRITING_TAKES_LESS = timedelta(hours=1)
 # The watching principal reads what the stream's own principal writes; nothing here is secret.
 _FOLDER_MODE, _FILE_MODE = "755", "644"
 
@@ -148,11 +152,31 @@ class StreamFolder:
             raise refusal
         return False
 
+    def mark(self, marker: str) -> None:
+        """Write an empty file. Repeating it is harmless."""
+        self._hdfs.write(self._path(marker), "", overwrite=True, permission=_FILE_MODE)
+
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
         """Delete the files of generations before this one; the newest claim always stays."""
+        numbered = ((generation_of_file(name), name) for name in names)
+        self.forget(name for number, name in numbered if number is not None and number < generation)
+
+    def forget_old_words(self, names: frozenset[str]) -> None:
+        """Delete all but the last desired states; the newest always stays."""
+        numbered = sorted((number, name) for name in names if (number := number_of_desired(name)) is not None)
+        self.forget(name for _, name in numbered[:-_DESIRED_KEPT])
+
+    def forget_drafts(self, names: frozenset[str], now: datetime) -> None:
+        """Delete drafts that are so old that their writer has crashed. `now` is by the NameNode's clock."""
+        for name in filter(is_draft, names):
+            with suppress(NotFound):
+                if self._hdfs.status(self._path(name)).modified < now - _WRITING_TAKES_LESS:
+                    self.forget([name])
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Delete these files, and leave those of others that we may not delete: a person's, in a folder of many."""
         for name in names:
-            number = generation_of_file(name)
-            if number is not None and number < generation:
+            with suppress(Denied):
                 self._hdfs.delete(self._path(name))
 
     def _place(self, draft: str, name: str, text: str) -> KstreamError | None:

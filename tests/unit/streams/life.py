@@ -25,8 +25,13 @@ class Life:
     def __init__(self) -> None:
         self.clock = SimClock()
         self.hdfs, self.yarn = SimHdfs(self.clock), SimYarn(self.clock)
-        self.engine = FakeEngine(self.hdfs, self.yarn)
-        self.run = StreamRun(session_of(self.hdfs, self.yarn), SPEC, self.engine)
+        self.use(self.hdfs)
+
+    def use(self, hdfs: SimHdfs) -> None:
+        """Speak to this HDFS from now on."""
+        self.hdfs = hdfs
+        self.engine = FakeEngine(hdfs, self.yarn)
+        self.run = StreamRun(session_of(hdfs, self.yarn), SPEC, self.engine)
         self._watch = Watch(self.run.session, lambda spec: self.engine)
 
     def reconcile(self, mode: Mode = Mode.WATCH) -> Report:

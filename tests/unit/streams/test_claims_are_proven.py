@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -181,8 +181,7 @@ def test_a_claimer_that_slept_through_many_generations_gets_no_number_that_was_f
 def test_no_generation_is_stopped_for_a_successor_that_no_server_could_grant(life: Life) -> None:
     """The connection was edited to go through HttpFS while the stream ran."""
     application = life.begin().application
-    through_httpfs = HttpFs(life.clock, files=life.hdfs.files)
-    life.run = replace(life.run, session=session_of(through_httpfs, life.yarn))
+    life.use(HttpFs(life.clock, life.hdfs.files))
     life.request_restart()
     with pytest.raises(RestartAborted, match="ignores renameoptions, as HttpFS does; the current generation keeps"):
         life.reconcile()
