@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -15,7 +16,7 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos.krb5_conf import krb5_conf_of_a_child
 from airflow_kstream.clients.local.private import kept_for_a_child, write_private
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, Unavailable
+from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.submission import Submission, SubmitOutcome
 
@@ -111,23 +112,41 @@ def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, 
 
 
 def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout: timedelta) -> SubmitOutcome:
-    """Run spark-submit once, without retries. Raises Unavailable: when it takes longer than `timeout`.
+    """Run spark-submit once, without retries; end it when it takes longer than `timeout`.
 
     `folder` is private: it holds the output and, if there are secrets, the properties file. It outlives this process
     for as long as spark-submit works in it.
+
+    Raises SubmissionFailed: when it can't be started.
     """
-    argv = submission.argv(_properties_file(submission.revealed(), folder))
     output = folder / "spark-submit.log"
-    with output.open("wb") as sink, kept_for_a_child(folder) as lock:
-        try:
-            done = subprocess.run(
+    try:
+        argv = submission.argv(_properties_file(submission.revealed(), folder))
+        with output.open("wb") as sink, kept_for_a_child(folder) as lock:
+            client = subprocess.Popen(
                 argv, env=dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
-                timeout=timeout.total_seconds(), check=False, cwd=folder, pass_fds=(lock,),
+                cwd=folder, pass_fds=(lock,), start_new_session=True,
             )  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            tried = f"run {submission.binary}"
-            raise Unavailable(f"it didn't end within {timeout}: {_tail(output)}", tried=tried) from error
-    return SubmitOutcome(done.returncode, _tail(output))
+    except OSError as error:
+        tried = f"start {submission.binary}"
+        raise SubmissionFailed(f"it can't be started on this host: {error.strerror or error}", tried=tried) from error
+    exit_code = _exit_code(client, timeout)
+    return SubmitOutcome(exit_code, _tail(output))
+
+
+def _exit_code(client: subprocess.Popen[bytes], timeout: timedelta) -> int | None:
+    """Wait for the client; return None if it had to be ended.
+
+    Its whole session ends: a distribution's spark-submit may be a script whose JVM would go on, and submit later.
+    """
+    try:
+        return client.wait(timeout.total_seconds())
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if client.poll() is None:
+            os.killpg(client.pid, signal.SIGKILL)
+            client.wait()
 
 
 def _properties_file(secret_conf: Mapping[str, str], folder: Path) -> str | None:

@@ -79,7 +79,7 @@ class CredentialError(KstreamError):
 
 
 class SubmissionFailed(KstreamError):
-    """A failed spark-submit, with the tail of its output. The caller looks for the tag before believing it."""
+    """A failed spark-submit, with the tail of its output, or why it can't be started."""
 
     retryable = True
 

@@ -86,7 +86,10 @@ class Submission:
 
 @dataclass(frozen=True)
 class SubmitOutcome:
-    """The end of the submitting client. Its exit code is a hint: only YARN knows whether there is an application."""
+    """The end of the submitting client. Its exit code is a hint: only YARN knows whether there is an application.
 
-    exit_code: int
+    `exit_code` is None for a client that had to be ended because it took too long.
+    """
+
+    exit_code: int | None
     tail: str

@@ -57,9 +57,10 @@ class Engine(Protocol):
         """Run the client once, without retrying. It may write to `folder`, which is private.
 
         `ticket_cache` holds a ticket unless the job has a keytab, with which the client logs in itself. The outcome
-        proves nothing: only YARN knows whether there is an application.
+        proves nothing: only YARN knows whether there is an application. A client that takes longer than `timeout` is
+        ended, with all that it started.
 
-        Raises Unavailable: when the client takes longer than `timeout`.
+        Raises an error of ours only if the client never started, so that nothing was submitted.
         """
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:

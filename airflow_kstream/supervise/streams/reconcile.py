@@ -16,7 +16,7 @@ from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
-from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.generation import Claim, DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.stream import StreamSpec
@@ -30,7 +30,16 @@ from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
-from airflow_kstream.supervise.streams.submit import claim_next, preflight, require_client, submit
+from airflow_kstream.supervise.streams.submit import (
+    OwnClaims,
+    claim_next,
+    conclude,
+    preflight,
+    prepared,
+    require_client,
+    submit,
+    withdraw,
+)
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +58,7 @@ class Reconciler:
     _told: str = ""
     _first_look: datetime | None = None
     _known: Prefetched = field(default_factory=Prefetched)
+    _own: OwnClaims = field(default_factory=OwnClaims)
 
     @property
     def session(self) -> ClusterSession:
@@ -93,6 +103,10 @@ class Reconciler:
             self._known = Prefetched(observation.claim)
             self._first_look = self._first_look or observation.now
             step = next_step(self.spec, observation, self._first_look, mode)
+            pending = self._own.pending(observation)
+            if pending and isinstance(step, Wait | Settled):
+                self._go_on(observation, pending)
+                return step
             if isinstance(step, Settled):
                 return self._settle(observation, step)
             self._tell_once(f"{type(step).__name__.lower()}: {step.why}")
@@ -130,13 +144,14 @@ class Reconciler:
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
 
     def _check_successor(self, observation: Observation, step: Stop) -> None:
-        """Check that a successor can start. A forced restart ignores files and tickets, but needs a client."""
+        """Check that a successor can start. A forced restart ignores files and tickets, not a client and a claim."""
         if step.preflight:
             preflight(self.subject)
         elif (
             observation.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in observation.files
         ):
             require_client(self.subject)
+            self.subject.folder.require_exclusive_claims()
 
     def _submit(self, observation: Observation, step: Submit) -> None:
         if not self.may_submit:
@@ -146,14 +161,37 @@ class Reconciler:
         if not observation.current:
             require_exclusive_checkpoint(self.subject, self.tell)
             preflight(self.subject)
+        with prepared(self.subject) as ready:
+            try:
+                claim = claim_next(self.subject, self._own, observation, step.generation, step.why)
+            except Conflict as lost:
+                self.tell(f"{lost.message}: checking again")
+                return
+            self._record(f"claimed generation {step.generation}", step.why)
+            self._submitted(claim, submit(self.subject, self._own, claim, ready))
+
+    def _go_on(self, observation: Observation, claim: Claim) -> None:
+        """Go on with our own claim, which a lost reply had hidden from us, or whose application is not found yet."""
+        if claim.nonce in self._own.outcomes:
+            self._submitted(claim, conclude(self.subject, self._own, claim))
+        elif observation.desired.state is DesiredState.RUNNING:
+            self._submit_own(claim)
+        else:
+            withdraw(self.subject, self._own, claim)
+            self._record(f"gave up generation {claim.generation}", "nothing of it was submitted")
+
+    def _submit_own(self, claim: Claim) -> None:
         try:
-            claim = claim_next(self.subject, observation, step.generation, step.why)
-        except Conflict as lost:
-            self.tell(f"{lost.message}: checking again")
-            return
-        self._record(f"claimed generation {step.generation}", step.why)
-        app = submit(self.subject, claim)
-        self._record(f"submitted generation {step.generation} as {app.id}", step.why, submitted=step.generation)
+            with prepared(self.subject) as ready:
+                self._submitted(claim, submit(self.subject, self._own, claim, ready))
+        except KstreamError as error:
+            if claim.nonce in self._own.unsubmitted and not isinstance(error, Unavailable):
+                withdraw(self.subject, self._own, claim)
+            raise
+
+    def _submitted(self, claim: Claim, app: Application) -> None:
+        number = claim.generation
+        self._record(f"submitted generation {number} as {app.id}", claim.reason, submitted=number)
 
     def _settle(self, observation: Observation, step: Settled) -> Report:
         for folder in self._cleaned(observation):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.errors import CredentialError, InvalidInput, SubmissionFailed
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, SubmissionFailed
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.secrets import Value
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
@@ -64,7 +69,51 @@ def _log_in(identity: Identity) -> None:
             raise CredentialError(reason or error.message, tried=error.tried, principal=identity.principal) from error
 
 
-def claim_next(run: StreamRun, observation: Observation, generation: int, why: str) -> Claim:
+@dataclass
+class OwnClaims:
+    """The claims that this process made or tried to make, by nonce, until it knows what became of them.
+
+    A lost reply hides our own success. Known again, such a claim is submitted at the next look; for everybody else it
+    is a claim whose application may still arrive, which costs `submit.ttl` with nothing running.
+    """
+
+    unsubmitted: set[str] = field(default_factory=set)
+    outcomes: dict[str, SubmitOutcome] = field(default_factory=dict)
+    given_up: set[str] = field(default_factory=set)
+
+    def pending(self, observation: Observation) -> Claim | None:
+        """Return the stream's newest claim if it is ours to go on with."""
+        claim = observation.claim
+        if claim is None or claim.generation != observation.generation:
+            return None
+        free = observation.current is None and claim.fence in observation.files
+        return claim if claim.nonce in self.outcomes or (free and claim.nonce in self.unsubmitted) else None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a submission needs beside its claim: secrets, and a private folder with a ticket cache."""
+
+    secret_conf: Mapping[str, Value] = field(repr=False)
+    folder: Path
+    ticket_cache: Path
+
+
+@contextmanager
+def prepared(run: StreamRun) -> Iterator[Prepared]:
+    """Do all that can fail and needs no claim: a claim without an application keeps every supervisor waiting."""
+    plan = _with_secrets(run, require_client(run))
+    with private_folder() as private:
+        cache = private / "tickets"
+        if isinstance(run.spec.credentials, KeytabCredentials):
+            # The client logs in itself: this shows that the KDC answers.
+            _log_in(run.session.identity)
+        else:
+            tickets.acquire(run.session.identity, cache)
+        yield Prepared(plan.secret_conf, private, cache)
+
+
+def claim_next(run: StreamRun, own: OwnClaims, observation: Observation, generation: int, why: str) -> Claim:
     """Claim this generation. Raises Conflict: when another supervisor was quicker."""
     draft = ClaimDraft(
         generation=generation,
@@ -75,35 +124,69 @@ def claim_next(run: StreamRun, observation: Observation, generation: int, why: s
         reason=why,
         key=_key_of(run.spec),
     )
+    own.unsubmitted.add(draft.nonce)
     return run.folder.make_claim(draft)
 
 
-def submit(run: StreamRun, claim: Claim) -> Application:
-    """Submit a claim that we hold, and return the application that carries its tag.
+def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> Application:
+    """Submit a claim that we hold, once, and return the application that carries its tag.
 
-    Raises SubmissionFailed: when no application appears. The claim's fence is removed first, so an application that
-    still arrives under this claim can't start.
+    Raises SubmissionFailed: when no application appears, and the engine's errors. The claim's fence is removed first,
+    so an application that still arrives under this claim can't start.
     """
-    plan = _with_secrets(run, _planned(run, claim.generation, claim.nonce))
-    outcome = _run_client(run, plan)
-    application = _find(run, claim, patient=outcome.exit_code == 0)
+    own.unsubmitted.discard(claim.nonce)
+    try:
+        plan = replace(_planned(run, claim.generation, claim.nonce), secret_conf=ready.secret_conf)
+        timeout = run.spec.submit.timeout
+        outcome = run.engine.submit(plan, run.cluster, ready.ticket_cache, ready.folder, timeout)
+    except KstreamError:
+        # The client never started. If HDFS is away now, the next look finds a claim of ours again.
+        own.unsubmitted.add(claim.nonce)
+        withdraw(run, own, claim)
+        raise
+    own.outcomes[claim.nonce] = outcome
+    return conclude(run, own, claim)
+
+
+def withdraw(run: StreamRun, own: OwnClaims, claim: Claim) -> None:
+    """Give up a claim of ours of which nothing was submitted."""
+    run.folder.take_fence(claim.fence)
+    own.unsubmitted.discard(claim.nonce)
+
+
+def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
+    """Find the application of a claim whose client has ended. Raises SubmissionFailed: when there is none."""
+    outcome = own.outcomes[claim.nonce]
+    given_up = claim.nonce in own.given_up
+    application = None if given_up else _find(run, claim, patient=outcome.exit_code == 0)
     if application is None:
+        own.given_up.add(claim.nonce)
         run.folder.take_fence(claim.fence)
+        _kill_a_late_arrival(run, claim)
+    del own.outcomes[claim.nonce]
+    if application is None:
         raise SubmissionFailed(
-            f"it ended with {outcome.exit_code} and left no application tagged "
-            f"{run.id.generation_tag(claim.generation)}; the end of its output:\n{outcome.tail}",
-            tried=f"run {plan.binary} for generation {claim.generation} of {run.spec.name}",
+            f"it {_ending(run, outcome)} and left no application tagged {run.id.generation_tag(claim.generation)}; "
+            f"the end of its output:\n{outcome.tail}",
+            tried=f"submit generation {claim.generation} of {run.spec.name}",
             principal=str(run.session.identity),
         )
     return application
 
 
-def _run_client(run: StreamRun, plan: Submission) -> SubmitOutcome:
-    with private_folder() as private:
-        cache = private / "tickets"
-        if not isinstance(run.spec.credentials, KeytabCredentials):
-            tickets.acquire(run.session.identity, cache)
-        return run.engine.submit(plan, run.cluster, cache, private, run.spec.submit.timeout)
+def _kill_a_late_arrival(run: StreamRun, claim: Claim) -> None:
+    """Kill an application that appeared while its fence was taken: it may run, but could get no more executors."""
+    late = _find(run, claim, patient=False)
+    if late and late.alive:
+        run.session.yarn.kill(
+            late.id, "kstream: its generation was given up before it appeared", run.spec.stop.kill_wait
+        )
+
+
+def _ending(run: StreamRun, outcome: SubmitOutcome) -> str:
+    if outcome.exit_code is None:
+        return f"did not end within {format_duration(run.spec.submit.timeout)}, was ended,"
+    return f"ended with {outcome.exit_code}"
 
 
 def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:

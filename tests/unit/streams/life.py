@@ -27,10 +27,10 @@ class Life:
         self.hdfs, self.yarn = SimHdfs(self.clock), SimYarn(self.clock)
         self.use(self.hdfs)
 
-    def use(self, hdfs: SimHdfs) -> None:
-        """Speak to this HDFS from now on."""
+    def use(self, hdfs: SimHdfs, engine: FakeEngine | None = None) -> None:
+        """Speak to this HDFS from now on, and run with this engine."""
         self.hdfs = hdfs
-        self.engine = FakeEngine(hdfs, self.yarn)
+        self.engine = engine or FakeEngine(hdfs, self.yarn)
         self.run = StreamRun(session_of(hdfs, self.yarn), SPEC, self.engine)
         self._watch = Watch(self.run.session, lambda spec: self.engine)
 

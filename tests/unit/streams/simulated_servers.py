@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.clients.yarn import ClusterInfo, ResourceManager
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, NotFound
@@ -139,6 +139,10 @@ class SimYarn:
 
     def active(self) -> str:
         return "http://rm:8088"
+
+    def info(self, address: str) -> ClusterInfo:
+        """It has been up for a month."""
+        return ClusterInfo(address, "ACTIVE", "3.4.2", self.clock.now() - timedelta(days=30))
 
     def time_left(self, application_id: str) -> timedelta | None:
         return None

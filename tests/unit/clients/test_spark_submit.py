@@ -1,0 +1,85 @@
+"""A client that can't be started, takes too long, or is a script around the real one: with real processes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tenacity import Retrying, stop_after_delay, wait_fixed
+
+from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.clients.spark import submit
+from airflow_kstream.model.errors import SubmissionFailed
+from airflow_kstream.model.submission import Submission, SubmitOutcome
+
+LONG, SHORT = timedelta(minutes=1), timedelta(seconds=0.2)
+# As a distribution's wrapper does: the real client is its child, and goes on without it.
+WRAPPER = f"""#!/bin/sh
+{sys.executable} -c '
+import os, sys, time
+print(os.getpid(), flush=True)
+time.sleep(600)'
+"""
+
+
+def client(folder: Path, text: str, mode: int = 0o755) -> str:
+    path = folder / "spark-submit"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def submitted(binary: str, timeout: timedelta = LONG) -> SubmitOutcome:
+    with private_folder() as private:
+        return submit(Submission(binary, ()), {}, private, timeout)
+
+
+def runs(pid: int) -> bool:
+    """Tell whether the process does anything; a container without an init keeps zombies."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_its_exit_code_and_the_end_of_its_output_are_reported(tmp_path: Path) -> None:
+    script = client(tmp_path, "#!/bin/sh\necho no queue of that name\nexit 3\n")
+    assert submitted(script) == SubmitOutcome(3, "no queue of that name")
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "why"),
+    [
+        ("#!/bin/sh\n", 0o644, "Permission denied"),
+        ("#!/no/such/shell\n", 0o755, "No such file or directory"),
+        ("neither script nor program", 0o755, "Exec format error"),
+    ],
+)
+def test_a_client_that_cannot_be_started_submitted_nothing_and_says_so(
+    tmp_path: Path, text: str, mode: int, why: str
+) -> None:
+    script = client(tmp_path, text, mode)
+    with pytest.raises(SubmissionFailed, match=f"start {script}: it can't be started on this host: {why}"):
+        submitted(script)
+
+
+def test_a_client_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    """A JVM that outlives its script would submit later."""
+    began = time.monotonic()
+    with private_folder() as private:
+        log = private / "spark-submit.log"
+        outcome = SubmitOutcome(0, "")
+        # Until its child has said its number: a machine may be busy.
+        for timeout in (SHORT * 5**attempt for attempt in range(5)):
+            outcome = submit(Submission(client(tmp_path, WRAPPER), ()), {}, private, timeout)
+            if log.read_text():
+                break
+        child = int(log.read_text())
+    assert outcome == SubmitOutcome(None, str(child))
+    assert time.monotonic() - began < 600
+    for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.05), reraise=True):
+        with attempt:
+            assert not runs(child)

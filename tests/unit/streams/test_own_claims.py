@@ -1,0 +1,297 @@
+"""A process that claimed goes on with its claim: no ten minutes of nothing for a reply that was lost.
+
+The servers are simulated, because what is tested happens between two of their replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
+from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, SubmissionFailed, Unavailable
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.submission import Submission, SubmitOutcome
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.unit.streams.fake_engine import FakeEngine
+from tests.unit.streams.life import SPEC, Life
+from tests.unit.streams.simulated_servers import SimHdfs, SimYarn
+
+SOON = timedelta(minutes=2)
+DIED_EARLY, TOOK_TOO_LONG = SubmitOutcome(1, "no queue"), SubmitOutcome(None, "connecting")
+
+
+@dataclass
+class Faulty(SimHdfs):
+    """`fault` sees each request before it is answered, and can raise."""
+
+    fault: Callable[[str, str], None] = lambda request, path: None
+
+    def status(self, path: str) -> FileStatus:
+        self.fault("status", path)
+        return super().status(path)
+
+    def list(self, path: str) -> tuple[FileStatus, ...]:
+        self.fault("list", path)
+        return super().list(path)
+
+    def read(self, path: str) -> str:
+        self.fault("read", path)
+        return super().read(path)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        self.fault("delete", path)
+        return super().delete(path, recursive=recursive)
+
+
+@dataclass
+class Client(FakeEngine):
+    """A client that ends as told: `ends` says how, and whether its application appears before, or later."""
+
+    ends: list[SubmitOutcome | KstreamError] = field(default_factory=list)
+    submits: bool = False
+
+    def submit(
+        self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
+    ) -> SubmitOutcome:
+        if not self.ends:
+            return super().submit(submission, cluster, ticket_cache, folder, timeout)
+        end = self.ends.pop(0)
+        if isinstance(end, KstreamError):
+            raise end
+        if self.submits:
+            super().submit(submission, cluster, ticket_cache, folder, timeout)
+        return end
+
+
+class Supervised:
+    """The stream, its supervisor, and what happens at which request."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self.hdfs = Faulty(life.clock)
+        self.client = Client(self.hdfs, life.yarn)
+        life.use(self.hdfs, self.client)
+        self.lines: list[str] = []
+        self.supervisor = Reconciler(life.run, tell=self.lines.append)
+        self.began = life.hdfs.now()
+
+    def reconcile(self) -> Report:
+        return self.supervisor.run(Mode.ENSURE)
+
+    @property
+    def took(self) -> timedelta:
+        return self.life.hdfs.now() - self.began
+
+    @property
+    def alive(self) -> list[Application]:
+        return [app for app in self.life.yarn.apps.values() if app.alive]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.life.run.folder.names()
+
+    def fences(self, generation: int = 1) -> list[str]:
+        return [name for name in self.names if name.startswith(f"fence-{generation:06d}")]
+
+    def lose_a_reply_after_the_claim(self, number: int) -> None:
+        """Lose the reply to this request after the claim stands."""
+        seen = 0
+
+        def lose(request: str, path: str) -> None:
+            nonlocal seen
+            if any("/gen-000001" in name for name in self.hdfs.files):
+                seen += 1
+                if seen == number:
+                    raise Unavailable("the reply was lost")
+
+        self.hdfs.fault = lose
+
+
+@pytest.fixture
+def supervised(life: Life) -> Supervised:
+    return Supervised(life)
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_a_reply_that_is_lost_after_the_claim_costs_one_look(supervised: Supervised, number: int) -> None:
+    supervised.lose_a_reply_after_the_claim(number)
+    report = supervised.reconcile()
+    assert (report.phase, report.generation, len(supervised.alive)) == (Phase.RUNNING, 1, 1)
+    assert supervised.took < SOON
+    assert sum("submitted generation 1" in action.what for action in report.done) == 1
+
+
+def test_somebody_elses_claim_is_still_waited_for(supervised: Supervised) -> None:
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    report = Reconciler(supervised.life.run, tell=lambda line: None).run(Mode.ENSURE)
+    assert supervised.took > SPEC.submit.ttl
+    assert (report.generation, len(supervised.alive)) == (2, 1)
+
+
+def test_a_kdc_that_is_away_for_a_minute_costs_that_minute(
+    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes away after the old generation was stopped. Nothing is claimed before there is a ticket."""
+    supervised.reconcile()
+    supervised.life.request_restart()
+    back = supervised.life.hdfs.now() + timedelta(minutes=1)
+
+    def acquire(*of: object) -> timedelta:
+        if supervised.alive:
+            return timedelta(hours=10)
+        assert "gen-000002" not in supervised.names
+        if supervised.life.hdfs.now() < back:
+            raise Unavailable("Cannot contact any KDC")
+        return timedelta(hours=10)
+
+    monkeypatch.setattr(tickets, "acquire", acquire)
+    assert supervised.reconcile().generation == 2
+    assert supervised.life.hdfs.now() < back + SOON
+
+
+@pytest.mark.parametrize("error", [InvalidInput("no such client"), SubmissionFailed("it can't be started")])
+def test_a_client_that_never_started_leaves_nothing_to_wait_for(supervised: Supervised, error: KstreamError) -> None:
+    supervised.client.ends = [error]
+    with pytest.raises(type(error)):
+        supervised.reconcile()
+    assert supervised.fences() == []
+    assert Reconciler(supervised.life.run, tell=lambda line: None).run(Mode.ENSURE).generation == 2
+    assert supervised.took < SOON
+
+
+def test_a_client_that_never_started_while_hdfs_was_away_is_started_again(supervised: Supervised) -> None:
+    """The fence could not be taken: the claim is still ours, and nothing was submitted of it."""
+    supervised.client.ends = [SubmissionFailed("it can't be started")]
+
+    def away_once(request: str, path: str) -> None:
+        if request == "delete" and "/fence-" in path:
+            supervised.hdfs.fault = lambda request, path: None
+            raise Unavailable("no NameNode is active")
+
+    supervised.hdfs.fault = away_once
+    report = supervised.reconcile()
+    assert (report.generation, len(supervised.alive)) == (1, 1)
+    assert supervised.took < SOON
+
+
+def test_a_client_that_took_too_long_and_submitted_nothing_is_fenced_off_at_once(supervised: Supervised) -> None:
+    supervised.client.ends = [TOOK_TOO_LONG]
+    with pytest.raises(SubmissionFailed, match=r"(?s)did not end within .*, was ended, and left no.*connecting"):
+        supervised.reconcile()
+    assert supervised.fences() == []
+    assert supervised.took < SOON
+
+
+@pytest.mark.parametrize("end", [TOOK_TOO_LONG, DIED_EARLY])
+def test_a_client_that_ended_badly_after_it_had_submitted_brought_its_generation(
+    supervised: Supervised, end: SubmitOutcome
+) -> None:
+    supervised.client.ends, supervised.client.submits = [end], True
+    report = supervised.reconcile()
+    assert (report.phase, report.generation, len(supervised.alive)) == (Phase.RUNNING, 1, 1)
+    assert len(supervised.fences()) == 1
+
+
+def test_an_application_that_appears_while_its_fence_is_taken_does_not_live(supervised: Supervised) -> None:
+    """It may have started with its fence; without it, it would get no more executors."""
+    supervised.client.ends = [TOOK_TOO_LONG]
+
+    def arrives(request: str, path: str) -> None:
+        if request == "delete" and "/fence-" in path:
+            supervised.hdfs.fault = lambda request, path: None
+            supervised.life.yarn.start(frozenset(supervised.life.run.id.tags(1)))
+
+    supervised.hdfs.fault = arrives
+    with pytest.raises(SubmissionFailed):
+        supervised.reconcile()
+    assert supervised.alive == []
+    report = supervised.reconcile()
+    assert (report.generation, len(supervised.alive)) == (2, 1)
+
+
+@pytest.mark.parametrize("submitted", [True, False])
+def test_a_resourcemanager_that_goes_away_after_the_client_is_asked_again(
+    supervised: Supervised, submitted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervised.client.ends, supervised.client.submits = [DIED_EARLY], submitted
+    back = supervised.life.hdfs.now() + timedelta(minutes=1)
+    listed = SimYarn.applications
+
+    def applications(yarn: SimYarn, tag: str) -> tuple[Application, ...]:
+        if not supervised.client.ends and supervised.life.hdfs.now() < back:
+            raise Unavailable("none is active")
+        return listed(yarn, tag)
+
+    monkeypatch.setattr(SimYarn, "applications", applications)
+    if submitted:
+        assert "submitted generation 1" in str(supervised.reconcile().done)
+    else:
+        with pytest.raises(SubmissionFailed, match="ended with 1 and left no application"):
+            supervised.reconcile()
+    assert supervised.life.hdfs.now() < back + SOON
+    assert len(supervised.alive) == submitted
+
+
+@pytest.mark.parametrize("word", [DesiredState.HELD, DesiredState.STOPPED])
+def test_a_word_that_comes_between_claim_and_submission_is_obeyed_and_the_claim_given_up(
+    supervised: Supervised, word: DesiredState
+) -> None:
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    supervised.life.set_desired(word)
+    assert supervised.reconcile().phase in {Phase.HELD, Phase.STOPPED}
+    assert (supervised.alive, supervised.fences()) == ([], [])
+    supervised.life.set_desired(DesiredState.RUNNING)
+    assert supervised.reconcile().generation == 2
+    assert supervised.took < SOON
+
+
+def test_a_claim_that_was_given_up_by_somebody_else_is_not_submitted_any_more(supervised: Supervised) -> None:
+    """The claimer slept for an hour."""
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    supervised.life.clock.ahead += timedelta(hours=1)
+    assert Reconciler(supervised.life.run, tell=lambda line: None).run(Mode.ENSURE).generation == 2
+    report = supervised.reconcile()
+    assert (report.generation, len(supervised.alive)) == (2, 1)
+
+
+def test_a_ticket_that_is_refused_after_a_lost_reply_gives_the_claim_up(
+    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+
+    def refused(*of: object) -> timedelta:
+        raise CredentialError("Client's entry has expired")
+
+    monkeypatch.setattr(tickets, "acquire", refused)
+    with pytest.raises(CredentialError):
+        supervised.reconcile()
+    assert supervised.fences() == []
+
+
+def test_a_claim_whose_fence_somebody_took_is_followed_and_not_submitted(supervised: Supervised) -> None:
+    """Whoever gave it up has not claimed the next generation yet."""
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    supervised.life.run.folder.take_fence(*supervised.fences())
+    report = supervised.reconcile()
+    assert (report.generation, len(supervised.life.yarn.apps)) == (2, 1)
+    assert supervised.took < SOON
