@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,10 +29,11 @@ from airflow_kstream.model.plan import Report
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
-from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.acting import open_as_stream
 from airflow_kstream.supervise.streams.adopt import adopt as take_over
-from airflow_kstream.supervise.streams.desired import declared_at_last, request_restart, set_desired
+from airflow_kstream.supervise.streams.desired import declared_at_last, known_spec, request_restart, set_desired
+from airflow_kstream.supervise.streams.desired import hold as put_on_hold
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.registry import stream_names
@@ -93,8 +94,11 @@ def reconcile(
 
 @app.command()
 def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
-    """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill)."""
-    with _claimed(Client(cluster_name), name) as run:
+    """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill).
+
+    A stream that was never submitted is not until `start`.
+    """
+    with _known(Client(cluster_name), name) as run:
         set_desired(run, DesiredState.STOPPED, reason)
         report = Reconciler(run, tell=say, may_submit=False).run()
     _conclude(report)
@@ -114,19 +118,24 @@ def start(
     The supervisor starts the stream; if none is watching, the next DAG run or `kstream streams reconcile` does. With
     `--now`, it is started from here.
     """
-    with _claimed(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
+    with _known(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
         set_desired(run, DesiredState.RUNNING, reason)
         say(f"{name}: {DesiredState.RUNNING}")
         if now:
+            _require_declaration(run)
             _reconcile(run)
 
 
 @app.command()
 def hold(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
-    """Set the desired state to held: no supervisor restarts or stops the stream until `start` or `stop`."""
-    with _claimed(Client(cluster_name), name) as run:
-        set_desired(run, DesiredState.HELD, reason)
-    say(f"{name}: {DesiredState.HELD}")
+    """Set the desired state to held: no supervisor starts, restarts or stops the stream until `start` or `stop`.
+
+    A stop that was begun before is not undone; the output tells how the stream stands. A stream can be held before it
+    was ever submitted.
+    """
+    with _known(Client(cluster_name), name) as run:
+        left = put_on_hold(run, reason)
+    say(f"{name}: {DesiredState.HELD}; {left}")
 
 
 @app.command()
@@ -180,12 +189,33 @@ def _declared(client: Client, spec_file: Path) -> Iterator[StreamRun]:
         yield StreamRun(session, spec, client.engine(spec))
 
 
+def _require_declaration(run: StreamRun) -> None:
+    if not run.spec.application:
+        advice = "run `kstream streams reconcile` with its declaration"
+        raise NotFound(f"no generation of it was ever claimed; {advice}", tried=f"submit {run.spec.name}")
+
+
 @contextmanager
 def _claimed(client: Client, name: str) -> Iterator[StreamRun]:
     """Open the stream as its newest claim declares it, as the stream's own identity."""
+    with _opened(client, name, declared_at_last) as run:
+        yield run
+
+
+@contextmanager
+def _known(client: Client, name: str) -> Iterator[StreamRun]:
+    """Open it likewise or, before its first claim, as the connection's principal: a person may speak first."""
+    with _opened(client, name, known_spec) as run:
+        yield run
+
+
+@contextmanager
+def _opened(
+    client: Client, name: str, spec_of: Callable[[ClusterSession, StreamId], StreamSpec]
+) -> Iterator[StreamRun]:
     with opened(client.cluster_name) as cluster:
         with open_session(cluster, cluster.watcher) as session:
-            spec = declared_at_last(session, StreamId(name, cluster.state_dir))
+            spec = spec_of(session, StreamId(name, cluster.state_dir))
         with open_as_stream(cluster, spec, note) as session:
             yield StreamRun(session, spec, client.engine(spec))
 

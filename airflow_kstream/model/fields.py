@@ -28,6 +28,7 @@ _FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za
 _HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
 _CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/[^:,]*[^:,/]/?)")
 _STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
+_OF_A_STREAM = "1 to 50 of a-z, 0-9 and -, no - at the ends"
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
 _PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
 _MEMORY = re.compile(r"[1-9][0-9]{0,8}(b|k|kb|m|mb|g|gb|t|tb|p|pb)?", re.IGNORECASE)
@@ -55,6 +56,16 @@ def _always(value: object) -> bool:
 
 def _may_hold_a_password(address: str) -> bool:
     return "@" in address
+
+
+def _is_stream_name(text: str) -> bool:
+    return _STREAM.fullmatch(text) is not None
+
+
+def require_stream_name(text: str) -> None:
+    """Raises InvalidInput: when no stream can have this name."""
+    if not _is_stream_name(text):
+        raise InvalidInput(f"name is {text!r}; allowed is {_OF_A_STREAM}")
 
 
 def _is_line(text: str) -> bool:
@@ -182,10 +193,7 @@ CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, wh
 # For open files: a name may contain anything, even line breaks; it is found, and shown escaped.
 HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
-StreamName = Annotated[
-    str,
-    must(lambda text: _STREAM.fullmatch(text) is not None, "1 to 50 of a-z, 0-9 and -, no - at the ends"),
-]
+StreamName = Annotated[str, must(_is_stream_name, _OF_A_STREAM)]
 ApplicationId = Annotated[
     str, must(lambda text: _APPLICATION.fullmatch(text) is not None, "like application_1700000000000_0001")
 ]

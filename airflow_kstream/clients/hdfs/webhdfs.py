@@ -39,12 +39,16 @@ _NOT_EXCLUSIVE = (
 
 @dataclass(frozen=True)
 class FileStatus:
-    """An entry of a folder. `modified` is the NameNode's time of the last close; a rename keeps it."""
+    """An entry of a folder. `modified` is the NameNode's time of the last close; a rename keeps it.
+
+    `permission` is octal, with the sticky bit.
+    """
 
     name: str
     length: int
     modified: datetime
     is_folder: bool
+    permission: str = "755"
 
 
 class Hdfs:
@@ -256,4 +260,5 @@ def _in_one_line(error: hdfs.HdfsError) -> str:
 
 def _file_status(status: dict[str, Any], name: str) -> FileStatus:
     modified = datetime.fromtimestamp(status["modificationTime"] / 1000, UTC)
-    return FileStatus(name, int(status["length"]), modified, status["type"] == "DIRECTORY")
+    is_folder, permission = status["type"] == "DIRECTORY", str(status.get("permission", "755"))
+    return FileStatus(name, int(status["length"]), modified, is_folder, permission)

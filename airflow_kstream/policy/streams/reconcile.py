@@ -24,6 +24,7 @@ from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.ends import end_of
 from airflow_kstream.policy.streams.heartbeat import verified
+from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.spec_change import spec_change
 
@@ -51,7 +52,8 @@ def next_step(spec: StreamSpec, observation: Observation, first_look: datetime, 
     """Decide what to do now. `first_look` is when this reconcile first looked: if the checkpoint moved since then while
     none of our applications lived, somebody else writes it."""
     if observation.desired.state is DesiredState.HELD:
-        return Settled(Phase.HELD, f"held by {_who(observation)}: {observation.desired.reason or 'no reason given'}")
+        why = observation.desired.reason or "no reason given"
+        return Settled(Phase.HELD, f"held by {_who(observation)}: {why}; {left_as(observation)}")
     if observation.claim and observation.claim.newer:
         return _hands_off(spec, observation, observation.claim)
     if observation.claim and observation.claim.generation < observation.generation:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.fields import require_stream_name
 from airflow_kstream.model.generation import Desired, DesiredState, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
@@ -37,6 +40,28 @@ def request_restart(run: StreamRun, reason: str) -> int:
 
     run.folder.change_desired(restarting)
     return claim.generation
+
+
+def hold(run: StreamRun, reason: str) -> str:
+    """Set the desired state to held, and say what that leaves the stream as."""
+    set_desired(run, DesiredState.HELD, reason)
+    try:
+        return left_as(observe(run))
+    except KstreamError as error:
+        # The word stands; what became of the stream meanwhile is only news.
+        return f"how it stands can't be seen now: {error.without_advice}"
+
+
+def known_spec(session: ClusterSession, stream: StreamId) -> StreamSpec:
+    """Return the newest claim's spec or, before the first claim, one that only names the stream.
+
+    Raises InvalidInput: when the claim or its spec can't be read, or this can't be a stream's name.
+    """
+    try:
+        return declared_at_last(session, stream)
+    except NotFound:
+        require_stream_name(stream.name)
+        return StreamSpec(stream.name, TicketCredentials(), application="")
 
 
 def declared_at_last(session: ClusterSession, stream: StreamId) -> StreamSpec:

@@ -14,13 +14,14 @@ from datetime import datetime
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.contract import stop_marker
+from airflow_kstream.model.contract import newest_desired, stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
 from airflow_kstream.model.generation import Claim, DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import heartbeat
+from airflow_kstream.policy.streams.held import is_well
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.policy.streams.watchable import require_submittable
@@ -140,6 +141,8 @@ class Reconciler:
             tried = f"make sure that a successor of generation {step.generation} of {self.spec.name} can start"
             message = f"{error.without_advice}; the current generation keeps running"
             raise RestartAborted(message, tried=tried) from error
+        if self._somebody_spoke(observation):
+            return
         ended = stop(self.subject, step)
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
 
@@ -162,6 +165,8 @@ class Reconciler:
             require_exclusive_checkpoint(self.subject, self.tell)
             preflight(self.subject)
         with prepared(self.subject) as ready:
+            if self._somebody_spoke(observation):
+                return
             try:
                 claim = claim_next(self.subject, self._own, observation, step.generation, step.why)
             except Conflict as lost:
@@ -192,6 +197,10 @@ class Reconciler:
     def _submitted(self, claim: Claim, app: Application) -> None:
         number = claim.generation
         self._record(f"submitted generation {number} as {app.id}", claim.reason, submitted=number)
+
+    def _somebody_spoke(self, observation: Observation) -> bool:
+        """Tell whether the desired state was written since this look: preparing a step may take minutes."""
+        return newest_desired(self.subject.folder.names()) != newest_desired(observation.files)
 
     def _settle(self, observation: Observation, step: Settled) -> Report:
         for folder in self._cleaned(observation):
@@ -232,7 +241,7 @@ def report(
         application=app.id if app else None,
         application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
         logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
-        succeeded=bool(app and app.succeeded) or step.phase is not Phase.ENDED,
+        succeeded=_succeeded(step, observation),
         diagnostics=app.diagnostics if app and ended else "",
         horizon=horizon_of(spec, observation),
         heartbeat=heartbeat(spec.heartbeat, observation),
@@ -240,6 +249,16 @@ def report(
         spec_doubt=change.doubt,
         done=done,
     )
+
+
+def _succeeded(step: Settled, observation: Observation) -> bool:
+    match step.phase:
+        case Phase.ENDED:
+            return bool(observation.current and observation.current.succeeded)
+        case Phase.HELD:
+            return is_well(observation)
+        case _:
+            return True
 
 
 def _attempt_page(active_rm: str, app: Application) -> str:

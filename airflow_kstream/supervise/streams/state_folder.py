@@ -131,10 +131,20 @@ class StreamFolder:
         """
         for _ in range(_ATTEMPTS):
             names = self.names()
+            if not names:
+                self._make_folder_for_all()
             if self._wrote_desired((newest_desired(names) or 0) + 1, decide(self.desired(names))):
                 return
         tried = f"write the desired state of {self._stream.name}"
         raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried)
+
+    def _make_folder_for_all(self) -> None:
+        """Make the folder before the first claim, open to whoever may start a stream here.
+
+        The person who speaks first need not be the stream's own principal, which then could not write its claim.
+        """
+        mode = self._hdfs.status(self._stream.state_dir).permission
+        self._hdfs.make_folder(self._stream.folder, mode)
 
     def _wrote_desired(self, number: int, wanted: Desired) -> bool:
         """Return False when somebody else wrote the state of this number. What stands there decides, not the reply.
@@ -143,7 +153,6 @@ class StreamFolder:
         """
         nonce, name = new_nonce(), desired_file(number)
         draft, text = f".desired-{nonce}", written_desired(wanted, user_at_host(), nonce)
-        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
         refusal = self._place(draft, name, text)
         if self._stands(name, text):
             return (newest_desired(self.names()) or 0) < number + _DESIRED_KEPT

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.contract import newest_claim
+from airflow_kstream.model.contract import newest_claim, newest_desired
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.heartbeat import Heartbeat
@@ -105,7 +105,7 @@ class Watch:
         stream = StreamId(name, self._session.cluster.state_dir)
         try:
             claim = self._newest_claim(stream)
-            if claim is None:
+            if claim is None and not self._has_a_word(stream):
                 return Verdict(None, f"no generation of {name} was ever claimed")
             verdict = self._judge(stream, claim, listed)
         except KstreamError as error:
@@ -120,7 +120,11 @@ class Watch:
         since = self._refused.setdefault(name, time.monotonic())
         return Verdict(None, str(error), blind=time.monotonic() - since > _REFUSED_TOO_LONG)
 
-    def _judge(self, stream: StreamId, claim: Claim, listed: tuple[Application, ...]) -> Verdict:
+    def _has_a_word(self, stream: StreamId) -> bool:
+        """Tell whether a person wrote a desired state: it holds before the first claim, too."""
+        return newest_desired(StreamFolder(self._session.hdfs, stream).names()) is not None
+
+    def _judge(self, stream: StreamId, claim: Claim | None, listed: tuple[Application, ...]) -> Verdict:
         # Only the reconciler, which has the declaration, can tell whether it changed.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
         observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), Prefetched(claim, listed))
@@ -131,7 +135,7 @@ class Watch:
         ends = horizon_of(spec, observation)
         return Verdict(
             step=step,
-            why=f"{step.why}; {claim.doubt}" if claim.doubt and not claim.newer else step.why,
+            why=f"{step.why}; {claim.doubt}" if claim and claim.doubt and not claim.newer else step.why,
             generation=observation.generation,
             application=observation.current.id if observation.current else None,
             heartbeat=heartbeat(spec.heartbeat, observation),
@@ -152,8 +156,8 @@ class Watch:
         return claim
 
 
-def _watchable(stream: StreamId, claim: Claim) -> StreamSpec:
+def _watchable(stream: StreamId, claim: Claim | None) -> StreamSpec:
     """Return the claim's spec; if unreadable, only its name, so that its application and desired state are watched."""
-    if isinstance(claim.spec, UnknownSpec):
+    if claim is None or isinstance(claim.spec, UnknownSpec):
         return StreamSpec(stream.name, TicketCredentials(), application="")
     return claim.spec

@@ -52,6 +52,7 @@ class SimHdfs:
     clock: SimClock
     files: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     servers: str = "http://nn:9870"
+    modes: dict[str, str] = field(default_factory=dict)
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -59,7 +60,7 @@ class SimHdfs:
     def status(self, path: str) -> FileStatus:
         if path not in self.files:
             if path == "/" or any(name.startswith(path + "/") for name in self.files):
-                return FileStatus("", 0, self.now(), is_folder=True)
+                return FileStatus("", 0, self.now(), is_folder=True, permission=self.modes.get(path, "755"))
             raise NotFound(path)
         text, modified = self.files[path]
         return FileStatus("", len(text), modified, is_folder=False)
@@ -79,7 +80,7 @@ class SimHdfs:
         self.files[path] = (text, self.now())
 
     def make_folder(self, path: str, permission: str = "750") -> None:
-        pass
+        self.modes.setdefault(path, permission)
 
     def rename_onto_nothing(self, source: str, target: str) -> None:
         if target in self.files:

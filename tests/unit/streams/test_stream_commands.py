@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from airflow_kstream.cli import main, stream_options, streams
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import StreamSpec
@@ -69,17 +71,24 @@ def cluster_file(folder: Path) -> Path:
 
 
 @pytest.fixture
-def kstream(
+def at_first(
     life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> CommandLine:
-    """A command line for a stream that runs."""
+    """A command line for a stream that was never submitted."""
     line = CommandLine(life, cluster_file(tmp_path), capsys)
     monkeypatch.setenv("COLUMNS", "400")
     monkeypatch.setattr(stream_options, "engine_of", line.engine_of)
     for module in (streams, acting):
         monkeypatch.setattr(module, "open_session", line.open_session)
-    life.begin()
+    life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
     return line
+
+
+@pytest.fixture
+def kstream(at_first: CommandLine) -> CommandLine:
+    """A command line for a stream that runs."""
+    at_first.life.begin()
+    return at_first
 
 
 @pytest.mark.parametrize(
@@ -177,3 +186,102 @@ def test_restart_of_a_stopped_stream_tells_to_start_it_first(kstream: CommandLin
     code, lines = kstream.run("restart", "--now")
     assert (code, kstream.generations) == (1, [False])
     assert "its desired state is stopped; run `kstream streams start orders` first" in lines[-1]
+
+
+def test_a_stream_can_be_held_before_it_was_ever_submitted(at_first: CommandLine) -> None:
+    assert at_first.run("hold", "--reason", "not before Monday") == (0, ["orders: held; it was never submitted"])
+    report = at_first.life.begin()
+    assert (report.phase, report.generation, at_first.generations) == (Phase.HELD, 0, [])
+    assert "not before Monday; it was never submitted" in report.why
+    assert not at_first.life.watch().calls_for_action
+    assert at_first.run("start")[0] == 0
+    assert at_first.life.watch().calls_for_action
+    assert at_first.life.begin().generation == 1
+
+
+def test_a_stream_can_be_stopped_before_it_was_ever_submitted(at_first: CommandLine) -> None:
+    code, lines = at_first.run("stop")
+    assert (code, at_first.generations) == (0, [])
+    assert lines[-1].startswith("orders is stopped: ")
+    assert at_first.life.begin().phase is Phase.STOPPED
+    assert at_first.run("start") == (0, ["orders: running"])
+    assert at_first.life.begin().generation == 1
+
+
+def test_start_now_without_a_declaration_says_where_to_give_one(at_first: CommandLine) -> None:
+    code, lines = at_first.run("start", "--now")
+    assert (code, at_first.generations) == (1, [])
+    assert "no generation of it was ever claimed; run `kstream streams reconcile` with its declaration" in lines[-1]
+
+
+def test_what_cannot_be_a_streams_name_is_not_held(
+    at_first: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tests.unit.streams.test_stream_commands.SPEC", type("Spec", (), {"name": "../other"}))
+    files = set(at_first.life.hdfs.files)
+    code, lines = at_first.run("hold")
+    assert code != 0
+    assert "name is '../other'" in lines[-1]
+    assert set(at_first.life.hdfs.files) == files
+
+
+def test_a_folder_that_a_person_makes_first_is_open_to_whoever_may_start_a_stream_there(at_first: CommandLine) -> None:
+    """The person logs in as the connection; the stream's own principal has to write its claim there."""
+    at_first.life.hdfs.modes[CLUSTER.state_dir] = "1777"
+    at_first.run("hold")
+    assert at_first.life.hdfs.modes[at_first.life.run.id.folder] == "1777"
+
+
+def test_hold_leaves_a_running_generation_and_says_so(kstream: CommandLine) -> None:
+    assert kstream.run("hold") == (0, ["orders: held; generation 1 (application_1_0001) is RUNNING"])
+    report = kstream.life.reconcile()
+    assert (report.phase, report.succeeded, kstream.generations) == (Phase.HELD, True, [True])
+
+
+def test_hold_after_a_stop_was_begun_says_that_it_is_not_undone(kstream: CommandLine) -> None:
+    kstream.life.run.folder.ask_to_stop(1, "a restart was requested")
+    _, lines = kstream.run("hold")
+    assert lines == [
+        "orders: held; generation 1 (application_1_0001) is RUNNING; "
+        "its stop was begun before, may still end it, and it then stays dead"
+    ]
+
+
+def test_hold_after_a_stop_says_that_the_generation_is_dead_and_the_report_calls_it_no_success(
+    kstream: CommandLine,
+) -> None:
+    kstream.life.run.folder.ask_to_stop(1, "a restart was requested")
+    kstream.life.yarn.end("application_1_0001", ApplicationState.KILLED)
+    assert kstream.run("hold") == (0, ["orders: held; generation 1 is dead, stopped before, and stays dead"])
+    report = kstream.life.reconcile()
+    assert (report.phase, report.succeeded, kstream.generations) == (Phase.HELD, False, [False])
+    assert "generation 1 is dead, stopped before, and stays dead" in report.why
+
+
+def test_hold_stands_though_nobody_can_see_what_it_left(kstream: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(tag: str) -> None:
+        raise Unavailable("no ResourceManager is active")
+
+    monkeypatch.setattr(kstream.life.yarn, "applications", away)
+    code, lines = kstream.run("hold")
+    assert (code, lines) == (0, ["orders: held; how it stands can't be seen now: no ResourceManager is active"])
+    folder = kstream.life.run.folder
+    assert folder.desired(folder.names()).state is DesiredState.HELD
+
+
+def test_a_word_that_comes_while_a_stop_is_prepared_keeps_the_generation(
+    kstream: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kstream.life.request_restart()
+    monkeypatch.setattr(kstream.life.engine, "preflight", lambda *of: kstream.run("hold"))
+    report = kstream.life.reconcile()
+    assert (report.phase, kstream.generations) == (Phase.HELD, [True])
+
+
+def test_a_word_that_comes_while_a_submission_is_prepared_leaves_no_claim(
+    at_first: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(at_first.life.engine, "preflight", lambda *of: at_first.run("stop"))
+    report = at_first.life.begin()
+    assert (report.phase, at_first.generations) == (Phase.STOPPED, [])
+    assert not any(name.startswith("gen-") for name in at_first.life.run.folder.names())

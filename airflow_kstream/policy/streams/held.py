@@ -1,0 +1,26 @@
+"""What a held stream is left as. A hold undoes no stop that was begun before it."""
+
+from __future__ import annotations
+
+from airflow_kstream.model.contract import stop_marker
+from airflow_kstream.model.observation import Observation
+
+
+def left_as(observation: Observation) -> str:
+    """Say in words what nobody touches while the stream is held."""
+    number, app = observation.generation, observation.current
+    begun = stop_marker(number) in observation.files
+    if number == 0:
+        return "it was never submitted"
+    if app and app.alive:
+        undone = "; its stop was begun before, may still end it, and it then stays dead" if begun else ""
+        return f"generation {number} ({app.id}) is {app.state}{undone}"
+    if app is None and observation.claim and observation.claim.fence in observation.files:
+        return f"generation {number} was claimed and its application may still arrive"
+    return f"generation {number} is dead{', stopped before,' if begun else ''} and stays dead"
+
+
+def is_well(observation: Observation) -> bool:
+    """Tell whether a held stream is as it should be: running, ended successfully, or never submitted."""
+    app = observation.current
+    return observation.generation == 0 or bool(app and (app.alive or app.succeeded))
