@@ -139,9 +139,9 @@ class StreamFolder:
         raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried)
 
     def _make_folder_for_all(self) -> None:
-        """Make the folder before the first claim, open to whoever may start a stream here.
+        """Make the folder before the first claim, with the rights of the state_dir.
 
-        The person who speaks first need not be the stream's own principal, which then could not write its claim.
+        The person who writes first need not be the stream's own principal, which could not write its claim otherwise.
         """
         mode = self._hdfs.status(self._stream.state_dir).permission
         self._hdfs.make_folder(self._stream.folder, mode)

@@ -92,7 +92,7 @@ class OwnClaims:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a submission needs beside its claim: secrets, and a private folder with a ticket cache."""
+    """The needs of a submission beside its claim: secrets, and a private folder with a ticket cache."""
 
     secret_conf: Mapping[str, Value] = field(repr=False)
     folder: Path
@@ -149,7 +149,7 @@ def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> App
 
 
 def withdraw(run: StreamRun, own: OwnClaims, claim: Claim) -> None:
-    """Give up a claim of ours of which nothing was submitted."""
+    """Give up a claim of ours that was not submitted."""
     run.folder.take_fence(claim.fence)
     own.unsubmitted.discard(claim.nonce)
 

@@ -116,7 +116,7 @@ def test_an_httpfs_beside_a_namenode_grants_no_claim_either(overwrites: bool) ->
     assert names(hdfs) == {claim_file(1)}, "nobody waits for a claim without its fence"
 
 
-def test_of_two_to_whom_the_server_said_yes_only_the_one_whose_claim_stands_holds_it() -> None:
+def test_of_two_that_the_server_granted_a_claim_only_one_holds_it() -> None:
     hdfs = Flattering(SimClock())
     assert claim(hdfs, "ours").nonce == "ours"
     with pytest.raises(Conflict, match="the server granted it, and yet another supervisor's claim stands there"):
@@ -161,7 +161,7 @@ def test_the_second_of_two_claimers_loses_and_leaves_nothing_behind() -> None:
     assert names(hdfs) == {claim_file(1), fence_name(1, "theirs")}
 
 
-def test_a_claimer_that_slept_through_many_generations_gets_no_number_that_was_forgotten() -> None:
+def test_a_claimer_that_slept_through_many_generations_gets_no_forgotten_number() -> None:
     """A clean-up deletes old claims, so nothing stands in its way any more; the newest claim does."""
     hdfs = Interrupted(SimClock())
     folder = StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM)

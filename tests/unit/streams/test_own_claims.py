@@ -245,9 +245,7 @@ def test_a_resourcemanager_that_goes_away_after_the_client_is_asked_again(
 
 
 @pytest.mark.parametrize("word", [DesiredState.HELD, DesiredState.STOPPED])
-def test_a_word_that_comes_between_claim_and_submission_is_obeyed_and_the_claim_given_up(
-    supervised: Supervised, word: DesiredState
-) -> None:
+def test_a_word_between_claim_and_submission_gives_the_claim_up(supervised: Supervised, word: DesiredState) -> None:
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):
         supervised.supervisor._advance(Mode.ENSURE)
@@ -259,7 +257,7 @@ def test_a_word_that_comes_between_claim_and_submission_is_obeyed_and_the_claim_
     assert supervised.took < SOON
 
 
-def test_a_claim_that_was_given_up_by_somebody_else_is_not_submitted_any_more(supervised: Supervised) -> None:
+def test_a_claim_that_somebody_else_gave_up_is_not_submitted(supervised: Supervised) -> None:
     """The claimer slept for an hour."""
     supervised.lose_a_reply_after_the_claim(1)
     with pytest.raises(Unavailable):

@@ -225,7 +225,7 @@ def test_what_cannot_be_a_streams_name_is_not_held(
     assert set(at_first.life.hdfs.files) == files
 
 
-def test_a_folder_that_a_person_makes_first_is_open_to_whoever_may_start_a_stream_there(at_first: CommandLine) -> None:
+def test_a_folder_that_a_person_makes_first_has_the_rights_of_the_state_dir(at_first: CommandLine) -> None:
     """The person logs in as the connection; the stream's own principal has to write its claim there."""
     at_first.life.hdfs.modes[CLUSTER.state_dir] = "1777"
     at_first.run("hold")
@@ -247,7 +247,7 @@ def test_hold_after_a_stop_was_begun_says_that_it_is_not_undone(kstream: Command
     ]
 
 
-def test_hold_after_a_stop_says_that_the_generation_is_dead_and_the_report_calls_it_no_success(
+def test_hold_after_a_stop_says_that_the_generation_is_dead_and_is_no_success(
     kstream: CommandLine,
 ) -> None:
     kstream.life.run.folder.ask_to_stop(1, "a restart was requested")
