@@ -159,8 +159,6 @@ class Reconciler:
     def _submit(self, observation: Observation, step: Submit) -> None:
         if not self.may_submit:
             raise Conflict("its desired state is running again", tried=f"stop {self.spec.name}")
-        # Before the claim: a claim without an application keeps every supervisor waiting.
-        require_client(self.subject)
         if not observation.current:
             require_exclusive_checkpoint(self.subject, self.tell)
             preflight(self.subject)

@@ -61,7 +61,7 @@ class StreamFolder:
     def claim(self, names: frozenset[str]) -> Claim | None:
         """Read the highest claim among these names; None if there is none."""
         number = newest_claim(names)
-        return self._read_claim(number) if number else None
+        return _just_listed(lambda: self._read_claim(number)) if number else None
 
     def require_exclusive_claims(self) -> None:
         """Raises InvalidInput: when the server could grant one claim to two supervisors."""
@@ -120,7 +120,9 @@ class StreamFolder:
     def desired(self, names: frozenset[str]) -> Desired:
         """Read the desired state of the highest number among these names: running, if nobody wrote one."""
         number = newest_desired(names)
-        return Desired() if number is None else self._understood(self._path(desired_file(number)), read_desired)
+        if number is None:
+            return Desired()
+        return _just_listed(lambda: self._understood(self._path(desired_file(number)), read_desired))
 
     def change_desired(self, decide: Callable[[Desired], Desired]) -> None:
         """Write the state that `decide` makes of the newest one, under the next number.
@@ -246,6 +248,15 @@ class StreamFolder:
 
     def _path(self, name: str) -> str:
         return f"{self._stream.folder}/{name}"
+
+
+def _just_listed(read: Callable[[], T]) -> T:
+    """Read a file whose name was listed. Raises Unavailable: when newer ones have superseded it since."""
+    try:
+        return read()
+    except NotFound as gone:
+        message = f"{gone.message}: it was deleted after it was listed"
+        raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
 
 
 def new_nonce() -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +25,17 @@ WRAPPER = f"""#!/bin/sh
 import os, sys, time
 print(os.getpid(), flush=True)
 time.sleep(600)'
+"""
+# Prints its folder, and waits for its client.
+SUPERVISOR = """
+import sys
+from datetime import timedelta
+from airflow_kstream.clients.local.private import private_folder
+from airflow_kstream.clients.spark import submit
+from airflow_kstream.model.submission import Submission
+with private_folder() as folder:
+    print(folder, flush=True)
+    submit(Submission(sys.argv[1], ()), {}, folder, timedelta(minutes=10))
 """
 
 
@@ -83,3 +97,27 @@ def test_a_client_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Pa
     for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.05), reraise=True):
         with attempt:
             assert not runs(child)
+
+
+def test_the_folder_of_a_killed_supervisor_stays_while_its_client_works_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ticket and its properties file are in there, and another command on this host sweeps leftovers."""
+    shared, gate = tmp_path / "tmp", tmp_path / "gate"
+    shared.mkdir()
+    os.mkfifo(gate)
+    monkeypatch.setenv("TMPDIR", str(shared))
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    script = client(tmp_path, f"#!/bin/sh\necho works >{gate}\nread line <{gate}\n")
+    supervisor = subprocess.Popen([sys.executable, "-c", SUPERVISOR, script], stdout=subprocess.PIPE, text=True)
+    with supervisor:
+        assert supervisor.stdout
+        folder = Path(supervisor.stdout.readline().rstrip())
+        assert gate.read_text() == "works\n"
+        supervisor.kill()
+    with private_folder():
+        assert folder.exists()
+    gate.write_text("end\n")
+    for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.05), reraise=True):
+        with attempt, private_folder():
+            assert not folder.exists()

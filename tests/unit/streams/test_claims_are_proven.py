@@ -37,7 +37,7 @@ class HttpFs(SimHdfs):
             return super().rename_onto_nothing(source, target)
         if self.overwrites or target not in self.files:
             self.rename_over(source, target)
-        raise InvalidInput("it ignores renameoptions, as HttpFS does", server="http://httpfs:14000")
+        raise InvalidInput("it ignores renameoptions, as HttpFS does", tried="rename", server="http://httpfs:14000")
 
 
 @dataclass

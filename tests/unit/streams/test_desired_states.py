@@ -186,3 +186,13 @@ def test_a_word_that_was_written_behind_forgotten_ones_is_written_again(person: 
     interrupted(person, many_words)
     person.wants(HELD)
     assert person.desired.state is HELD
+
+
+def test_a_reader_that_slept_until_its_file_was_forgotten_looks_again(person: Person) -> None:
+    person.wants(HELD)
+    listed = person.names
+    for _ in range(15):
+        person.wants(RUNNING)
+    person.life.reconcile()
+    with pytest.raises(Unavailable, match="deleted after it was listed"):
+        person.life.run.folder.desired(listed)
