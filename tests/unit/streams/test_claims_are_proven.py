@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 
@@ -20,7 +21,7 @@ from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from tests.unit.simulated_yarn import TICKET_SPEC, WEEK
 from tests.unit.streams.life import Life
-from tests.unit.streams.simulated_servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
 
 STREAM = StreamId("orders", CLUSTER.state_dir)
 
@@ -178,11 +179,15 @@ def test_a_claimer_that_slept_through_many_generations_gets_no_forgotten_number(
     assert not any(is_draft(name) for name in names(hdfs))
 
 
-def test_no_generation_is_stopped_for_a_successor_that_no_server_could_grant(life: Life) -> None:
-    """The connection was edited to go through HttpFS while the stream ran."""
+@pytest.mark.parametrize("forced", [False, True])
+def test_no_generation_is_stopped_for_a_successor_that_no_server_could_grant(life: Life, forced: bool) -> None:
+    """The connection was edited to go through HttpFS while the stream ran. Even a forced restart needs a claim."""
     application = life.begin().application
     life.use(HttpFs(life.clock, life.hdfs.files))
-    life.request_restart()
+    if forced:
+        life.clock.ahead += ONE_WEEK - timedelta(minutes=30)
+    else:
+        life.request_restart()
     with pytest.raises(RestartAborted, match="ignores renameoptions, as HttpFS does; the current generation keeps"):
         life.reconcile()
     assert life.yarn.application(str(application)).alive
