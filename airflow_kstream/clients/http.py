@@ -11,17 +11,20 @@ import urllib3
 from airflow_kstream.clients.kerberos.tickets import kerberos_error
 from airflow_kstream.clients.lazy import gssapi, krb5, requests_kerberos, spnego
 from airflow_kstream.clients.local.foreign_logs import keep_tokens_out_of_logs
+from airflow_kstream.clients.whole_answer import USUAL, limit_whole_answers
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
 
-CONNECT_AND_READ_SECONDS = (5.0, 30.0)
+CONNECT_AND_READ_SECONDS = (USUAL.connect, USUAL.read)
 # requests.adapters raises it as a plain OSError without a number.
 _NO_CA_FILE = "Could not find a suitable TLS CA certificate bundle"
 
 
-def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
+def kerberos_session(identity: Identity, tls: Tls, *, limited: bool = True) -> requests.Session:
     """Return a session that proves `identity` from its own keytab or ticket cache.
+
+    A whole answer may take a minute (`limit_whole_answers`), unless the caller turns `limited` off for long ones.
 
     Give each server a session of its own: Hadoop's `hadoop.auth` cookie is signed per server, but cookies ignore
     ports, so two servers on one host would overwrite each other's.
@@ -35,6 +38,8 @@ def kerberos_session(identity: Identity, tls: Tls) -> requests.Session:
     session.trust_env = False
     session.verify = tls.verify
     session.auth = spnego_auth(identity)
+    if limited:
+        limit_whole_answers(session, USUAL.whole)
     return session
 
 
@@ -60,7 +65,12 @@ def http_errors(tried: str, server: str, identity: Identity) -> Iterator[None]:
         requests.exceptions.MissingSchema,
     ) as error:
         raise InvalidInput(f"not a usable address: {_first_line(error)}", **context) from error
-    except (requests.exceptions.RequestException, ConnectionError, TimeoutError) as error:
+    except (
+        requests.exceptions.RequestException,
+        urllib3.exceptions.TimeoutError,
+        ConnectionError,
+        TimeoutError,
+    ) as error:
         # Not chained: the message of requests contains the redirect's address, with a delegation token in it.
         raise Unavailable(_reason(error), **context) from None
     except (urllib3.exceptions.HTTPError, UnicodeDecodeError) as error:

@@ -57,7 +57,7 @@ def _walk(address: str, identity: Identity, tls: Tls, root: str) -> Iterator[Ope
     tried = f"list open files below {root}"
     reader = FsckReader()
     try:
-        with http_errors(tried, address, identity), kerberos_session(identity, tls) as session:
+        with http_errors(tried, address, identity), kerberos_session(identity, tls, limited=False) as session:
             for text in _answer(session, address, identity, root):
                 yield from (OpenFile(path) for path in reader.feed(text) if is_below(root, path))
         reader.finish()

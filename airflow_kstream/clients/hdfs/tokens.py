@@ -17,6 +17,7 @@ from airflow_kstream.clients.local.foreign_logs import keep_tokens_out_of_logs
 from airflow_kstream.clients.rpc.connection import RemoteError, Terms
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.sasl import protections
+from airflow_kstream.clients.whole_answer import USUAL, limit_whole_answers
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.formats.token import SecretBytes, Span
@@ -81,6 +82,7 @@ def _ask_as_bearer(address: str, token: SecretBytes, verify: str | bool) -> str:
     with http_errors(_ASK, address, _BEARER), requests.Session() as session:
         session.trust_env = False
         session.verify = verify
+        limit_whole_answers(session, USUAL.whole)
         answer = session.get(
             f"{address}/webhdfs/v1/",
             params={"op": "GETHOMEDIRECTORY", "delegation": _in_clear(token)},

@@ -1,0 +1,109 @@
+"""A time limit for a whole answer. A server that sends a byte a second never exceeds a limit for each read."""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from http.client import HTTPResponse
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import requests
+import urllib3.connection
+import urllib3.connectionpool
+from requests.adapters import HTTPAdapter
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+class TimeLimits(NamedTuple):
+    """The seconds that connecting, the wait for the next bytes, and a whole answer may take."""
+
+    connect: float
+    read: float
+    whole: float
+
+
+# Every answer that the supervisor asks for is small: a page of JSON, a claim, a folder's listing.
+USUAL = TimeLimits(5.0, 30.0, 60.0)
+
+
+def limit_whole_answers(session: requests.Session, whole: float) -> None:
+    """Let each answer of this session take `whole` seconds from its first to its last byte, redirects one by one.
+
+    Then reading it raises what requests raises for a timeout. A request may bring other limits: `TimeLimits` as its
+    `timeout`.
+    """
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _WholeAnswers(whole))
+
+
+class _WholeAnswers(HTTPAdapter):
+    def __init__(self, whole: float) -> None:
+        self._usual = self._whole = whole
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = _pools(self)
+
+    def send(self, request: requests.PreparedRequest, *arguments: Any, **options: Any) -> requests.Response:
+        limits = options.get("timeout")
+        self._whole = self._usual
+        if isinstance(limits, TimeLimits):
+            self._whole, options["timeout"] = limits.whole, (limits.connect, limits.read)
+        return super().send(request, *arguments, **options)
+
+    def ends(self) -> tuple[float, float]:
+        """Return the limit, and the moment on the monotonic clock at which an answer that begins now exceeds it."""
+        return self._whole, time.monotonic() + self._whole
+
+
+def _pools(adapter: _WholeAnswers) -> dict[str, type[urllib3.connectionpool.HTTPConnectionPool]]:
+    class Response(HTTPResponse):
+        def __init__(self, connected: socket.socket, *arguments: Any, **options: Any) -> None:
+            super().__init__(connected, *arguments, **options)
+            self.fp = io.BufferedReader(_Limited(self.fp.detach(), connected, *adapter.ends()))
+
+    class Connection(urllib3.connection.HTTPConnection):
+        response_class = Response
+
+    class TlsConnection(urllib3.connection.HTTPSConnection):
+        response_class = Response
+
+    class Pool(urllib3.connectionpool.HTTPConnectionPool):
+        ConnectionCls = Connection
+
+    class TlsPool(urllib3.connectionpool.HTTPSConnectionPool):
+        ConnectionCls = TlsConnection
+
+    return {"http": Pool, "https": TlsPool}
+
+
+class _Limited(io.RawIOBase):
+    """The bytes of one answer. Each read waits no longer than the rest of the whole answer's time."""
+
+    def __init__(self, raw: io.RawIOBase, connected: socket.socket, limit: float, ends: float) -> None:
+        self._raw, self._limit, self._ends = raw, limit, ends
+        # requests_kerberos looks for the socket under this name, to bind its answer to the TLS channel.
+        self._sock = connected
+        self._per_read = connected.gettimeout()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        left = self._ends - time.monotonic()
+        if left > 0:
+            self._sock.settimeout(left if self._per_read is None else min(left, self._per_read))
+            try:
+                return self._raw.readinto(buffer)
+            except TimeoutError:
+                if time.monotonic() < self._ends:
+                    raise
+        raise TimeoutError(f"its answer was not complete after {self._limit:g} s")
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
