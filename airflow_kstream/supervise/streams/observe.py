@@ -9,14 +9,12 @@ from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import newest_claim
-from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import NotFound, Unavailable
+from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
-from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -35,7 +33,8 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     The folder is read before the applications: a visible application's claim is either among the names already read,
     or is later, and then its generation is the newest anyway.
 
-    Raises Unavailable: when either server is away, which proves nothing about the stream.
+    Raises Unavailable: when either server is away, or an application that is missing may yet be there: neither proves
+    anything about the stream.
     """
     prefetched = prefetched or Prefetched()
     session, spec, folder = run.session, run.spec, run.folder
@@ -49,7 +48,8 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     if claim:
         claim = completed(session, claim, _of_generation(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
-        _refuse_to_conclude_from_a_fresh_start(session, spec, claim)
+        # By its tag or, for a job that somebody else submitted, by its id.
+        session.yarn.confirm_absence(claim.adopted or run.id.generation_tag(claim.generation), spec.watch.recovery_wait)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     return Observation(
         stream=run.id,
@@ -86,22 +86,6 @@ def _submitted(claim: Claim | None) -> StreamSpec | None:
 def _of_generation(applications: tuple[tuple[int, Application], ...], generation: int) -> Application | None:
     candidates = [app for number, app in applications if number == generation]
     return max(candidates, key=lambda app: (app.alive, app.id), default=None)
-
-
-def _refuse_to_conclude_from_a_fresh_start(session: ClusterSession, spec: StreamSpec, claim: Claim) -> None:
-    """Refuse an empty answer from a restarted ResourceManager: it answers before it has recovered its applications.
-
-    Raises Unavailable: when it started after the claim, and only a short time ago.
-    """
-    info = session.yarn.info(session.yarn.active())
-    known_for = session.hdfs.now() - info.started
-    if info.started > claim.claimed_at and known_for < spec.watch.recovery_wait:
-        raise Unavailable(
-            f"it started {format_duration(known_for)} ago and may not have recovered its applications yet",
-            tried=f"look for generation {claim.generation} of {spec.name}",
-            server=info.address,
-            principal=str(session.identity),
-        )
 
 
 def _applications(

@@ -138,6 +138,9 @@ class SimYarn:
     def application(self, application_id: str) -> Application:
         return self.apps[application_id]
 
+    def confirm_absence(self, of: str, settled: timedelta) -> None:
+        """It never restarts, and there is no second one."""
+
     def active(self) -> str:
         return "http://rm:8088"
 

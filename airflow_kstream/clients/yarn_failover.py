@@ -1,0 +1,168 @@
+"""Which ResourceManager of a cluster is the active one, and how far the word of one alone goes.
+
+What Hadoop does (3.4.3, ResourceManager and ActiveStandbyElectorBasedElectorService): one becomes active by setting
+its `startedOn`, loading and recovering all stored applications, and only then reports ACTIVE. Its web server answers
+before that, with an empty list. One that was frozen, or cut off from ZooKeeper, goes on reporting ACTIVE until it
+learns that its session is gone: at most `yarn.resourcemanager.zk-timeout-ms` (10 s) after it runs again. Meanwhile it
+lacks whatever was submitted to the other. It can't report an end that nobody stored, for the store refuses its
+writes. So what it says of an application that it has can be believed, and what it says of a missing one can't.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from airflow_kstream.clients.yarn_server import ClusterInfo, YarnServer
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+
+_FIND = "find the active ResourceManager"
+_Term = tuple[str, datetime]
+
+
+@dataclass(frozen=True)
+class _Introductions:
+    """What all the ResourceManagers said of themselves at one moment, and why the rest said nothing."""
+
+    infos: tuple[ClusterInfo, ...]
+    errors: tuple[KstreamError, ...]
+
+    @property
+    def active(self) -> tuple[ClusterInfo, ...]:
+        return tuple(info for info in self.infos if info.active)
+
+    def __str__(self) -> str:
+        said = [f"{info.address}: {info.ha_state}" for info in self.infos]
+        return "; ".join([*said, *(f"{error.server}: {error.message}" for error in self.errors)])
+
+
+class ActiveResourceManager:
+    """All ResourceManagers of one cluster, and the one among them that is active. Not safe for several threads."""
+
+    def __init__(self, addresses: Collection[str], identity: Identity, tls: Tls) -> None:
+        self._servers = {url: YarnServer(url, identity, tls) for url in (address.rstrip("/") for address in addresses)}
+        self._identity = identity
+        self._active: ClusterInfo | None = None
+        # By the monotonic clock: when each term of office was first noticed, and since when something is missing in it.
+        self._met: dict[_Term, float] = {}
+        self._missing: dict[str, tuple[_Term, float]] = {}
+
+    @property
+    def known(self) -> bool:
+        """Return True if `server` needs no request."""
+        return self._active is not None
+
+    def info(self, address: str) -> ClusterInfo:
+        return self._servers[address.rstrip("/")].info()
+
+    def server(self) -> YarnServer:
+        """Return the active one, as found earlier or now.
+
+        Raises Unavailable: when none, or more than one, reports as ACTIVE. Raises the error that all of them answer,
+        if it is a lasting one, with each server's words.
+        """
+        self._active = self._active or self._the_only(self._ask_all())
+        return self._servers[self._active.address]
+
+    def forget(self) -> None:
+        """Look for the active one anew at the next request."""
+        self._active = None
+
+    def confirm_absence(self, of: str, settled: timedelta) -> None:
+        """Make sure that the last answer, which lacked `of`, was the cluster's. All ResourceManagers are asked.
+
+        Raises Unavailable: when the active one is not, or no longer, the one that answered; when it became active less
+        than `settled` ago, by its own clock and by ours; and, when another one can't be asked, until `of` has been
+        missing for `settled`, by our clock, in one term of one that alone says ACTIVE.
+        """
+        answered = self._active
+        asked = self._ask_all()
+        self._active = now = self._the_only(asked)
+        doubt = self._doubt(answered, now, settled)
+        if not doubt and asked.errors and self._missing_for(of, now) < settled:
+            others = "; ".join(f"{error.server}: {error.message}" for error in asked.errors)
+            doubt = (
+                f"another ResourceManager can't be asked ({others}); what this one lacks "
+                f"counts as gone once it has been missing for {format_duration(settled)}"
+            )
+        if doubt:
+            raise self._servers[now.address].unavailable(f"make sure that {of} is gone", doubt)
+
+    def found(self, names: Collection[str]) -> None:
+        """Take note that these are not missing."""
+        for name in self._missing.keys() & set(names):
+            del self._missing[name]
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+
+    def _ask_all(self) -> _Introductions:
+        if len(self._servers) == 1:
+            answers = [_introduction(server) for server in self._servers.values()]
+        else:
+            with ThreadPoolExecutor(len(self._servers)) as threads:
+                answers = list(threads.map(_introduction, self._servers.values()))
+        return _Introductions(
+            tuple(answer for answer in answers if isinstance(answer, ClusterInfo)),
+            tuple(answer for answer in answers if isinstance(answer, KstreamError)),
+        )
+
+    def _the_only(self, asked: _Introductions) -> ClusterInfo:
+        match asked.active:
+            case (active,):
+                self._met.setdefault(active.term, time.monotonic())
+                return active
+            case ():
+                raise self._none_active(asked)
+        self._missing.clear()
+        both = " and ".join(info.address for info in asked.active)
+        message = f"{both} say that they are ACTIVE; one of them was frozen or cut off, and learns it within seconds"
+        raise self._error(Unavailable, message)
+
+    def _none_active(self, asked: _Introductions) -> KstreamError:
+        self._missing.clear()
+        kinds = {type(error) for error in asked.errors}
+        lasting = not asked.infos and not any(error.retryable for error in asked.errors)
+        # Its callers would take NotFound for the lack of an application.
+        kind = kinds.pop() if lasting and len(kinds) == 1 and NotFound not in kinds else Unavailable
+        return self._error(kind, f"none is active: {asked}")
+
+    def _error(self, kind: type[KstreamError], message: str) -> KstreamError:
+        return kind(message, tried=_FIND, principal=str(self._identity))
+
+    def _doubt(self, answered: ClusterInfo | None, now: ClusterInfo, settled: timedelta) -> str:
+        if answered is None or answered.term != now.term:
+            return "it has become the active one only now"
+        # By one clock at a time: its own, and ours, which ends the wait even if its clock is set back.
+        active_for = max(now.age or timedelta(), self._since(self._met[now.term]))
+        if active_for < settled:
+            ago = format_duration(active_for)
+            return f"it became active {ago} ago and may not have recovered its applications yet"
+        return ""
+
+    def _missing_for(self, of: str, now: ClusterInfo) -> timedelta:
+        term, first = self._missing.get(of, (now.term, time.monotonic()))
+        if term != now.term:
+            first = time.monotonic()
+        self._missing[of] = (now.term, first)
+        return self._since(first)
+
+    @staticmethod
+    def _since(moment: float) -> timedelta:
+        return timedelta(seconds=time.monotonic() - moment)
+
+
+def _introduction(server: YarnServer) -> ClusterInfo | KstreamError:
+    """Return what it says of itself, or the reason why it doesn't: one wrong answer must not hide the others' right
+    ones."""
+    try:
+        return server.info()
+    except KstreamError as error:
+        return error
