@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from airflow_kstream.clients.refusals import kind_of_all, words_of_all
 from airflow_kstream.clients.yarn_server import ClusterInfo, YarnServer
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 
 _FIND = "find the active ResourceManager"
@@ -39,7 +40,7 @@ class _Introductions:
 
     def __str__(self) -> str:
         said = [f"{info.address}: {info.ha_state}" for info in self.infos]
-        return "; ".join([*said, *(f"{error.server}: {error.message}" for error in self.errors)])
+        return "; ".join([*said, *([words_of_all(self.errors)] if self.errors else [])])
 
 
 class ActiveResourceManager:
@@ -86,9 +87,8 @@ class ActiveResourceManager:
         self._active = now = self._the_only(asked)
         doubt = self._doubt(answered, now, settled)
         if not doubt and asked.errors and self._missing_for(of, now) < settled:
-            others = "; ".join(f"{error.server}: {error.message}" for error in asked.errors)
             doubt = (
-                f"another ResourceManager can't be asked ({others}); what this one lacks "
+                f"another ResourceManager can't be asked ({words_of_all(asked.errors)}); what this one lacks "
                 f"counts as gone once it has been missing for {format_duration(settled)}"
             )
         if doubt:
@@ -128,10 +128,7 @@ class ActiveResourceManager:
 
     def _none_active(self, asked: _Introductions) -> KstreamError:
         self._missing.clear()
-        kinds = {type(error) for error in asked.errors}
-        lasting = not asked.infos and not any(error.retryable for error in asked.errors)
-        # Its callers would take NotFound for the lack of an application.
-        kind = kinds.pop() if lasting and len(kinds) == 1 and NotFound not in kinds else Unavailable
+        kind = Unavailable if asked.infos else kind_of_all(asked.errors)
         return self._error(kind, f"none is active: {asked}")
 
     def _error(self, kind: type[KstreamError], message: str) -> KstreamError:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from threading import local
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from hdfs.client import Client, _Request
+
+from airflow_kstream.clients.hdfs.answers import NextNameNode, require_webhdfs
+from airflow_kstream.clients.http import http_errors
+from airflow_kstream.clients.refusals import Context, kind_of_all, words_of_all
+from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.identity import Identity
 
 # Long.MAX_VALUE: longer than any file, so that the NameNode checks the lease, finds nothing to cut and refuses.
 # Any smaller number could destroy data.
@@ -27,11 +35,56 @@ class Renamed:
 
 
 class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
-    """The operations that `hdfs.Client` lacks; its metaclass turns these declarations into methods."""
+    """The operations that `hdfs.Client` lacks; its metaclass turns these declarations into methods.
+
+    Each request goes to the NameNode that answered last, and to the next one after whatever is no NameNode's answer.
+    """
 
     _get_delegation_token = _Request("GET")
     _renew_delegation_token = _Request("PUT")
     _cancel_delegation_token = _Request("PUT")
+
+    def __init__(
+        self, addresses: Sequence[str], session: requests.Session, timeout: tuple[float, float], identity: Identity
+    ) -> None:
+        # The library looks for ever for an address that it has not tried, if one is there twice.
+        urls = ";".join(dict.fromkeys(addresses))
+        super().__init__(urls, session=session, timeout=timeout, proxy=identity.do_as)
+        self._identity = identity
+        self._refusals = local()
+
+    def refusal(self, tried: str) -> KstreamError:
+        """Return the error for a request to which no NameNode gave an answer: each one's words."""
+        errors: list[KstreamError] = list(self._refusals.by_server.values())
+        servers = ", ".join(error.server for error in errors)
+        message = words_of_all(errors) if len(errors) > 1 else errors[0].message
+        return kind_of_all(errors)(message, tried=tried, server=servers, principal=str(self._identity))
+
+    def _request(self, method: str, url: str, **options: Any) -> requests.Response:
+        operation = options.get("params", {}).get("op")
+        if operation is None:
+            # The content of a file, for the DataNode that was named: there is no second one to ask.
+            answer: requests.Response = super()._request(method, url, **options)
+            return answer
+        return self._asked(str(operation), method, url, options)
+
+    def _asked(self, operation: str, method: str, url: str, options: dict[str, Any]) -> requests.Response:
+        parts = urlsplit(url)
+        context = Context(tried=operation, server=f"{parts.scheme}://{parts.netloc}", principal=str(self._identity))
+        if not hasattr(self._refusals, "by_server"):
+            self._refusals.by_server = {}
+        try:
+            with http_errors(operation, context["server"], self._identity):
+                answer: requests.Response = super()._request(method, url, **options)
+                require_webhdfs(operation, answer, context)
+        except InvalidInput:
+            raise
+        except KstreamError as error:
+            # Without the error's frames, whose variables may hold a token.
+            self._refusals.by_server[context["server"]] = type(error)(error.message, **context)
+            raise NextNameNode from None
+        self._refusals.by_server.clear()
+        return answer
 
     def rename_onto_nothing(self, source: str, target: str) -> Renamed:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""

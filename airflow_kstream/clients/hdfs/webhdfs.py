@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,21 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
+from airflow_kstream.clients.hdfs.answers import NextNameNode
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
 from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
 if TYPE_CHECKING:
     from airflow_kstream.clients.hdfs.operations import Renamed, WebHdfs
 
-# Found in the page of a web server or proxy that refuses without a Java exception.
-_REFUSALS = ("Authentication required", "Authentication failure", "Error 401", "Error 403", "GSSException")
 # The words of a server whose rename decides between no two callers.
 _NOT_EXCLUSIVE = (
     "it ignores renameoptions, as HttpFS does, so it could grant one claim to two supervisors: name the NameNodes "
@@ -54,7 +52,9 @@ class FileStatus:
 class Hdfs:
     """The filesystem of one cluster as one identity, regardless of which NameNode is active.
 
-    Paths are absolute or hdfs:// URIs of this filesystem. Raises Unavailable: when no NameNode answers as active.
+    Paths are absolute or hdfs:// URIs of this filesystem. Raises Unavailable: when no NameNode answers as active. A
+    refusal without a Java exception, a page or broken JSON is no NameNode's answer: the next one is asked, and only
+    what all of them answer is raised, with each one's words.
     Raises Denied: when permission is missing. Raises NotFound: when there is no such path. Raises Conflict: when the
     target exists.
     """
@@ -65,13 +65,7 @@ class Hdfs:
         self._session.hooks["response"].append(self._clock.listen)
         self._identity = identity
         self._servers = ", ".join(addresses)
-        self._client = self._client_class()(
-            # Its library looks for ever for an address that it has not tried, if one is there twice.
-            ";".join(dict.fromkeys(addresses)),
-            session=self._session,
-            timeout=CONNECT_AND_READ_SECONDS,
-            proxy=identity.do_as,
-        )
+        self._client = self._client_class()(addresses, self._session, CONNECT_AND_READ_SECONDS, identity)
 
     @property
     def servers(self) -> str:
@@ -202,9 +196,12 @@ class Hdfs:
     def _hdfs_errors(self, tried: str) -> Iterator[None]:
         try:
             yield
+        except NextNameNode:
+            raise self._client.refusal(tried) from None
         except hdfs.HdfsError as error:
-            kind = error_of(error.exception) if error.exception else _of_a_page(error)
-            message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _title(error)
+            # Without a Java exception it is a DataNode's page, or the library's own word about a path.
+            kind = error_of(error.exception) if error.exception else Unavailable
+            message = f"{error.exception}: {_in_one_line(error)}" if error.exception else _in_one_line(error)
             raise kind(message, tried=tried, server=self._servers, principal=str(self._identity)) from error
         except UnicodeEncodeError:
             # The name can't be sent: that is not the answer's fault.
@@ -239,18 +236,6 @@ class _ServerClock:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)
-
-
-def _of_a_page(error: hdfs.HdfsError) -> type[KstreamError]:
-    """Return our error for an answer without a Java exception: the web server's own refusal, or a proxy's page."""
-    text = str(error)
-    return Denied if any(words in text for words in _REFUSALS) else Unavailable
-
-
-def _title(error: hdfs.HdfsError) -> str:
-    page = error.message.decode(errors="replace") if isinstance(error.message, bytes) else str(error)
-    title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
-    return " ".join((title[1] if title else page).split())[:200]
 
 
 def _in_one_line(error: hdfs.HdfsError) -> str:

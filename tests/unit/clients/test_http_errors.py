@@ -27,12 +27,12 @@ NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
 
 
 @contextmanager
-def server_that_answers(*, status: int = 200, content: object) -> Iterator[str]:
+def server_that_answers(*, status: int = 200, content: object, kind: str = "application/json") -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = json.dumps(content).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -111,7 +111,7 @@ def test_a_query_id_is_read_from_metadata_however_its_json_is_spaced(metadata: o
         def list(self, path: str) -> tuple[FileStatus, ...]:
             return ()
 
-    with server_that_answers(content=metadata) as address:
+    with server_that_answers(content=metadata, kind="application/octet-stream") as address:
         hdfs = Checkpoints((address,), NOBODY, Tls())
         assert hdfs.checkpoint("/c").query == query
         hdfs.close()
