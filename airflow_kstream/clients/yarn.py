@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -16,8 +17,9 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 
-_LEAVE_OUT = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+_LEAVE_OUT = "resourceRequests,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 _KILL_EVERY = timedelta(seconds=0.5)
+log = logging.getLogger(__name__)
 _counter = itertools.count()
 T = TypeVar("T")
 
@@ -32,6 +34,7 @@ class ResourceManager:
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
         self._servers = ActiveResourceManager(addresses, identity, tls)
         self._identity = identity
+        self._told_no_limits = False
 
     def info(self, address: str) -> ClusterInfo:
         """Return one ResourceManager's information about itself; a standby answers this too."""
@@ -57,20 +60,15 @@ class ResourceManager:
         # Hadoop 3.4's optional cache of this call keeps an answer for 30 s; a varying limit bypasses it.
         params = {"applicationTags": tag, "deSelects": _LEAVE_OUT, "limit": 100_000 + next(_counter)}
         tried = f"list applications tagged {tag}"
-        found = self._call(tried, "GET", "/ws/v1/cluster/apps", _listed, params=params)
+        found = self._call(tried, "GET", "/ws/v1/cluster/apps", self._listed, params=params)
         self._servers.found([name for app in found for name in app.tags])
         return found
 
     def application(self, application_id: str) -> Application:
         path = f"/ws/v1/cluster/apps/{application_id}"
-        app = self._call(f"read {application_id}", "GET", path, lambda body: Application.from_json(body["app"]))
+        app = self._call(f"read {application_id}", "GET", path, lambda body: self._app(body["app"]))
         self._servers.found([app.id])
         return app
-
-    def time_left(self, application_id: str) -> timedelta | None:
-        """Return the time that YARN's lifetime limit leaves the application; None if there is no limit."""
-        path = f"/ws/v1/cluster/apps/{application_id}/timeouts/LIFETIME"
-        return self._call(f"read the lifetime limit of {application_id}", "GET", path, _time_left)
 
     def am_container(self, application_id: str) -> str | None:
         """Return the container of the newest application attempt: the driver's, in cluster mode."""
@@ -112,6 +110,17 @@ class ResourceManager:
     def close(self) -> None:
         self._servers.close()
 
+    def _listed(self, body: Mapping[str, Any]) -> tuple[Application, ...]:
+        # Of no application it says {"apps": null} or {"apps": {}}; without that key the answer is somebody else's.
+        return tuple(self._app(app) for app in (body["apps"] or {}).get("app", []))
+
+    def _app(self, app: Mapping[str, Any]) -> Application:
+        found = Application.from_json(app)
+        if found.alive and found.started and "timeouts" not in app and not self._told_no_limits:
+            self._told_no_limits = True
+            log.warning("%s tells no lifetime limits: none is known for any stream", self.active())
+        return found
+
     def _call(
         self, tried: str, method: str, path: str, understand: Callable[[Mapping[str, Any]], T], **options: Any
     ) -> T:
@@ -133,16 +142,6 @@ class ResourceManager:
             if active is server and isinstance(error, Denied):
                 raise
             return active.ask(tried, method, path, understand, **options)
-
-
-def _listed(body: Mapping[str, Any]) -> tuple[Application, ...]:
-    # Of no application it says {"apps": null} or {"apps": {}}; without that key the answer is somebody else's.
-    return tuple(Application.from_json(app) for app in (body["apps"] or {}).get("app", []))
-
-
-def _time_left(body: Mapping[str, Any]) -> timedelta | None:
-    seconds = int(body.get("timeout", {}).get("remainingTimeInSeconds", -1))
-    return None if seconds < 0 else timedelta(seconds=seconds)
 
 
 def _newest_container(body: Mapping[str, Any]) -> str | None:

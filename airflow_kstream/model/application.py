@@ -29,6 +29,8 @@ class Application:
     """An application at one moment. `succeeded` is the application's own finalStatus, not the state that YARN gave it.
 
     `logs_url` shows the container logs of its newest attempt. Times are the ResourceManager's, None if unknown.
+    `lifetime_left` is what YARN's lifetime limit leaves it; None if it has no limit, or none is known: the caller may
+    not view it, or the ResourceManager has no such limits (before Hadoop 2.9).
     """
 
     id: str
@@ -40,6 +42,7 @@ class Application:
     finished: datetime | None
     diagnostics: str
     logs_url: str
+    lifetime_left: timedelta | None = None
 
     @property
     def alive(self) -> bool:
@@ -67,8 +70,16 @@ class Application:
             finished=_moment(app.get("finishedTime", 0)),
             diagnostics=app.get("diagnostics", "").strip(),
             logs_url=app.get("amContainerLogs", ""),
+            lifetime_left=_lifetime_left(app),
         )
 
 
 def _moment(millis: int) -> datetime | None:
     return datetime.fromtimestamp(millis / 1000, UTC) if millis > 0 else None
+
+
+def _lifetime_left(app: Mapping[str, Any]) -> timedelta | None:
+    """Read `timeouts`, which both the list and the single application have (AppInfo); -1 stands for no limit."""
+    limits = (app.get("timeouts") or {}).get("timeout") or []
+    seconds = [int(limit["remainingTimeInSeconds"]) for limit in limits if limit.get("type") == "LIFETIME"]
+    return timedelta(seconds=min(seconds)) if seconds and min(seconds) >= 0 else None

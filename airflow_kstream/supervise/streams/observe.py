@@ -59,7 +59,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         files=names,
         applications=applications,
         checkpoints=run.engine.progress(session, spec),
-        time_left=session.yarn.time_left(running[-1].id) if running else None,
+        time_left=running[-1].lifetime_left if running else None,
         key_at_hand=key_at_hand(spec, claim),
         # The submitted spec counts, not the one declared now.
         renewal_ratio=run.engine.renewal_ratio(run.cluster, _submitted(claim) or spec),

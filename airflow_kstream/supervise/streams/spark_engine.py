@@ -15,7 +15,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import started_marker
-from airflow_kstream.model.errors import Denied, InvalidInput, NotFound
+from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.stream import Deploy, StreamSpec
@@ -114,10 +114,14 @@ def _ended(session: ClusterSession, application: str, every: timedelta, within: 
 
 
 def _signalled(session: ClusterSession, application: str) -> bool:
-    """Signal the driver, and tell whether that worked. A refusal is no obstacle: the kill follows."""
+    """Signal the driver, and tell whether that worked. Whatever the ResourceManager answers, the kill can follow.
+
+    It answers 500 for a container that it lacks, as after a failover (ClientRMService.signalToContainer), and 404 or
+    405 before Hadoop 2.9.
+    """
     try:
         return session.yarn.signal_driver(application)
-    except (Denied, NotFound):
+    except (Denied, NotFound, Unavailable):
         return False
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.errors import Denied, KstreamError
 from airflow_kstream.model.generation import Claim
@@ -102,7 +102,6 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
     issued = issued_at(claim, policy)
     if claim.lifetimes is None or issued is None:
         return None
-    time_left = session.yarn.time_left(app.id) if app.state is ApplicationState.RUNNING else None
     now = session.hdfs.now()
     ratio = engine_of(spec).renewal_ratio(session.cluster, spec) if spec else USUAL_RENEWAL_RATIO
     return LaunchTokens(
@@ -112,7 +111,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(policy, claim, now, time_left, key_at_hand(spec, claim) if spec else None, ratio),
+        horizon=horizon(policy, claim, now, app.lifetime_left, key_at_hand(spec, claim) if spec else None, ratio),
     )
 
 

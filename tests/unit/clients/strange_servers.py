@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -32,6 +34,7 @@ def said(content: object, status: int = 200) -> Answer:
 
 
 DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
+NOW = parsedate_to_datetime(DATE)
 HTML = b"<html><head><title>Portal</title></head><body>Please log in.</body></html>"
 # Name -> an answer that no ResourceManager or NameNode gives.
 STRANGE: dict[str, Answer] = {
@@ -49,6 +52,12 @@ STRANGE: dict[str, Answer] = {
     "broken gzip": Answer(200, b"\x1f\x8bnot gzip at all", headers={"Content-Encoding": "gzip"}),
     "JSON of a proxy with 404": Answer(404, b'{"error": "no such route"}'),
 }
+
+
+def introduction(state: str = "ACTIVE", since: datetime | float = NOW - timedelta(days=1)) -> Answer:
+    """Return a ResourceManager's word about itself; `since` is when it became active, or any other number."""
+    started = since.timestamp() * 1000 if isinstance(since, datetime) else since
+    return said({"clusterInfo": {"haState": state, "hadoopVersion": "3.4.3", "startedOn": started}})
 
 
 @dataclass

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -79,3 +81,39 @@ def test_a_start_that_is_no_time_is_no_active_resourcemanager(
             yarn.active()
     finally:
         yarn.close()
+
+
+RUNNING = {"id": "a", "state": "RUNNING", "startedTime": 1}
+LIMITED = {"type": "LIFETIME", "expiryTime": "2026-01-01T00:10:00.000+0000", "remainingTimeInSeconds": 600}
+UNLIMITED = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "left"),
+    [
+        ({"timeouts": {"timeout": [LIMITED]}}, timedelta(minutes=10)),
+        ({"timeouts": {"timeout": [UNLIMITED]}}, None),
+        ({"timeouts": {"timeout": []}}, None),
+        ({"timeouts": None}, None),
+        ({}, None),
+    ],
+)
+def test_yarns_lifetime_limit_is_part_of_the_listing(
+    server: str, timeouts: dict[str, object], left: timedelta | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Answers, "applications", json.dumps({"apps": {"app": [RUNNING | timeouts]}}).encode())
+    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
+    assert [app.lifetime_left for app in yarn.applications("kstream")] == [left]
+    yarn.close()
+
+
+def test_a_resourcemanager_that_tells_no_lifetime_limits_is_named_once(
+    server: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_Answers, "applications", json.dumps({"apps": {"app": [RUNNING, RUNNING]}}).encode())
+    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
+    yarn.applications("kstream"), yarn.applications("kstream")
+    assert [record.message for record in caplog.records] == [
+        f"{server} tells no lifetime limits: none is known for any stream"
+    ]
+    yarn.close()

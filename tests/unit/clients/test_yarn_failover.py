@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime, parsedate_to_datetime
+from email.utils import format_datetime
 
 import pytest
 
@@ -19,18 +19,12 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.unit.clients.strange_servers import DATE, STRANGE, Answer, StrangeServer, said, serving
+from tests.unit.clients.strange_servers import NOW, STRANGE, Answer, StrangeServer, introduction, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
-NOW = parsedate_to_datetime(DATE)
 DAY, WAIT = timedelta(days=1), timedelta(minutes=2)
 GONE = "kstream-gen-orders-1"
 NOBODY = "http://127.0.0.1:1"
-
-
-def introduction(state: str = "ACTIVE", since: datetime | float = NOW - DAY) -> Answer:
-    started = since.timestamp() * 1000 if isinstance(since, datetime) else since
-    return said({"clusterInfo": {"haState": state, "hadoopVersion": "3.4.3", "startedOn": started}})
 
 
 def application(state: str = "RUNNING") -> Mapping[str, str]:

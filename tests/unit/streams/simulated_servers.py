@@ -148,9 +148,6 @@ class SimYarn:
         """It has been up for a month."""
         return ClusterInfo(address, "ACTIVE", "3.4.2", self.clock.now() - timedelta(days=30))
 
-    def time_left(self, application_id: str) -> timedelta | None:
-        return None
-
     def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
         return self.end(application_id, ApplicationState.KILLED)
 
