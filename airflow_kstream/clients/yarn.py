@@ -44,6 +44,16 @@ class ResourceManager:
         """Return the address of the ACTIVE one. Raises Unavailable: when not exactly one reports as ACTIVE."""
         return self._servers.server().address
 
+    def user(self) -> str | None:
+        """Return this identity's short name by the ResourceManager's rules (hadoop.security.auth_to_local).
+
+        None if the ResourceManager doesn't tell: an old one has no such page.
+        """
+        try:
+            return self._call("ask for our short name", "GET", "/ws/v1/cluster/userinfo", _requested_user)
+        except (NotFound, Unavailable):
+            return None
+
     def confirm_absence(self, of: str, settled: timedelta) -> None:
         """Make sure that an application whose id or tag is `of`, which the last answer lacked, is not in the cluster.
 
@@ -142,6 +152,10 @@ class ResourceManager:
             if active is server and isinstance(error, Denied):
                 raise
             return active.ask(tried, method, path, understand, **options)
+
+
+def _requested_user(body: Mapping[str, Any]) -> str:
+    return str(body["clusterUserInfo"]["requestedUser"])
 
 
 def _newest_container(body: Mapping[str, Any]) -> str | None:

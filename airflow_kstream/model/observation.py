@@ -17,9 +17,10 @@ class Observation:
     """A stream at one moment. `now` is by the NameNode's clock. `claim` is the highest one, None before the first.
 
     `files` are the names in the stream's folder. `applications` are those of the stream that the ResourceManager
-    still lists, with their generations. `time_left` is what YARN's lifetime limit leaves the running one, None if it
-    has no limit. `key_at_hand` is the key in this host's keytab that the next generation would be submitted with.
-    `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
+    still lists, with their generations. `strangers` are other users' applications with its tags: they are reported,
+    count as no generation, and are never acted upon. `time_left` is what YARN's lifetime limit leaves the running one,
+    None if it has no limit. `key_at_hand` is the key in this host's keytab that the next generation would be submitted
+    with. `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
     """
 
     stream: StreamId
@@ -32,6 +33,7 @@ class Observation:
     time_left: timedelta | None = None
     key_at_hand: KeyVersion | None = None
     renewal_ratio: float = USUAL_RENEWAL_RATIO
+    strangers: tuple[Application, ...] = ()
 
     @property
     def generation(self) -> int:

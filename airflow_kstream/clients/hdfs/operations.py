@@ -86,6 +86,9 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
         self._refusals.by_server.clear()
         return answer
 
+    def home(self) -> str:
+        return str(self._get_home_directory("/").json()["Path"])
+
     def rename_onto_nothing(self, source: str, target: str) -> Renamed:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
         return _renamed(self._rename(source, destination=target, renameoptions="NONE"))

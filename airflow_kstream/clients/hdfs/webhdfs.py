@@ -39,7 +39,8 @@ _NOT_EXCLUSIVE = (
 class FileStatus:
     """An entry of a folder. `modified` is the NameNode's time of the last close; a rename keeps it.
 
-    `permission` is octal, with the sticky bit.
+    `permission` is octal, with the sticky bit. `owner` is the short name of the principal that created it, by the
+    NameNode's rules (hadoop.security.auth_to_local).
     """
 
     name: str
@@ -47,6 +48,7 @@ class FileStatus:
     modified: datetime
     is_folder: bool
     permission: str = "755"
+    owner: str = ""
 
 
 class Hdfs:
@@ -86,6 +88,10 @@ class Hdfs:
             message, server = "none of its answers tells the time", self._servers
             raise Unavailable(message, tried="read its clock", server=server, principal=str(self._identity))
         return self._clock.now()
+
+    def user(self) -> str:
+        """Return this identity's short name by the NameNode's rules: the end of its home's path, existing or not."""
+        return str(self._ask("ask for our short name", lambda: self._client.home().rpartition("/")[2]))
 
     def status(self, path: str) -> FileStatus:
         status: FileStatus = self._ask(
@@ -246,4 +252,5 @@ def _in_one_line(error: hdfs.HdfsError) -> str:
 def _file_status(status: dict[str, Any], name: str) -> FileStatus:
     modified = datetime.fromtimestamp(status["modificationTime"] / 1000, UTC)
     is_folder, permission = status["type"] == "DIRECTORY", str(status.get("permission", "755"))
-    return FileStatus(name, int(status["length"]), modified, is_folder, permission)
+    owner = str(status.get("owner", ""))
+    return FileStatus(name, int(status["length"]), modified, is_folder, permission, owner)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_kstream.clients.kerberos import keytabs
-from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.strangers import TaggedApplications
 
 
 @dataclass(frozen=True)
 class Prefetched:
-    """Facts that the caller has: the newest claim it read (claims never change) and a listing of all streams."""
+    """Facts that the caller has: the newest claim that it read (claims never change), the listed applications of all
+    streams, and the names in the stream's folder with their owners."""
 
     claim: Claim | None = None
     listed: tuple[Application, ...] | None = None
+    owners: Mapping[str, str] | None = None
 
 
 def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation:
@@ -38,13 +42,14 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     """
     prefetched = prefetched or Prefetched()
     session, spec, folder = run.session, run.spec, run.folder
-    names = folder.names()
+    owners = prefetched.owners if prefetched.owners is not None else folder.owners()
+    names = frozenset(owners)
     claim = (
         prefetched.claim
         if prefetched.claim and newest_claim(names) == prefetched.claim.generation
         else folder.claim(names)
     )
-    applications = _applications(session.yarn, run.id, claim, prefetched.listed)
+    applications, strangers = _applications(session, TaggedApplications(run.id, owners), claim, prefetched.listed)
     if claim:
         claim = completed(session, claim, _of_generation(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
@@ -63,6 +68,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         key_at_hand=key_at_hand(spec, claim),
         # The submitted spec counts, not the one declared now.
         renewal_ratio=run.engine.renewal_ratio(run.cluster, _submitted(claim) or spec),
+        strangers=strangers,
     )
 
 
@@ -89,20 +95,19 @@ def _of_generation(applications: tuple[tuple[int, Application], ...], generation
 
 
 def _applications(
-    yarn: ResourceManager, stream: StreamId, claim: Claim | None, listed: tuple[Application, ...] | None
-) -> tuple[tuple[int, Application], ...]:
-    numbered = _numbered(stream, listed or ())
+    session: ClusterSession,
+    tagged: TaggedApplications,
+    claim: Claim | None,
+    listed: tuple[Application, ...] | None,
+) -> tuple[tuple[tuple[int, Application], ...], tuple[Application, ...]]:
+    """Return the stream's applications with their generations, and the strangers among those that carry its tags."""
+    ours, strangers = tagged.split(session, listed or ())
     newest = claim.generation if claim else 0
-    if all(number != newest for number, _ in numbered):
+    if all(number != newest for number, _ in ours):
         # Before its absence proves anything, an application missing from the common listing is looked up by its tag.
-        numbered = _numbered(stream, yarn.applications(stream.tag))
+        ours, strangers = tagged.split(session, session.yarn.applications(tagged.stream.tag))
     if claim and claim.adopted:
         # A job that somebody else submitted carries no tags of ours.
         with suppress(NotFound):
-            numbered.append((claim.generation, yarn.application(claim.adopted)))
-    return tuple(sorted(numbered, key=lambda pair: (pair[0], pair[1].id)))
-
-
-def _numbered(stream: StreamId, applications: tuple[Application, ...]) -> list[tuple[int, Application]]:
-    numbers = ((stream.generation_of(app.tags), app) for app in applications)
-    return [(number, app) for number, app in numbers if number is not None]
+            ours.append((claim.generation, session.yarn.application(claim.adopted)))
+    return tuple(sorted(ours, key=lambda pair: (pair[0], pair[1].id))), tuple(strangers)

@@ -57,6 +57,7 @@ class Reconciler:
     may_submit: bool = True
     done: list[Done] = field(default_factory=list)
     _told: str = ""
+    _strangers: set[str] = field(default_factory=set)
     _first_look: datetime | None = None
     _known: Prefetched = field(default_factory=Prefetched)
     _own: OwnClaims = field(default_factory=OwnClaims)
@@ -103,6 +104,7 @@ class Reconciler:
             # Facts missing from the claim's file are queried from the cluster once.
             self._known = Prefetched(observation.claim)
             self._first_look = self._first_look or observation.now
+            self._tell_of_strangers(observation)
             step = next_step(self.spec, observation, self._first_look, mode)
             pending = self._own.pending(observation)
             if pending and isinstance(step, Wait | Settled):
@@ -216,6 +218,14 @@ class Reconciler:
     def _record(self, what: str, why: str, submitted: int | None = None) -> None:
         self.done.append(Done(self.session.hdfs.now(), what, why, submitted))
         self.tell(f"{what} ({why})")
+
+    def _tell_of_strangers(self, observation: Observation) -> None:
+        for app in observation.strangers:
+            if app.id not in self._strangers:
+                self._strangers.add(app.id)
+                self.tell(
+                    f"{app.id} of user {app.user} carries this stream's tags and is left alone: it is {app.state}"
+                )
 
     def _tell_once(self, line: str) -> None:
         """Tell a line unless it repeats the last one: a wait of ten minutes is one line, not three hundred."""

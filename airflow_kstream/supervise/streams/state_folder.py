@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -56,7 +56,11 @@ class StreamFolder:
         self._stream = stream
 
     def names(self) -> frozenset[str]:
-        return frozenset(file.name for file in self._hdfs.list(self._stream.folder))
+        return frozenset(self.owners())
+
+    def owners(self) -> Mapping[str, str]:
+        """Return the names of the files, each with its owner's short name."""
+        return {file.name: file.owner for file in self._hdfs.list(self._stream.folder)}
 
     def claim(self, names: frozenset[str]) -> Claim | None:
         """Read the highest claim among these names; None if there is none."""

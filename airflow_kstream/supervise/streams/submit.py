@@ -26,6 +26,7 @@ from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.secrets import looked_up
 from airflow_kstream.supervise.streams.state_folder import new_nonce
+from airflow_kstream.supervise.streams.strangers import TaggedApplications
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
 
 
@@ -190,13 +191,21 @@ def _ending(run: StreamRun, outcome: SubmitOutcome) -> str:
 
 
 def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
-    """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it."""
+    """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it.
+
+    Raises Unavailable: when it is missing and may yet be there.
+    """
     tag = run.id.generation_tag(claim.generation)
+    tagged = TaggedApplications(run.id, run.folder.owners())
 
     def newest() -> Application | None:
-        return max(run.session.yarn.applications(tag), key=lambda app: app.id, default=None)
+        ours, _ = tagged.split(run.session, run.session.yarn.applications(tag))
+        return max((app for _, app in ours), key=lambda app: app.id, default=None)
 
-    return until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
+    found = until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
+    if found is None:
+        run.session.yarn.confirm_absence(tag, run.spec.watch.recovery_wait)
+    return found
 
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:

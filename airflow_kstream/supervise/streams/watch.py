@@ -104,10 +104,11 @@ class Watch:
     def _verdict(self, name: str, listed: tuple[Application, ...]) -> Verdict:
         stream = StreamId(name, self._session.cluster.state_dir)
         try:
-            claim = self._newest_claim(stream)
-            if claim is None and not self._has_a_word(stream):
+            owners = StreamFolder(self._session.hdfs, stream).owners()
+            claim = self._newest_claim(stream, frozenset(owners))
+            if claim is None and newest_desired(owners) is None:
                 return Verdict(None, f"no generation of {name} was ever claimed")
-            verdict = self._judge(stream, claim, listed)
+            verdict = self._judge(stream, claim, Prefetched(claim, listed, owners))
         except KstreamError as error:
             return self._no_conclusion(name, error)
         self._refused.pop(name, None)
@@ -120,14 +121,10 @@ class Watch:
         since = self._refused.setdefault(name, time.monotonic())
         return Verdict(None, str(error), blind=time.monotonic() - since > _REFUSED_TOO_LONG)
 
-    def _has_a_word(self, stream: StreamId) -> bool:
-        """Tell whether a person wrote a desired state: it holds before the first claim, too."""
-        return newest_desired(StreamFolder(self._session.hdfs, stream).names()) is not None
-
-    def _judge(self, stream: StreamId, claim: Claim | None, listed: tuple[Application, ...]) -> Verdict:
+    def _judge(self, stream: StreamId, claim: Claim | None, known: Prefetched) -> Verdict:
         # Only the reconciler, which has the declaration, can tell whether it changed.
         spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
-        observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), Prefetched(claim, listed))
+        observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
         if observation.claim:
             # Includes the facts that its file lacked, so they are looked up once.
             self._claims[stream.name] = observation.claim
@@ -145,12 +142,10 @@ class Watch:
             failure=failure_of(self._session.hdfs, stream, observation),
         )
 
-    def _newest_claim(self, stream: StreamId) -> Claim | None:
-        folder = StreamFolder(self._session.hdfs, stream)
-        names = folder.names()
+    def _newest_claim(self, stream: StreamId, names: frozenset[str]) -> Claim | None:
         claim = self._claims.get(stream.name)
         if claim is None or claim.generation != newest_claim(names):
-            claim = folder.claim(names)
+            claim = StreamFolder(self._session.hdfs, stream).claim(names)
         if claim is not None:
             self._claims[stream.name] = claim
         return claim

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.clients.yarn import ClusterInfo, ResourceManager
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.clients.yarn_server import ClusterInfo
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, NotFound
@@ -53,6 +54,10 @@ class SimHdfs:
     files: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     servers: str = "http://nn:9870"
     modes: dict[str, str] = field(default_factory=dict)
+    whoami: str = "streamer"
+
+    def user(self) -> str:
+        return self.whoami
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -63,7 +68,7 @@ class SimHdfs:
                 return FileStatus("", 0, self.now(), is_folder=True, permission=self.modes.get(path, "755"))
             raise NotFound(path)
         text, modified = self.files[path]
-        return FileStatus("", len(text), modified, is_folder=False)
+        return FileStatus("", len(text), modified, is_folder=False, owner=self.whoami)
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
@@ -115,11 +120,16 @@ class SimYarn:
 
     clock: SimClock
     apps: dict[str, Application] = field(default_factory=dict)
+    whoami: str | None = "streamer"
 
-    def start(self, tags: frozenset[str]) -> Application:
+    def user(self) -> str | None:
+        return self.whoami
+
+    def start(self, tags: frozenset[str], user: str = "") -> Application:
         number = f"application_1_{len(self.apps) + 1:04d}"
         state, now = ApplicationState.RUNNING, self.clock.now()
-        self.apps[number] = Application(number, state, "UNDEFINED", "streamer", tags, now, None, "", "")
+        user = user or self.whoami or "streamer"
+        self.apps[number] = Application(number, state, "UNDEFINED", user, tags, now, None, "", "")
         return self.apps[number]
 
     def end(

@@ -1,0 +1,67 @@
+"""Whose are the applications that carry a stream's tags? Anybody can set a tag, in any declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.contract import claim_file, newest_claim
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.supervise.clusters.session import ClusterSession
+
+Numbered = list[tuple[int, Application]]
+
+
+@dataclass(frozen=True)
+class TaggedApplications:
+    """The applications that carry the tags of `stream`. `owners` are the files of its folder with their owners.
+
+    The supervisor claims and submits a generation as one principal, so that YARN's user of the application is HDFS's
+    owner of the claim, both by the rules of hadoop.security.auth_to_local. Without any claim, the stream's principal
+    is the session's own. Another user's application is a stranger: to be reported, never to be acted upon.
+    """
+
+    stream: StreamId
+    owners: Mapping[str, str]
+
+    def split(
+        self, session: ClusterSession, applications: Collection[Application]
+    ) -> tuple[Numbered, list[Application]]:
+        """Return our applications with their generations, and the strangers.
+
+        Raises Unavailable: when the newest generation may run as a user whose name we can't tell.
+        """
+        numbers = ((self.stream.generation_of(app.tags), app) for app in applications)
+        tagged = [(number, app) for number, app in numbers if number is not None]
+        ours = [(number, app) for number, app in tagged if self._is_ours(session, number, app)]
+        strangers = [(number, app) for number, app in tagged if (number, app) not in ours]
+        newest = newest_claim(self.owners)
+        if newest and all(number != newest for number, _ in ours):
+            self._refuse_to_guess(session, [app for number, app in strangers if number == newest and app.alive])
+        return ours, [app for _, app in strangers]
+
+    def _is_ours(self, session: ClusterSession, number: int, app: Application) -> bool:
+        owner = self._owner(session, number)
+        if not owner or app.user in {owner, ""}:
+            return True
+        # YARN's rules may differ from HDFS's. Only asked when there is a stranger.
+        return session.yarn.user() == app.user and session.hdfs.user() == owner
+
+    def _owner(self, session: ClusterSession, number: int) -> str:
+        """Return the owner of the generation's claim or, if it is gone or was never made, of the newest claim."""
+        claims = (claim_file(number), claim_file(newest_claim(self.owners)))
+        return next((self.owners[name] for name in claims if name in self.owners), "") or session.hdfs.user()
+
+    def _refuse_to_guess(self, session: ClusterSession, living: list[Application]) -> None:
+        if not living or session.yarn.user() is not None:
+            return
+        app = living[0]
+        raise Unavailable(
+            f"{app.id} carries the tag of the newest generation and runs as {app.user}, not as the owner of its claim; "
+            "and this ResourceManager doesn't tell whether that is another user or its own name for the same one",
+            tried=f"look at stream {self.stream.name}",
+            server=session.yarn.active(),
+            principal=str(session.identity),
+        )
