@@ -63,6 +63,7 @@ class Hdfs:
 
     def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
         self._clock = _ServerClock()
+        self._queries: dict[str, tuple[FileStatus, str | None]] = {}
         self._session = kerberos_session(identity, tls)
         self._session.hooks["response"].append(self._clock.listen)
         self._identity = identity
@@ -164,9 +165,9 @@ class Hdfs:
 
     def checkpoint(self, path: str) -> Checkpoint:
         """Read a Structured Streaming checkpoint, without the `.N.<uuid>.tmp` files of dead writers."""
-        return Checkpoint(
-            path, self._query_id(path), self._batches(f"{path}/offsets"), self._batches(f"{path}/commits")
-        )
+        inside = {file.name: file for file in self.list(path)}
+        offsets, commits = (self._batches(f"{path}/{log}") if log in inside else {} for log in ("offsets", "commits"))
+        return Checkpoint(path, self._query_id(path, inside.get("metadata")), offsets, commits)
 
     def new_token(self, renewer: str) -> str:
         """Get a delegation token in its URL form: a secret."""
@@ -186,7 +187,17 @@ class Hdfs:
     def _batches(self, folder: str) -> dict[int, datetime]:
         return {int(file.name): file.modified for file in self.list(folder) if file.name.isdigit()}
 
-    def _query_id(self, path: str) -> str | None:
+    def _query_id(self, path: str, metadata: FileStatus | None) -> str | None:
+        """Return the query's id. Spark writes the file once; as long as it is the same file, it is read once."""
+        if metadata is None:
+            return None
+        known, query = self._queries.get(path, (None, None))
+        if known != metadata:
+            query = self._read_query_id(path)
+            self._queries[path] = metadata, query
+        return query
+
+    def _read_query_id(self, path: str) -> str | None:
         try:
             metadata = json.loads(self.read(f"{path}/metadata"))
         except (NotFound, json.JSONDecodeError):

@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 import requests
 
-from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.http import http_errors
 from airflow_kstream.clients.local.foreign_logs import hushed, keep_tokens_out_of_logs
 from airflow_kstream.model.cluster import Tls
@@ -27,12 +27,12 @@ NOBODY = Identity("nobody@NOWHERE.TEST", keytab="/nonexistent")
 
 
 @contextmanager
-def server_that_answers(*, status: int = 200, content: object, kind: str = "application/json") -> Iterator[str]:
+def server_that_answers(*, status: int = 200, content: object) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = json.dumps(content).encode()
             self.send_response(status)
-            self.send_header("Content-Type", kind)
+            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -103,15 +103,3 @@ def test_the_hdfs_client_is_hushed_for_our_calls_alone(caplog: pytest.LogCapture
             log.warning("a warning")
         log.info("a call of somebody else")
     assert [record.message for record in caplog.records] == ["a warning", "a call of somebody else"]
-
-
-@pytest.mark.parametrize(("metadata", "query"), [({"id": "7f"}, "7f"), ({"ID": "7f"}, None), ([], None), (7, None)])
-def test_a_query_id_is_read_from_metadata_however_its_json_is_spaced(metadata: object, query: str | None) -> None:
-    class Checkpoints(Hdfs):
-        def list(self, path: str) -> tuple[FileStatus, ...]:
-            return ()
-
-    with server_that_answers(content=metadata, kind="application/octet-stream") as address:
-        hdfs = Checkpoints((address,), NOBODY, Tls())
-        assert hdfs.checkpoint("/c").query == query
-        hdfs.close()
