@@ -25,6 +25,8 @@ from airflow_kstream.model.secrets import MASK, is_secret
 
 T = TypeVar("T")
 
+# In a field's metadata: what to write into a declaration that lacks the field.
+IF_MISSING = "if_missing"
 # Limits that keep a refusal readable: the number of wrong fields that it names, and of characters shown of a value.
 _NAMED, _SHOWN = 8, 60
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
@@ -156,7 +158,8 @@ def _no_fields(parent: str, names: list[str], siblings: tuple[str, ...]) -> str:
 def _complaint(place: _Place, detail: dict[str, Any]) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
     if kind in _MISSING:
-        return f"{place.name}{'.mode' if kind == 'union_tag_not_found' else ''} is missing"
+        advice = f"; {place.if_missing}" if place.if_missing else ""
+        return f"{place.name}{'.mode' if kind == 'union_tag_not_found' else ''} is missing{advice}"
     if kind in _SENTENCES:
         return f"{place.name}{_SENTENCES[kind]}{detail['msg'].removeprefix('Value error, ')}"
     name, value = place.name, detail["input"]
@@ -169,12 +172,16 @@ def _complaint(place: _Place, detail: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    """The place of one of pydantic's errors: its dotted name, its parent's dotted name, and the parent's fields."""
+    """The place of one of pydantic's errors: its dotted name, its parent's dotted name, and the parent's fields.
+
+    `if_missing` is what to write there, if a declaration must choose.
+    """
 
     parent: str
     last: str
     siblings: tuple[str, ...]
     hidden: bool
+    if_missing: str = ""
 
     @property
     def name(self) -> str:
@@ -200,7 +207,9 @@ def _place(kind: type[Any], loc: tuple[int | str, ...]) -> _Place:
         hidden = hidden or (any(not _fields(owner)[part] for owner in owners) if owners else is_secret(part))
         owners, kinds = owners or kinds, tuple(_below(owners, part)) if owners else kinds
     siblings = tuple(name for owner in owners for name in _fields(owner))
-    return _Place("".join(f"{name}." for name in names[:-1]), names[-1] if names else "", siblings, hidden)
+    last = names[-1] if names else ""
+    advice = next((advice for owner in owners if (advice := _if_missing(owner, last))), "")
+    return _Place("".join(f"{name}." for name in names[:-1]), last, siblings, hidden, advice)
 
 
 def _fields(kind: type[Any]) -> dict[str, bool]:
@@ -208,6 +217,12 @@ def _fields(kind: type[Any]) -> dict[str, bool]:
     if issubclass(kind, BaseModel):
         return {name: field.repr for name, field in kind.model_fields.items()}
     return {field.name: field.repr for field in fields(kind)}
+
+
+def _if_missing(kind: type[Any], name: str) -> str:
+    if issubclass(kind, BaseModel):
+        return ""
+    return next((str(field.metadata.get(IF_MISSING, "")) for field in fields(kind) if field.name == name), "")
 
 
 def _tags(kind: type[Any]) -> frozenset[str]:

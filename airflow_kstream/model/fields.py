@@ -26,7 +26,7 @@ PERSISTED = "persisted"
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9a-fA-F:]+(?:%[A-Za-z0-9]+)?")
 _FILESYSTEM = re.compile(r"(?:hdfs|viewfs)://[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?/?")
 _HDFS_URI = re.compile(r"hdfs://[^/]*(?P<path>/.+)")
-_CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/[^:,]*[^:,/]/?)")
+_CHECKPOINT = re.compile(r"(?:hdfs://[A-Za-z0-9._:-]*)?(?P<path>/.*)")
 _STREAM = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _OF_A_STREAM = "1 to 50 of a-z, 0-9 and -, no - at the ends"
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
@@ -139,15 +139,28 @@ def _is_application(text: str) -> bool:
     return _is_file_name(text) and text.endswith((".py", ".jar", ".R"))
 
 
-def _is_checkpoint(text: str) -> bool:
-    """Return True if Hadoop's Path accepts it: no empty part, no colon, no . or ..; a comma would divide a list."""
-    match = _CHECKPOINT.fullmatch(text) if _is_line(text) else None
-    return match is not None and all(part not in {"", ".", ".."} for part in match["path"].rstrip("/").split("/")[1:])
+def _parts(checkpoint: str) -> list[str]:
+    """Return the names between the slashes of a checkpoint's path; none if it has no path."""
+    match = _CHECKPOINT.fullmatch(checkpoint)
+    return match["path"].removesuffix("/").split("/")[1:] if match else []
+
+
+def _without_faults(checkpoint: str, info: ValidationInfo) -> str:
+    """Refuse a checkpoint that the NameNode would refuse, or that two declarations could spell differently."""
+    why = next((why for faulty, why in _CHECKPOINT_FAULTS if faulty(checkpoint)), "")
+    if why and not (info.context or {}).get(PERSISTED):
+        allowed = f"an absolute HDFS path below /, or an hdfs:// URI of one: {why}"
+        raise PydanticCustomError("refused", "{allowed}", {"allowed": allowed, "hidden": False})
+    return checkpoint
+
+
+def _none_is_empty(value: object) -> object:
+    """Read the word for no checkpoint at all."""
+    return () if value == NO_CHECKPOINT else value
 
 
 def _lie_apart(checkpoints: tuple[str, ...]) -> bool:
-    matches = [_CHECKPOINT.fullmatch(checkpoint) for checkpoint in checkpoints]
-    paths = sorted(match["path"].rstrip("/") + "/" for match in matches if match)
+    paths = sorted("/".join(_parts(checkpoint)) + "/" for checkpoint in checkpoints)
     return not any(later.startswith(earlier) for earlier, later in pairwise(paths))
 
 
@@ -213,8 +226,22 @@ SparkBinary = Annotated[
     str, must(lambda text: text in SPARK_BINARIES, f"one of {', '.join(SPARK_BINARIES)}, and no path")
 ]
 ApplicationFile = Annotated[str, must(_is_application, "the path or URI of one .py, .jar or .R file")]
+# The word in a declaration for a job that keeps no checkpoint on HDFS.
+NO_CHECKPOINT = "none"
+# The first that applies is the reason. Hadoop's Path takes no colon; a comma would divide a list.
+_CHECKPOINT_FAULTS: tuple[tuple[Callable[[str], bool], str], ...] = (
+    (lambda text: not _is_line(text), "it must be printable, without spaces around it"),
+    (lambda text: "://" in text and not text.startswith("hdfs://"), "no other filesystem can be watched"),
+    (lambda text: not _CHECKPOINT.fullmatch(text), "it has no absolute path"),
+    (lambda text: _parts(text) == [""] or not any(_parts(text)), "the root holds everything"),
+    (lambda text: "" in _parts(text), "// has an empty name between its slashes"),
+    (lambda text: bool({".", ".."} & {*_parts(text)}), "'.' and '..' are refused by HDFS"),
+    (lambda text: any(":" in part for part in _parts(text)), "HDFS takes no : in a name"),
+    (lambda text: any("," in part for part in _parts(text)), "a comma would end the path in a list"),
+)
 Checkpoints = Annotated[
-    tuple[Annotated[str, must(_is_checkpoint, "an absolute HDFS path below /, or an hdfs:// URI of one")], ...],
+    tuple[Annotated[str, AfterValidator(_without_faults)], ...],
+    BeforeValidator(_none_is_empty),
     must(_lie_apart, "folders of which none is or holds another"),
 ]
 

@@ -74,6 +74,9 @@ def _at_default(value: Any, field: Field[Any]) -> bool:
     if field.name == "mode":
         return False
     default = field.default if field.default_factory is MISSING else field.default_factory()
+    if default is MISSING:
+        # No checkpoint was once the default; such a spec keeps its fingerprint.
+        default = ()
     return bool(getattr(value, field.name) == default)
 
 

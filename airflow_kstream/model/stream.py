@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from airflow_kstream.model.conf_values import ConfValue
-from airflow_kstream.model.declared import read, written
+from airflow_kstream.model.declared import IF_MISSING, read, written
 from airflow_kstream.model.fields import (
+    NO_CHECKPOINT,
     ApplicationFile,
     Argument,
     Checkpoints,
@@ -38,6 +39,11 @@ from airflow_kstream.model.stream_policies import (
     WatchPolicy,
 )
 from airflow_kstream.model.yaml_text import read_mapping
+
+_CHECKPOINTS_ARE_MISSING = (
+    f"give the folders on HDFS that the job's queries write, or {NO_CHECKPOINT!r} for a job that writes none: "
+    "then nothing shows its progress, or that somebody else writes"
+)
 
 
 @dataclass(frozen=True)
@@ -134,9 +140,10 @@ class StreamSpec:
         checkpoints: [/checkpoints/orders]
         conf: {spark.ssl.keyPassword: {secret: "conn:orders"}}
 
-    `checkpoints` are the folders that the job's Structured Streaming queries write. `conf` and `deploy.environment`
-    refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs with the same `name` on
-    the same `state_dir` are one stream.
+    `checkpoints` are the folders that the job's Structured Streaming queries write; `none` in YAML, or an empty tuple,
+    says that it writes none, so that its progress is not watched and no other writer is noticed. `conf` and
+    `deploy.environment` refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs
+    with the same `name` on the same `state_dir` are one stream.
 
     The constructor checks nothing, because a claim may hold what only an earlier version accepted. `checked` does.
     """
@@ -146,7 +153,7 @@ class StreamSpec:
     name: StreamName
     credentials: StreamCredentials
     application: ApplicationFile
-    checkpoints: Checkpoints = ()
+    checkpoints: Checkpoints = field(metadata={IF_MISSING: _CHECKPOINTS_ARE_MISSING})
     arguments: tuple[Argument, ...] = ()
     conf: SparkConf = field(default_factory=dict, repr=False)
     deploy: Deploy = Deploy()

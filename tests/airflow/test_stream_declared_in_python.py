@@ -18,7 +18,7 @@ from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
 
 VALUE = "zzz-very-secret"
-STREAM = {"name": "orders", "credentials": {"mode": "ticket"}, "application": "/jobs/orders.py"}
+STREAM = {"name": "orders", "credentials": {"mode": "ticket"}, "application": "/jobs/orders.py", "checkpoints": ["/c"]}
 
 
 def operator(stream: Any) -> SparkStreamOperator:
@@ -60,13 +60,13 @@ def test_a_secret_in_clear_is_refused_where_the_dag_is_parsed(secretive: dict[st
 
 
 def test_a_secret_in_a_spec_that_was_built_in_python_is_refused_too() -> None:
-    spec = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", conf={"spark.ssl.keyPassword": VALUE})
+    spec = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", ("/c",), conf={"spark.ssl.keyPassword": VALUE})
     with pytest.raises(InvalidInput, match="a secret in clear"):
         operator(spec)
 
 
 def test_a_spec_that_was_built_in_python_is_refused_where_the_dag_is_parsed() -> None:
-    spec = StreamSpec("Orders", TicketCredentials(), "/jobs/orders.py", conf={"spark.master": "local"})
+    spec = StreamSpec("Orders", TicketCredentials(), "/jobs/orders.py", ("/c",), conf={"spark.master": "local"})
     with pytest.raises(InvalidInput, match=r"name is 'Orders'; allowed is .*; conf sets spark\.master, .* is yarn"):
         operator(spec)
 
@@ -79,7 +79,7 @@ def test_the_serialized_dag_holds_where_a_secret_is_kept() -> None:
 
 def test_a_reference_that_was_built_in_python_becomes_plain_data() -> None:
     conf = {"spark.ssl.keyPassword": SecretRef("conn:orders")}
-    spec = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", conf=conf)
+    spec = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", ("/c",), conf=conf)
     declaration = operator(spec).stream
     assert isinstance(declaration, Mapping)
     assert declaration["conf"] == {"spark.ssl.keyPassword": {"secret": "conn:orders"}}

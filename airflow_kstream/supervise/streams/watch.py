@@ -154,5 +154,5 @@ class Watch:
 def _watchable(stream: StreamId, claim: Claim | None) -> StreamSpec:
     """Return the claim's spec; if unreadable, only its name, so that its application and desired state are watched."""
     if claim is None or isinstance(claim.spec, UnknownSpec):
-        return StreamSpec(stream.name, TicketCredentials(), application="")
+        return StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())
     return claim.spec

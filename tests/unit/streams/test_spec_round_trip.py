@@ -185,6 +185,10 @@ def test_the_fingerprint_leaves_out_what_is_at_its_default() -> None:
     assert fingerprint(TICKET_SPEC) == "2:44654b4cf59af938"
 
 
+def test_a_spec_without_checkpoints_keeps_its_fingerprint() -> None:
+    assert fingerprint(replace(TICKET_SPEC, checkpoints=())) == "2:1ebbd7905caed929"
+
+
 def test_a_fingerprint_of_another_version_tells_nothing() -> None:
     for another in ("", "e96577b7cfd827b7", "3:" + fingerprint(TICKET_SPEC)[2:]):
         assert change(TICKET_SPEC, another) is Change.UNKNOWN
@@ -192,5 +196,5 @@ def test_a_fingerprint_of_another_version_tells_nothing() -> None:
 
 
 def test_a_declaration_in_yaml_may_leave_every_policy_out() -> None:
-    declaration = yaml.safe_load("{name: orders, credentials: {mode: ticket}, application: /j.py}")
+    declaration = yaml.safe_load("{name: orders, credentials: {mode: ticket}, application: /j.py, checkpoints: none}")
     assert StreamSpec.from_mapping(declaration).watch == WatchPolicy()

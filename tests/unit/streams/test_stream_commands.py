@@ -112,7 +112,9 @@ def test_plan_names_the_client_of_the_declaration_or_the_persons(
         (tmp_path / "bin" / name).touch(mode=0o755)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     spec = tmp_path / "orders.yaml"
-    spec.write_text(f"name: orders\ncredentials: {{mode: ticket}}\napplication: /jobs/orders.py\n{deploy}")
+    spec.write_text(
+        f"name: orders\ncredentials: {{mode: ticket}}\napplication: /jobs/orders.py\ncheckpoints: none\n{deploy}"
+    )
     with pytest.raises(SystemExit) as end:
         main(["streams", "plan", "--cluster", str(cluster_file(tmp_path)), str(spec), *options])
     assert end.value.code == 0

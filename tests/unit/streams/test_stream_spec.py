@@ -74,6 +74,15 @@ def test_what_is_wrong_is_refused_by_name_with_what_is_allowed(change: str, says
         StreamSpec.from_yaml(f"{kept}\n{change}")
 
 
+def test_a_declaration_chooses_its_checkpoints_or_says_that_it_has_none() -> None:
+    undeclared = YAML.replace("checkpoints: [/data/orders/checkpoint]\n", "")
+    with pytest.raises(InvalidInput, match=r"checkpoints is missing; give the folders on HDFS .* or 'none' for a job"):
+        StreamSpec.from_yaml(undeclared)
+    none = StreamSpec.from_yaml(undeclared + "checkpoints: none\n")
+    assert none.checkpoints == ()
+    assert none.checked() == none
+
+
 def test_two_installations_with_streams_of_one_name_have_different_tags() -> None:
     ours, theirs = StreamId("orders", "/kstream"), StreamId("orders", "/elsewhere")
     assert ours.tag != theirs.tag
