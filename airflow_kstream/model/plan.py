@@ -98,6 +98,8 @@ class Report:
     """The state in which a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI.
 
     `spec_doubt` is the reason if it is unknown whether the declared spec would submit another job than the running one.
+    `owner_doubt` is the reason if the stream does not own the checkpoints that it writes: nothing will follow its
+    running generation until somebody has decided whose they are.
     """
 
     stream: str
@@ -113,6 +115,7 @@ class Report:
     heartbeat: Heartbeat | None
     spec_differences: tuple[str, ...] = ()
     spec_doubt: str = ""
+    owner_doubt: str = ""
     done: tuple[Done, ...] = field(default=())
 
     @property

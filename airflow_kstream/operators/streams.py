@@ -137,6 +137,8 @@ class SparkStreamOperator(BaseOperator):
         metrics.count("restarts", sum((done.submitted or 1) > 1 for done in report.done), report.stream)
         if report.spec_doubt:
             self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
+        if report.owner_doubt:
+            self.log.error("%s: nothing can follow its running generation: %s", report.stream, report.owner_doubt)
         for field in report.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 

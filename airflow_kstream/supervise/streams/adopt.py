@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from airflow_kstream.model.checkpoint_owner import Word
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.ownership import own
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 
@@ -18,7 +20,7 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
     The application's age is the ResourceManager's start time less a margin: its tokens are older than its start.
 
     Raises Conflict: when the application has ended or already belongs to a stream, when the stream already runs an
-    application or may soon, or when its desired state is not to run.
+    application or may soon, when its desired state is not to run, or when another stream owns a checkpoint.
     """
     session, spec = run.session, run.spec
     tried = f"adopt {application_id} as {spec.name}"
@@ -42,6 +44,7 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
         )
     if ALL_STREAMS_TAG in app.tags:
         raise Conflict("it is a generation of a stream already", tried=tried)
+    own(run, observation, Word.ADOPT, f"adopted {application_id}")
     draft = ClaimDraft(
         generation=observation.generation + 1,
         nonce=new_nonce(),

@@ -61,7 +61,7 @@ def known_spec(session: ClusterSession, stream: StreamId) -> StreamSpec:
         return declared_at_last(session, stream)
     except NotFound:
         require_stream_name(stream.name)
-        return StreamSpec(stream.name, TicketCredentials(), application="")
+        return StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())
 
 
 def declared_at_last(session: ClusterSession, stream: StreamId) -> StreamSpec:

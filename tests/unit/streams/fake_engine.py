@@ -56,7 +56,7 @@ class FakeEngine:
     def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
         if self.ignores_stops:
             return None
-        self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "")
+        self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "", overwrite=True)
         return Stopped(self.yarn.end(step.application), "it stopped with a savepoint")
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
@@ -77,4 +77,4 @@ class FakeEngine:
 
     def _point(self, path: str) -> Checkpoint:
         done = {number: datetime.fromisoformat(at) for number, at in enumerate(self._epochs(path))}
-        return Checkpoint(path, "fake", done, done)
+        return Checkpoint(path, "fake" if done else None, done, done)

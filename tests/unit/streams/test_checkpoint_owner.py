@@ -1,0 +1,434 @@
+"""A checkpoint has one owner, whatever the state_dir, the installation and the moment at which each one looks.
+
+The servers are simulated because each request of one supervisor is interrupted by another one's whole run: on real
+servers no test can choose that moment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.model.checkpoint_owner import Owner
+from airflow_kstream.model.contract import fence_name
+from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted, Unavailable
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState
+from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.stream import OnChange, StreamSpec
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams import reconcile
+from airflow_kstream.supervise.streams.adopt import adopt
+from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.submit import claim_next
+from tests.unit.streams.life import SPEC, Life
+from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimHdfs
+
+HERE = SPEC.checkpoints[0]
+RECORD = f"{HERE}/_kstream/"
+COPY = replace(SPEC, name="copy")
+
+
+@dataclass
+class Interrupted(SimHdfs):
+    """An HDFS that counts its requests; before request number `at`, something else happens, once."""
+
+    at: int = 0
+    happens: Callable[[], object] | None = None
+    asked: int = 0
+    lost_replies: list[str] = field(default_factory=list)
+
+    def status(self, path: str) -> FileStatus:
+        self._ask()
+        return super().status(path)
+
+    def list(self, path: str) -> tuple[FileStatus, ...]:
+        self._ask()
+        inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
+        children = sorted({name.partition("/")[0] for name in inside})
+        return tuple(replace(SimHdfs.status(self, f"{path}/{child}"), name=child) for child in children)
+
+    def read(self, path: str) -> str:
+        self._ask()
+        SimHdfs.status(self, path)
+        return self.files[path][0]
+
+    def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
+        self._ask()
+        super().write(path, text, overwrite=overwrite, permission=permission)
+
+    def make_folder(self, path: str, permission: str = "750") -> None:
+        self._ask()
+
+    def rename_onto_nothing(self, source: str, target: str) -> None:
+        self._ask()
+        if target in self.files:
+            raise Conflict(target)
+        SimHdfs.status(self, source)
+        self.files[target] = self.files.pop(source)
+        if any(part in target for part in self.lost_replies):
+            raise Unavailable("the reply was lost")
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        self._ask()
+        return super().delete(path, recursive=recursive)
+
+    def _ask(self) -> None:
+        self.asked += 1
+        happens, due = self.happens, self.asked == self.at
+        if happens and due:
+            self.happens = None
+            happens()
+
+
+@pytest.fixture
+def hdfs(life: Life) -> Interrupted:
+    """The HDFS of the life, which can be interrupted."""
+    life.hdfs = life.engine.hdfs = Interrupted(life.clock)
+    life.run = subject(life, SPEC)
+    return life.hdfs
+
+
+def subject(life: Life, spec: StreamSpec, state_dir: str = CLUSTER.state_dir, filesystem: str = "") -> StreamRun:
+    cluster = replace(CLUSTER, state_dir=state_dir, default_fs=filesystem or CLUSTER.default_fs)
+    session = replace(life.run.session, cluster=cluster, hdfs=cast(Hdfs, life.hdfs))
+    return StreamRun(session, spec, life.engine)
+
+
+def supervise(run: StreamRun, mode: Mode = Mode.ENSURE) -> Report:
+    return Reconciler(run, tell=lambda line: None).run(mode)
+
+
+def stop(run: StreamRun) -> None:
+    set_desired(run, DesiredState.STOPPED, "test")
+    assert supervise(run).phase is Phase.STOPPED
+
+
+def owner(run: StreamRun, checkpoint: str = HERE) -> Owner | None:
+    entry = CheckpointLock(run.session.hdfs, checkpoint).newest()
+    return entry.owner if entry and not entry.released else None
+
+
+def entries(hdfs: SimHdfs) -> list[str]:
+    return sorted(name.removeprefix(RECORD) for name in hdfs.files if name.startswith(RECORD))
+
+
+def alive(life: Life) -> list[str]:
+    return [app.id for app in life.yarn.applications(ALL_STREAMS_TAG) if app.alive]
+
+
+class TestOneOwner:
+    """What another stream on the same checkpoint gets to hear."""
+
+    def test_a_submission_takes_it_once_and_later_looks_change_nothing(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        assert entries(hdfs) == ["owner-000001"]
+        life.engine.complete_epoch(SPEC)
+        for mode in Mode:
+            supervise(life.run, mode)
+        life.request_restart()
+        assert supervise(life.run).generation == 2
+        assert entries(hdfs) == ["owner-000001"]
+
+    @pytest.mark.parametrize("state_dir", ["/kstream", "/elsewhere"])
+    def test_a_copied_declaration_is_refused_with_the_ways_out(
+        self, life: Life, hdfs: Interrupted, state_dir: str
+    ) -> None:
+        supervise(life.run)
+        with pytest.raises(Conflict) as refused:
+            supervise(subject(life, COPY, state_dir))
+        for words in (
+            f"{HERE} belongs to stream orders of state_dir /kstream on hdfs://simulated since 20",
+            "`kstream streams stop orders` with a connection to that state_dir releases it",
+            "`kstream streams take-over` takes the checkpoint over",
+        ):
+            assert words in str(refused.value)
+        assert len(alive(life)) == 1
+
+    def test_two_copies_that_start_together_are_one_stream_whatever_the_moment(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        hdfs.asked = 0
+        supervise(life.run)
+        requests = hdfs.asked
+        assert requests > 20
+        for at in range(1, requests + 1):
+            hdfs.files.clear()
+            life.yarn.apps.clear()
+            winners = race(life, hdfs, at)
+            assert len(alive(life)) == len(winners) == 1, f"the other one started before request {at}"
+
+    def test_one_that_should_be_stopped_but_runs_keeps_its_checkpoint(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        life.set_desired(DesiredState.STOPPED)
+        with pytest.raises(Conflict, match="belongs to stream orders"):
+            supervise(subject(life, COPY))
+
+    def test_one_that_ended_by_itself_keeps_its_checkpoint(self, life: Life, hdfs: Interrupted) -> None:
+        application = supervise(life.run).application
+        life.yarn.end(str(application))
+        assert supervise(life.run, Mode.WATCH).phase is Phase.ENDED
+        with pytest.raises(Conflict, match="belongs to stream orders"):
+            supervise(subject(life, COPY))
+
+    def test_a_running_stream_is_not_stopped_for_a_declaration_with_anothers_checkpoint(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        supervise(life.run)
+        other = replace(COPY, checkpoints=("/data/copy/checkpoint",))
+        supervise(subject(life, other))
+        greedy = replace(other, checkpoints=(HERE,), on_change=OnChange.RESTART)
+        with pytest.raises(RestartAborted, match=r"belongs to stream orders .*; the current generation keeps running"):
+            supervise(subject(life, greedy), Mode.WATCH)
+        assert len(alive(life)) == 2
+
+    def test_not_even_a_forced_restart_goes_to_anothers_checkpoint(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        other = replace(COPY, checkpoints=("/data/copy/checkpoint",))
+        supervise(subject(life, other))
+        life.clock.ahead += ONE_WEEK - timedelta(minutes=30)
+        with pytest.raises(RestartAborted, match="belongs to stream orders"):
+            supervise(subject(life, replace(other, checkpoints=(HERE,))), Mode.WATCH)
+        assert len(alive(life)) == 2
+
+    def test_an_application_on_anothers_checkpoint_is_not_adopted(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        theirs = life.yarn.start(frozenset({"by-hand"}))
+        with pytest.raises(Conflict, match="belongs to stream orders"):
+            adopt(subject(life, COPY), theirs.id)
+
+    def test_a_stream_that_cannot_have_all_of_its_checkpoints_keeps_none(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        greedy = replace(COPY, checkpoints=("/data/a", HERE))
+        with pytest.raises(Conflict, match="belongs to stream orders"):
+            supervise(subject(life, greedy))
+        assert owner(life.run, "/data/a") is None
+
+
+def race(life: Life, hdfs: Interrupted, at: int) -> list[Report]:
+    """Run one supervisor, and before its request `at` the other one to its end; return the reports."""
+    reports: list[Report] = []
+    refusals: list[str] = []
+
+    def try_it(run: StreamRun) -> None:
+        try:
+            reports.append(supervise(run))
+        except Conflict as refused:
+            refusals.append(str(refused))
+
+    hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: try_it(subject(life, COPY, "/elsewhere"))
+    try_it(life.run)
+    assert all(f"{HERE} belongs to stream" in refusal for refusal in refusals)
+    return reports
+
+
+class TestDataWithoutOwner:
+    """A checkpoint whose data nobody has given to the stream."""
+
+    def test_the_first_generation_is_refused_on_data_of_nobody(self, life: Life, hdfs: Interrupted) -> None:
+        life.engine.complete_epoch(SPEC)
+        life.clock.ahead += timedelta(days=30)
+        with pytest.raises(Conflict) as refused:
+            supervise(life.run)
+        assert f"{HERE} has no owner and holds data up to batch 0, which moved last at 20" in str(refused.value)
+        assert "`kstream streams adopt`" in str(refused.value)
+        assert "`kstream streams take-over`" in str(refused.value)
+        assert (alive(life), entries(hdfs)) == ([], [])
+        assert life.run.folder.names() == frozenset()
+
+    def test_a_stream_that_was_claimed_before_takes_its_checkpoint_at_the_next_look(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        supervise(life.run)
+        life.engine.complete_epoch(SPEC)
+        hdfs.delete(RECORD.rstrip("/"))
+        report = supervise(life.run, Mode.WATCH)
+        assert [done.what for done in report.done] == [f"owns {HERE}"]
+        with pytest.raises(Conflict, match="belongs to stream orders"):
+            supervise(subject(life, COPY))
+
+    def test_a_declaration_that_moves_to_data_of_nobody_is_refused(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        moved = replace(SPEC, checkpoints=("/data/moved",), on_change=OnChange.RESTART)
+        life.engine.complete_epoch(moved)
+        with pytest.raises(RestartAborted, match="/data/moved has no owner and holds data"):
+            supervise(subject(life, moved))
+        assert len(alive(life)) == 1
+
+    def test_a_stream_that_lost_its_state_dir_waits_for_a_word(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        life.engine.complete_epoch(SPEC)
+        hdfs.delete(life.run.id.folder)
+        life.yarn.apps.clear()
+        with pytest.raises(Conflict, match="has this stream as its owner, but state_dir has no claim of it"):
+            supervise(life.run)
+
+    def test_a_supervisor_that_died_before_its_claim_is_followed_by_the_next(
+        self, life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def die(*of: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(reconcile, "claim_next", die)
+            with pytest.raises(KeyboardInterrupt):
+                supervise(life.run)
+        assert owner(life.run)
+        assert supervise(life.run).phase is Phase.RUNNING
+
+    def test_an_application_of_nobody_is_adopted_with_its_data(self, life: Life, hdfs: Interrupted) -> None:
+        life.engine.complete_epoch(SPEC)
+        theirs = life.yarn.start(frozenset({"by-hand"}))
+        adopt(life.run, theirs.id)
+        assert supervise(life.run).application == theirs.id
+        entry = CheckpointLock(life.run.session.hdfs, HERE).newest()
+        assert entry is not None
+        assert (entry.word, entry.reason) == ("adopt", f"adopted {theirs.id}")
+
+
+class TestRelease:
+    """The end of an ownership."""
+
+    def test_a_stop_releases_it_and_the_same_stream_starts_again(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        life.engine.complete_epoch(SPEC)
+        stop(life.run)
+        assert owner(life.run) is None
+        with pytest.raises(Conflict, match=r"was released by stream orders .* and holds data"):
+            supervise(subject(life, COPY))
+        life.set_desired(DesiredState.RUNNING)
+        assert supervise(life.run).generation == 2
+        assert owner(life.run) is not None
+
+    def test_a_repeated_stop_writes_nothing(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        stop(life.run)
+        before = entries(hdfs)
+        stop(life.run)
+        assert entries(hdfs) == before == ["owner-000001", "owner-000002"]
+
+    def test_a_changed_declaration_gives_the_old_checkpoint_up(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        moved = subject(life, replace(SPEC, checkpoints=("/data/moved",), on_change=OnChange.RESTART))
+        assert supervise(moved).generation == 2
+        assert owner(moved, "/data/moved") is not None
+        assert owner(moved, HERE) is None
+
+    def test_a_start_during_the_release_of_a_stop_keeps_the_checkpoint_whatever_the_moment(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        supervise(life.run)
+        life.set_desired(DesiredState.STOPPED)
+        hdfs.asked = 0
+        before = dict(hdfs.files), dict(life.yarn.apps)
+        supervise(life.run)
+        requests = hdfs.asked
+        for at in range(1, requests + 1):
+            hdfs.files, life.yarn.apps = dict(before[0]), dict(before[1])
+            hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: start_again(life)
+            supervise(life.run)
+            assert not alive(life) or owner(life.run), f"it was started again before request {at}"
+
+
+def start_again(life: Life) -> None:
+    set_desired(life.run, DesiredState.RUNNING, "test")
+    with suppress(Conflict):
+        supervise(life.run)
+
+
+class TestTrouble:
+    """What a lost, a foreign and a broken record do to a healthy job."""
+
+    def test_a_record_that_is_deleted_with_its_checkpoint_is_written_again(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        hdfs.delete(HERE)
+        supervise(life.run)
+        assert owner(life.run) is not None
+
+    def test_a_restored_record_of_another_stream_stops_nothing_and_is_reported(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        supervise(life.run)
+        rewrite(hdfs, stream="former")
+        report = supervise(life.run)
+        assert (report.phase, len(alive(life))) == (Phase.RUNNING, 1)
+        assert "belongs to stream former" in report.owner_doubt
+        life.request_restart()
+        with pytest.raises(RestartAborted, match="belongs to stream former"):
+            supervise(life.run)
+        assert len(alive(life)) == 1
+
+    def test_a_broken_record_stops_nothing_and_is_reported(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        hdfs.write(f"{RECORD}owner-000001", "[]", overwrite=True)
+        assert "owner-000001 can't be understood" in supervise(life.run).owner_doubt
+        with pytest.raises(InvalidInput, match="nothing is submitted to this checkpoint until somebody has checked"):
+            supervise(subject(life, COPY))
+
+    def test_a_record_of_a_newer_version_is_left_alone(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        rewrite(hdfs, version=2, shape="new")
+        assert "by a newer version of this program" in supervise(life.run).owner_doubt
+        stop(life.run)
+        assert entries(hdfs) == ["owner-000001"]
+
+    def test_a_filesystem_that_gets_another_name_keeps_its_owners(self, life: Life, hdfs: Interrupted) -> None:
+        supervise(life.run)
+        life.engine.complete_epoch(SPEC)
+        life.request_restart()
+        assert supervise(subject(life, SPEC, filesystem="hdfs://nameservice")).generation == 2
+
+    def test_a_lost_reply_to_the_rename_is_recognised_as_success(self, life: Life, hdfs: Interrupted) -> None:
+        hdfs.lost_replies = ["owner-"]
+        assert supervise(life.run).phase is Phase.RUNNING
+        assert entries(hdfs) == ["owner-000001"]
+
+    def test_drafts_of_crashed_writers_and_old_entries_are_removed(self, life: Life, hdfs: Interrupted) -> None:
+        hdfs.write(f"{RECORD}.owner-crashed", "{}")
+        life.clock.ahead += timedelta(days=2)
+        for _ in range(8):
+            life.set_desired(DesiredState.RUNNING)
+            supervise(life.run)
+            stop(life.run)
+        assert entries(hdfs) == [f"owner-{number:06d}" for number in range(7, 17)]
+
+    def test_a_submitter_that_lost_the_checkpoint_after_its_claim_submits_nothing(
+        self, life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def claim_and_lose(*of: object) -> object:
+            claim = claim_next(*of)  # type: ignore[arg-type]
+            lock = CheckpointLock(life.run.session.hdfs, HERE)
+            lock.give(lock.newest(), Owner("copy", "/elsewhere", "hdfs://simulated"))
+            return claim
+
+        monkeypatch.setattr(reconcile, "claim_next", claim_and_lose)
+        with pytest.raises(Conflict, match="has got another owner meanwhile"):
+            supervise(life.run)
+        claim = life.run.folder.claim(life.run.folder.names())
+        assert claim is not None
+        assert fence_name(1, claim.nonce) not in life.run.folder.names()
+        assert alive(life) == []
+
+
+def rewrite(hdfs: SimHdfs, **changed: object) -> None:
+    name = f"{RECORD}owner-000001"
+    hdfs.write(name, json.dumps(json.loads(hdfs.read(name)) | changed), overwrite=True)
+
+
+def test_the_first_start_costs_the_same_beside_a_hundred_other_streams(life: Life, hdfs: Interrupted) -> None:
+    supervise(life.run)
+    alone = hdfs.asked
+    for number in range(100):
+        supervise(subject(life, replace(SPEC, name=f"other-{number}", checkpoints=(f"/data/other-{number}",))))
+    hdfs.asked = 0
+    supervise(subject(life, replace(COPY, checkpoints=("/data/copy",))))
+    assert hdfs.asked == alone
