@@ -20,6 +20,15 @@ SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", e
 ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to take over.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept beside the desired state for others to read.")]
 Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
+LookFor = Annotated[
+    str,
+    typer.Option(
+        "--look-for",
+        metavar="DURATION",
+        help="Watch the checkpoints for so long; by default, twice the time between two batches, from the stream's "
+        "stop.silence to ten minutes.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the first step; do nothing.")]
 SparkSubmit = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""`kstream streams ...`: see, start, stop, restart, adopt."""
+"""`kstream streams ...`: see, start, stop, restart, adopt, take over."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
+from airflow_kstream.cli.lease_options import duration
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.cli.stream_options import (
     ApplicationId,
     Client,
     DryRun,
+    LookFor,
     Name,
     NameOrAll,
     Now,
@@ -25,23 +27,25 @@ from airflow_kstream.cli.stream_options import (
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.plan import Report
+from airflow_kstream.model.plan import Report, Stop, Submit
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.acting import open_as_stream
-from airflow_kstream.supervise.streams.adopt import adopt as take_over
+from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.desired import declared_at_last, known_spec, request_restart, set_desired
 from airflow_kstream.supervise.streams.desired import hold as put_on_hold
 from airflow_kstream.supervise.streams.dry_run import explain
+from airflow_kstream.supervise.streams.ownership import require_available
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.registry import stream_names
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.take_over import take_over
 from airflow_kstream.supervise.streams.watch import Watch
 from airflow_kstream.views.streams import streams_table
 
-app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt.")
+app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt, take over.")
 
 
 @app.command()
@@ -162,13 +166,33 @@ def restart(
 def adopt(cluster_name: ClusterOption, spec_file: SpecFile, application_id: ApplicationId) -> None:
     """Take over a running application as this stream, without restarting it."""
     with _declared(Client(cluster_name), spec_file) as run:
-        claim = take_over(run, application_id)
+        claim = adopt_application(run, application_id)
     say(f"{application_id} is generation {claim.generation} of {run.spec.name}")
+
+
+@app.command("take-over")
+def take_over_checkpoints(
+    cluster_name: ClusterOption, spec_file: SpecFile, reason: Reason = "", look_for: LookFor = ""
+) -> None:
+    """Make the stream the owner of its checkpoints, although they have data or belonged to another stream.
+
+    It first looks for applications of the former owner and of the job's user, and watches the checkpoints. It stops
+    and submits nothing; the next reconcile goes on from their data.
+    """
+    look = duration("--look-for", look_for) if look_for else None
+    with _declared(Client(cluster_name), spec_file) as run:
+        taken = take_over(run, reason, look, note)
+    for line in taken.checked:
+        say(f"checked: {line}")
+    for checkpoint in taken.checkpoints:
+        say(f"{checkpoint} belongs to {run.spec.name}")
 
 
 def _say_first_step(run: StreamRun) -> None:
     observation, step = Reconciler(run).plan()
     say(f"{type(step).__name__.lower()}: {step.why}")
+    if isinstance(step, Submit | Stop):
+        require_available(run, observation)
     for line in spec_change(run.spec, observation.claim).words:
         say(f"{line} (on_change: {run.spec.on_change})")
 

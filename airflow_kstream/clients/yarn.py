@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.yarn_failover import ActiveResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 
 _LEAVE_OUT = "resourceRequests,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+_ALIVE = ",".join(state for state in ApplicationState if not state.terminal)
 _KILL_EVERY = timedelta(seconds=0.5)
 log = logging.getLogger(__name__)
 _counter = itertools.count()
@@ -73,6 +74,11 @@ class ResourceManager:
         found = self._call(tried, "GET", "/ws/v1/cluster/apps", self._listed, params=params)
         self._servers.found([name for app in found for name in app.tags])
         return found
+
+    def running_as(self, user: str) -> tuple[Application, ...]:
+        """Return all applications of this user that live, whatever their tags, as far as our identity may view them."""
+        params = {"user": user, "states": _ALIVE, "deSelects": _LEAVE_OUT, "limit": 100_000 + next(_counter)}
+        return self._call(f"list what runs as {user}", "GET", "/ws/v1/cluster/apps", self._listed, params=params)
 
     def application(self, application_id: str) -> Application:
         path = f"/ws/v1/cluster/apps/{application_id}"

@@ -24,10 +24,10 @@ from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
-from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.take_over import take_over
 from airflow_kstream.supervise.streams.watch import Watch
 from tests.cluster.cli import cluster_file, ran
 from tests.cluster.streams import BRISK_STOP, await_commits, await_that, look, rate_stream, reconciler, submit_by_hand
@@ -178,8 +178,10 @@ def test_somebody_elses_application_is_adopted_and_its_checkpoint_defended(
     submit_by_hand(minicluster, spec, tag="by-hand")
     with reconciler(minicluster, spec) as supervisor:
         await_that(lambda: look(supervisor.session, spec).checkpoints[0].position.commit >= 2, "it commits")
-        with pytest.raises(Conflict, match="somebody else writes it"):
+        with pytest.raises(Conflict, match="has no owner and holds data"):
             supervisor.run()
+        with pytest.raises(Conflict, match="a job writes it; stop that job, or adopt it"):
+            take_over(supervisor.subject, "a test")
         app = max(supervisor.session.yarn.applications("by-hand"), key=lambda found: found.id)
         claim = adopt(supervisor.subject, app.id)
         report = supervisor.run()
@@ -200,8 +202,10 @@ def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(min
         assert app is not None
         with pytest.raises(Conflict, match="it is a generation of a stream already"):
             adopt(supervisor.subject, app.id)
-        with pytest.raises(Conflict, match="is the checkpoint of stream original"):
-            require_exclusive_checkpoint(supervisor.subject, print)
+        with pytest.raises(Conflict, match="belongs to stream original"):
+            supervisor.run()
+        with pytest.raises(Conflict, match=f"is written by {app.id} of stream original"):
+            take_over(supervisor.subject, "a test")
 
 
 def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(

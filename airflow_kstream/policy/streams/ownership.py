@@ -6,8 +6,11 @@ comes back. So neither a desired state nor a silent checkpoint makes another str
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
+from itertools import pairwise
 
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.checkpoint_owner import Owner, Ownership, Word
@@ -16,6 +19,10 @@ from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.stream import StreamSpec
 
 _UNTOUCHED = Position(None, -1, -1)
+
+
+# A person waits for it at a terminal. What was seen is shown beside for how long.
+_LONGEST_LOOK = timedelta(minutes=10)
 
 
 class Standing(StrEnum):
@@ -49,6 +56,21 @@ def judge(us: Owner, point: Checkpoint, ownership: Ownership | None, claim: Clai
     if ownership.released:
         return _unowned(point, bool(word), f"was released by {ownership.owner} {_since(ownership)}")
     return Judgement(Standing.REFUSED, _belongs_to(ownership))
+
+
+def time_to_look(spec: StreamSpec, points: Iterable[Checkpoint]) -> timedelta:
+    """Return for how long a person's command watches checkpoints: twice the median time between two of their batches.
+
+    At least the stream's `stop.silence`, at most ten minutes.
+    """
+    gaps = sorted(gap for point in points for gap in _gaps(point))
+    median = gaps[len(gaps) // 2] if gaps else timedelta()
+    return min(_LONGEST_LOOK, max(spec.stop.silence, 2 * median))
+
+
+def _gaps(point: Checkpoint) -> list[timedelta]:
+    times = [at for _, at in sorted(point.offsets.items())]
+    return [later - earlier for earlier, later in pairwise(times)]
 
 
 def _our_own(us: Owner, point: Checkpoint, ownership: Ownership, claim: Claim | None, word: Word) -> Judgement:

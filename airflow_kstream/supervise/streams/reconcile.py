@@ -222,7 +222,7 @@ class Reconciler:
             self._record(f"released {path}", "it is no longer declared")
 
     def _require_owned(self, claim: Claim) -> None:
-        """Check the owner once more: whoever gives a checkpoint to another stream looks at the claims afterwards."""
+        """Check the owner once more: a take-over writes another owner first, and then looks at the claims."""
         try:
             require_owned(self.subject)
         except Conflict:

@@ -145,6 +145,9 @@ class SimYarn:
     def applications(self, tag: str) -> tuple[Application, ...]:
         return tuple(app for app in self.apps.values() if tag in app.tags)
 
+    def running_as(self, user: str) -> tuple[Application, ...]:
+        return tuple(app for app in self.apps.values() if app.user == user and app.alive)
+
     def application(self, application_id: str) -> Application:
         return self.apps[application_id]
 

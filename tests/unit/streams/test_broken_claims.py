@@ -15,15 +15,16 @@ from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState, StreamId
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.open_file import FileHistory, FileState, OpenFile
-from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.model.plan import Phase, Settled, Submit
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.keytab_users import keytab_users
 from airflow_kstream.supervise.leases.attribution import Attributions
-from airflow_kstream.supervise.streams.checkpoint_conflicts import require_exclusive_checkpoint
 from airflow_kstream.supervise.streams.desired import declared_at_last, set_desired
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.ownership import own, require_available
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.registry import newest_claims, stream_names
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -158,19 +159,18 @@ def test_its_horizon_is_never_none(trouble: Any) -> None:
 def test_another_stream_is_still_submitted_beside_it(trouble: Any) -> None:
     house = House()
     trouble(house)
-    lines: list[str] = []
-    require_exclusive_checkpoint(run_of(house, spec_of("third")), lines.append)
-    doubtful = trouble in (break_json, take_the_credentials_out, make_newer)
-    assert [line.partition(":")[0] for line in lines] == [
-        "could not determine whether stream sales shares a checkpoint"
-    ] * doubtful
+    supervisor = Reconciler(run_of(house, spec_of("third")), tell=lambda line: None)
+    assert supervisor.plan()[1] == Submit(1, "its first generation")
+    assert own(supervisor.subject, supervisor.plan()[0]) == ("/data/third/checkpoint",)
 
 
-def test_a_checkpoint_that_is_known_is_still_kept_for_its_stream(trouble: Any) -> None:
+def test_its_checkpoint_is_still_kept_for_it(trouble: Any) -> None:
     house = House()
+    own(owner := run_of(house, spec_of("sales")), observe(owner))
     trouble(house)
-    with pytest.raises(Conflict, match="/data/orders/checkpoint is the checkpoint of stream orders"):
-        require_exclusive_checkpoint(run_of(house, replace(spec_of("orders"), name="third")), lambda line: None)
+    third = run_of(house, replace(spec_of("sales"), name="third"))
+    with pytest.raises(Conflict, match="/data/sales/checkpoint belongs to stream sales"):
+        require_available(third, observe(third))
 
 
 def test_another_stream_is_reconciled_and_stopped_beside_it(trouble: Any) -> None:
@@ -250,7 +250,7 @@ def test_a_broken_desired_state_is_its_own_streams_trouble() -> None:
     verdicts = house.verdicts()
     assert "desired.json can't be understood: it is no JSON" in verdicts["sales"].why
     assert isinstance(verdicts["orders"].step, Settled)
-    require_exclusive_checkpoint(run_of(house, spec_of("third")), lambda line: None)
+    assert isinstance(Reconciler(run_of(house, spec_of("third"))).plan()[1], Submit)
 
 
 def test_a_request_to_a_stream_with_an_unknown_spec_is_refused_with_the_reason() -> None:

@@ -36,6 +36,7 @@ from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimHdfs
 HERE = SPEC.checkpoints[0]
 RECORD = f"{HERE}/_kstream/"
 COPY = replace(SPEC, name="copy")
+US = Owner("orders", CLUSTER.state_dir, CLUSTER.default_fs)
 
 
 @dataclass
@@ -139,13 +140,13 @@ class TestOneOwner:
         assert supervise(life.run).generation == 2
         assert entries(hdfs) == ["owner-000001"]
 
-    @pytest.mark.parametrize("state_dir", ["/kstream", "/elsewhere"])
+    @pytest.mark.parametrize(("copy", "state_dir"), [(COPY, "/kstream"), (COPY, "/elsewhere"), (SPEC, "/elsewhere")])
     def test_a_copied_declaration_is_refused_with_the_ways_out(
-        self, life: Life, hdfs: Interrupted, state_dir: str
+        self, life: Life, hdfs: Interrupted, copy: StreamSpec, state_dir: str
     ) -> None:
         supervise(life.run)
         with pytest.raises(Conflict) as refused:
-            supervise(subject(life, COPY, state_dir))
+            supervise(subject(life, copy, state_dir))
         for words in (
             f"{HERE} belongs to stream orders of state_dir /kstream on hdfs://simulated since 20",
             "`kstream streams stop orders` with a connection to that state_dir releases it",
@@ -212,6 +213,26 @@ class TestOneOwner:
         with pytest.raises(Conflict, match="belongs to stream orders"):
             supervise(subject(life, greedy))
         assert owner(life.run, "/data/a") is None
+
+    def test_a_race_for_several_checkpoints_leaves_each_with_the_winner_or_nobody(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        greedy = subject(life, replace(COPY, checkpoints=("/data/a", HERE)))
+        hdfs.asked = 0
+        supervise(greedy)
+        requests = hdfs.asked
+        for at in range(1, requests + 1):
+            hdfs.files.clear()
+            life.yarn.apps.clear()
+            hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: attempt(lambda: supervise(life.run))
+            attempt(lambda: supervise(greedy))
+            owners = {owner(life.run, path) for path in ("/data/a", HERE)} - {None}
+            assert len(owners) == len(alive(life)) == 1, f"the other one started before request {at}"
+
+
+def attempt(act: Callable[[], object]) -> None:
+    with suppress(Conflict):
+        act()
 
 
 def race(life: Life, hdfs: Interrupted, at: int) -> list[Report]:
@@ -323,9 +344,7 @@ class TestRelease:
         assert owner(moved, "/data/moved") is not None
         assert owner(moved, HERE) is None
 
-    def test_a_start_during_the_release_of_a_stop_keeps_the_checkpoint_whatever_the_moment(
-        self, life: Life, hdfs: Interrupted
-    ) -> None:
+    def test_a_start_during_the_release_of_a_stop_keeps_the_checkpoint(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
         life.set_desired(DesiredState.STOPPED)
         hdfs.asked = 0
@@ -341,8 +360,7 @@ class TestRelease:
 
 def start_again(life: Life) -> None:
     set_desired(life.run, DesiredState.RUNNING, "test")
-    with suppress(Conflict):
-        supervise(life.run)
+    attempt(lambda: supervise(life.run))
 
 
 class TestTrouble:
@@ -389,8 +407,19 @@ class TestTrouble:
 
     def test_a_lost_reply_to_the_rename_is_recognised_as_success(self, life: Life, hdfs: Interrupted) -> None:
         hdfs.lost_replies = ["owner-"]
-        assert supervise(life.run).phase is Phase.RUNNING
+        lock = CheckpointLock(life.run.session.hdfs, HERE)
+        assert lock.give(None, US).owner == US
         assert entries(hdfs) == ["owner-000001"]
+
+    def test_a_rename_that_only_says_that_it_succeeded_makes_nobody_the_owner(
+        self, life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """HttpFS ignores the rename's options and answers 200 with false."""
+        lock = CheckpointLock(life.run.session.hdfs, HERE)
+        lock.give(None, Owner("former", "/elsewhere", "hdfs://simulated"))
+        monkeypatch.setattr(hdfs, "rename_onto_nothing", lambda source, target: None)
+        with pytest.raises(Conflict, match="changed meanwhile"):
+            lock.give(lock.newest(), US)
 
     def test_drafts_of_crashed_writers_and_old_entries_are_removed(self, life: Life, hdfs: Interrupted) -> None:
         hdfs.write(f"{RECORD}.owner-crashed", "{}")

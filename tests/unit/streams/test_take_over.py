@@ -1,0 +1,185 @@
+"""A person gives a checkpoint to a stream: what is checked before, and what is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.errors import Conflict, Denied, RestartAborted
+from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.policy.streams.ownership import time_to_look
+from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.take_over import TakenOver, take_over
+from tests.unit.simulated_yarn import START
+from tests.unit.streams.life import SPEC, Life
+from tests.unit.streams.simulated_servers import CLUSTER
+from tests.unit.streams.test_checkpoint_owner import (
+    COPY,
+    HERE,
+    Interrupted,
+    alive,
+    attempt,
+    hdfs,
+    rewrite,
+    subject,
+    supervise,
+)
+
+__all__ = ["hdfs"]
+
+
+def taken(run: StreamRun, reason: str = "") -> TakenOver:
+    return take_over(run, reason, tell=lambda line: None)
+
+
+def test_data_of_nobody_is_taken_over_and_continued(life: Life, hdfs: Interrupted) -> None:
+    life.engine.complete_epoch(SPEC)
+    life.yarn.start(frozenset({"by-hand"}))
+    report = taken(life.run, "the old cron job is gone")
+    assert report.checkpoints == (HERE,)
+    said = "; ".join(report.checked)
+    assert f"{HERE} had no owner" in said
+    assert "applications of streamer that run and are of no stream: application_1_0001" in said
+    assert f"{HERE} moved last at 20" in said
+    assert said.endswith("UTC and did not for 30s")
+    entry = CheckpointLock(life.run.session.hdfs, HERE).newest()
+    assert entry is not None
+    assert (entry.word, entry.reason) == ("take-over", f"the old cron job is gone; {said}")
+    assert supervise(life.run).phase is Phase.RUNNING
+
+
+def test_a_checkpoint_that_moves_meanwhile_is_not_taken(life: Life, hdfs: Interrupted) -> None:
+    life.engine.complete_epoch(SPEC)
+    with pytest.raises(Conflict, match="moved from batch 0 to 1 meanwhile: a job writes it"):
+        take_over(life.run, "", tell=lambda line: life.engine.complete_epoch(SPEC))
+    assert CheckpointLock(life.run.session.hdfs, HERE).newest() is None
+
+
+@pytest.mark.parametrize("wanted", [DesiredState.STOPPED, DesiredState.RUNNING])
+def test_an_owner_that_runs_keeps_its_checkpoint_whatever_is_wanted(
+    life: Life, hdfs: Interrupted, wanted: DesiredState
+) -> None:
+    supervise(life.run)
+    life.set_desired(wanted)
+    with pytest.raises(Conflict, match=r"is written by application_1_0001 of stream orders .*; stop that stream first"):
+        taken(subject(life, COPY, "/elsewhere"))
+
+
+def test_an_owner_whose_application_may_still_arrive_keeps_its_checkpoint(life: Life, hdfs: Interrupted) -> None:
+    supervise(life.run)
+    life.yarn.apps.clear()
+    rival = subject(life, COPY)
+    with pytest.raises(Conflict, match=r"generation 1 of stream orders .* was claimed .*; try again in 10m"):
+        taken(rival)
+    life.clock.ahead += SPEC.submit.ttl
+    assert taken(rival).checkpoints == (HERE,)
+    assert not any(name.startswith("fence") for name in life.run.folder.names()), "it may not start late"
+
+
+def test_an_owner_that_is_gone_loses_it_and_submits_nothing_any_longer(life: Life, hdfs: Interrupted) -> None:
+    life.yarn.end(str(supervise(life.run).application))
+    life.engine.complete_epoch(SPEC)
+    rival = subject(life, COPY, "/elsewhere")
+    report = taken(rival)
+    assert "was of stream orders of state_dir /kstream" in report.checked[0]
+    assert report.checked[0].endswith("no application of it runs on this cluster")
+    assert supervise(rival).phase is Phase.RUNNING
+    with pytest.raises(Conflict, match="belongs to stream copy of state_dir /elsewhere"):
+        supervise(life.run)
+    assert len(alive(life)) == 1
+
+
+def test_an_owner_that_claims_during_a_take_over_and_the_other_never_both_submit(life: Life, hdfs: Interrupted) -> None:
+    """The former owner starts its next generation before each of the requests of a take-over in turn."""
+    life.yarn.end(str(supervise(life.run).application))
+    before = dict(hdfs.files), dict(life.yarn.apps)
+    rival = subject(life, COPY)
+    hdfs.asked = 0
+    taken(rival)
+    requests = hdfs.asked
+    for at in range(1, requests + 1):
+        hdfs.files, life.yarn.apps = dict(before[0]), dict(before[1])
+        hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: attempt(lambda: supervise(life.run))
+        attempt(lambda: (taken(rival), supervise(rival)))
+        assert len(alive(life)) == 1, f"the former owner started before request {at}"
+
+
+def test_a_take_over_during_a_submission_and_its_owner_never_both_submit(life: Life, hdfs: Interrupted) -> None:
+    life.yarn.end(str(supervise(life.run).application))
+    before = dict(hdfs.files), dict(life.yarn.apps)
+    rival = subject(life, COPY, "/elsewhere")
+    hdfs.asked = 0
+    supervise(life.run)
+    requests = hdfs.asked
+    for at in range(1, requests + 1):
+        hdfs.files, life.yarn.apps = dict(before[0]), dict(before[1])
+        hdfs.asked, hdfs.at, hdfs.happens = 0, at, lambda: attempt(lambda: (taken(rival), supervise(rival)))
+        attempt(lambda: supervise(life.run))
+        assert len(alive(life)) == 1, f"it was taken over before request {at}"
+
+
+def test_a_state_folder_that_we_may_not_read_is_no_obstacle(
+    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life.yarn.end(str(supervise(life.run).application))
+    theirs = life.run.id.folder
+    listed = hdfs.list
+
+    def denied(path: str) -> object:
+        if path == theirs:
+            raise Denied("permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(hdfs, "list", denied)
+    assert taken(subject(life, COPY, "/elsewhere")).checkpoints == (HERE,)
+
+
+def test_a_running_stream_gets_its_checkpoint_back_without_a_wait(life: Life, hdfs: Interrupted) -> None:
+    supervise(life.run)
+    rewrite(hdfs, stream="former")
+    life.request_restart()
+    with pytest.raises(RestartAborted):
+        supervise(life.run)
+    now = life.clock.ahead
+    assert "application_1_0001 of this stream runs" in "; ".join(taken(life.run).checked)
+    assert life.clock.ahead == now
+    assert supervise(life.run).generation == 2
+
+
+def test_what_one_owns_is_not_taken_twice(life: Life, hdfs: Interrupted) -> None:
+    supervise(life.run)
+    assert taken(life.run).checkpoints == ()
+
+
+def test_a_claim_of_a_stream_on_another_filesystem_is_not_looked_for_here(life: Life, hdfs: Interrupted) -> None:
+    supervise(life.run)
+    life.yarn.apps.clear()
+    rewrite(hdfs, filesystem="hdfs://other")
+    assert StreamFolder(life.run.session.hdfs, StreamId("orders", CLUSTER.state_dir)).names()
+    assert taken(subject(life, COPY)).checkpoints == (HERE,)
+
+
+def test_the_checkpoints_are_watched_for_twice_the_time_between_their_batches() -> None:
+    def of(*minutes: float) -> Checkpoint:
+        return Checkpoint(HERE, "q", {n: START + timedelta(minutes=at) for n, at in enumerate(minutes)})
+
+    assert time_to_look(SPEC, [of()]) == timedelta(seconds=30)
+    assert time_to_look(SPEC, [of(0, 0.1, 0.2)]) == timedelta(seconds=30)
+    assert time_to_look(SPEC, [of(0, 2, 4, 6)]) == timedelta(minutes=4)
+    assert time_to_look(SPEC, [of(0, 60, 120)]) == timedelta(minutes=10)
+    assert time_to_look(replace(SPEC, checkpoints=()), []) == timedelta(seconds=30)
+
+
+def test_an_owner_whose_last_claim_was_given_up_is_gone(life: Life, hdfs: Interrupted) -> None:
+    supervise(life.run)
+    life.yarn.apps.clear()
+    claim = life.run.folder.claim(life.run.folder.names())
+    assert claim is not None
+    life.run.folder.take_fence(claim.fence)
+    assert taken(subject(life, COPY)).checkpoints == (HERE,)
