@@ -71,6 +71,18 @@ def check_conf_folder(cluster: Cluster) -> None:
         raise InvalidInput(f"to submit, connection {cluster.name} needs a hadoop_conf_dir with core- and yarn-site.xml")
 
 
+def default_of_client(binary: str, key: str) -> str:
+    """Return the value that the client's own spark-defaults.conf gives this conf; empty if it gives none.
+
+    The file is the one beside the client: the child inherits no SPARK_CONF_DIR.
+    """
+    file = Path(binary).resolve().parent.parent / "conf" / "spark-defaults.conf"
+    lines = file.read_text(errors="replace").splitlines() if file.is_file() else []
+    # As java.util.Properties splits them: at the first blank, = or :.
+    found = [match[1] for line in lines if (match := re.fullmatch(rf"\s*{re.escape(key)}(?:\s*[=:]|\s)\s*(.*)", line))]
+    return found[-1].strip() if found else ""
+
+
 def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:
     """Raises InvalidInput: when YARN would copy these variables of a container, which hold secrets, into its log.
 

@@ -18,6 +18,7 @@ from airflow_kstream.model.secrets import Value
 
 TAGS = "spark.yarn.tags"
 QUEUE = "spark.yarn.queue"
+STAGING = "spark.yarn.stagingDir"
 # The driver's helper finds the contract's terms under it.
 CONTRACT_PREFIX = "spark.kstream."
 # The protocol depends on these values.
@@ -54,9 +55,10 @@ _RESERVED_IN_A_CONNECTION = {key: instead for key, instead in _RESERVED.items() 
 _ONLY = {"spark.kerberos.renewal.credentials": ("keytab",)}
 # No job on a kerberized cluster can live without HDFS tokens. It may well do without those of Hive, HBase and Kafka.
 _TOKENS_OFF = re.compile(r"spark\.(yarn\.)?security\.(credentials|tokens)\.(hadoopfs|hdfs)\.enabled")
+_STAGING_PATH = re.compile(r"(?P<filesystem>(?:hdfs|viewfs)://[^/\s]*)?/\S*")
 _RATIO = "spark.security.credentials.renewalRatio"
 # Confs that the supervisor itself reads or checks.
-_NO_SECRETS = {TAGS, _RATIO, *FIXED, *_ONLY}
+_NO_SECRETS = {TAGS, STAGING, _RATIO, *FIXED, *_ONLY}
 
 
 def stream_conf_errors(conf: Mapping[str, Value]) -> Iterator[str]:
@@ -91,8 +93,23 @@ def _wrong_values(conf: Mapping[str, str]) -> Iterator[str]:
             yield f"sets {key}={value!r}; allowed is true: the job would get no HDFS tokens"
     if any(tag.strip().lower().startswith(_OUR_TAG) for tag in conf.get(TAGS, "").split(",")):
         yield f"sets {TAGS}; no tag of a job's own may begin with {_OUR_TAG}, by which the supervisor finds its own"
+    if STAGING in conf and not _STAGING_PATH.fullmatch(conf[STAGING]):
+        yield (
+            f"sets {STAGING}={conf[STAGING]!r}; allowed is a path on the connection's default_fs: to another "
+            "filesystem Spark copies the generation's fence, and a copy can't be taken from a late submission"
+        )
     if not _is_share(conf.get(_RATIO, "0.75")):
         yield f"sets {_RATIO}={conf[_RATIO]!r}; allowed is more than 0 and less than 1"
+
+
+def staging_elsewhere(conf: Mapping[str, Value], default_fs: str) -> str:
+    """Return the filesystem of the staging folder if it is not this one, else an empty text.
+
+    Spark uses a file of `--files` in place only on the staging folder's own filesystem (Client.copyFileToRemote).
+    """
+    match = _STAGING_PATH.fullmatch(str(conf.get(STAGING, "")))
+    filesystem = (match["filesystem"] or "") if match else ""
+    return filesystem if filesystem not in {"", "hdfs://", default_fs.rstrip("/")} else ""
 
 
 def _is_share(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.spark_conf import STAGING, staging_elsewhere
 from airflow_kstream.model.stream import StreamSpec
 
 _CHECKPOINT = re.compile(r"(?P<filesystem>hdfs://[^/]*)?(?P<path>/.*)")
@@ -15,10 +16,15 @@ _CHECKPOINT = re.compile(r"(?P<filesystem>hdfs://[^/]*)?(?P<path>/.*)")
 def require_submittable(spec: StreamSpec, cluster: Cluster) -> None:
     """Check the declaration as if it had just been read: one that was built in Python never was.
 
-    Raises InvalidInput: when `StreamSpec.from_mapping` would refuse it, or as `require_watchable`.
+    Raises InvalidInput: when `StreamSpec.from_mapping` would refuse it, or as `require_watchable`, or when the staging
+    folder is on another filesystem.
     """
     spec.checked()
     require_watchable(spec, cluster)
+    for where, conf in (("conf", spec.conf), (f"spark_conf of connection {cluster.name}", cluster.spark_conf)):
+        if elsewhere := staging_elsewhere(conf, cluster.default_fs):
+            why = f"{STAGING} lies on {elsewhere}; allowed is {cluster.default_fs}, on which its fence is used in place"
+            raise InvalidInput(f"{where}: {why}", tried=f"check {spec.name} against {cluster.name}")
 
 
 def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:

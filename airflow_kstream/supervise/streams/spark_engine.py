@@ -18,6 +18,7 @@ from airflow_kstream.model.contract import started_marker
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
+from airflow_kstream.model.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
 from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.spark_renewal import renewal_ratio
@@ -50,6 +51,7 @@ class SparkEngine:
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         spark.check_conf_folder(cluster)
         spark.check_secret_environment(cluster, _secret_variables(cluster, spec))
+        self._check_staging(cluster, spec)
         for path in _local_files(spec):
             if not Path(path).exists():
                 raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
@@ -81,12 +83,31 @@ class SparkEngine:
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
         """Name the staging folder, which holds a copy of the keytab: the 250 ms that YARN leaves between SIGTERM and
         SIGKILL are too short for Spark to delete it (SPARK-17340)."""
-        conf = {**cluster.spark_conf, **spec.plain_conf}
-        root = conf.get("spark.yarn.stagingDir", f"/user/{app.user}")
+        root = {**cluster.spark_conf, **spec.plain_conf}.get(STAGING)
+        if root is None:
+            yield f"/user/{app.user}/.sparkStaging/{app.id}"
+            return
+        # Since Spark 2.3 each user has a folder of their own in it (Client.submitApplication).
+        yield f"{root.rstrip('/')}/{app.user}/.sparkStaging/{app.id}"
         yield f"{root.rstrip('/')}/.sparkStaging/{app.id}"
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return renewal_ratio(cluster.spark_conf, spec.plain_conf)
+
+    def _check_staging(self, cluster: Cluster, spec: StreamSpec) -> None:
+        """Check the staging folder that the client's own defaults name; a declared one was checked before."""
+        binary = self._client(spec.deploy)[0].binary
+        if STAGING in {**cluster.spark_conf, **spec.conf}:
+            return
+        named = spark.default_of_client(binary, STAGING)
+        if named and (errors := [*connection_conf_errors({STAGING: named})]):
+            raise InvalidInput(f"spark-defaults.conf of {binary} {errors[0]}", tried=f"check the client of {spec.name}")
+        if elsewhere := staging_elsewhere({STAGING: named}, cluster.default_fs):
+            raise InvalidInput(
+                f"spark-defaults.conf of {binary} puts {STAGING} on {elsewhere}; set it in conf to a path on "
+                f"{cluster.default_fs}, on which the fence is used in place",
+                tried=f"check the client of {spec.name}",
+            )
 
     def _quiescent(self, session: ClusterSession, spec: StreamSpec) -> bool:
         return all(point.quiescent for point in self.progress(session, spec))

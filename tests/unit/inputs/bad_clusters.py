@@ -117,6 +117,7 @@ BAD: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"spark_conf": {"spark.kstream.state": "/x"}}, "spark_conf sets spark.kstream.state, which it may not"),
         ({"spark_conf": {"spark.yarn.maxAppAttempts": 2}}, "maxAppAttempts='2'; allowed is 1"),
         ({"spark_conf": {"spark.hadoop.fs.defaultFS": "hdfs://b"}}, "spark_conf sets spark.hadoop.fs.defaultFS"),
+        ({"spark_conf": {"spark.yarn.stagingDir": "abfs://c@a/b"}}, "to another filesystem Spark copies"),
         ({"spark_conf": {"spark.yarn.tags": "kstream-x"}}, "no tag of a job's own may begin with kstream"),
         ({"spark_conf": {"spark.kerberos.renewal.credentials": "ccache"}}, "allowed is keytab"),
     ],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.secrets import SecretRef
@@ -21,7 +23,7 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.submit import preflight
-from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.unit.simulated_yarn import TICKET_SPEC, application
 from tests.unit.streams.simulated_servers import ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.test_spark_stream import CLUSTER, DEFAULTS
 
@@ -84,6 +86,37 @@ def test_a_secret_does_not_become_a_variable_that_yarn_copies_into_a_log(spec: S
         SparkEngine().preflight(with_conf_folder(tmp_path, ""), spec)
     off = "<property><name>yarn.nodemanager.log-container-debug-info.enabled</name><value>false</value></property>"
     SparkEngine().preflight(with_conf_folder(tmp_path, off), spec)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("spark.yarn.stagingDir  hdfs://other/tmp", "puts spark.yarn.stagingDir on hdfs://other; set it in conf"),
+        ("spark.yarn.stagingDir=s3a://bucket/tmp", "to another filesystem Spark copies the generation's fence"),
+        ("# spark.yarn.stagingDir s3a://bucket/tmp", ""),
+        ("spark.yarn.stagingDir: hdfs://prod/tmp", ""),
+    ],
+)
+def test_defaults_of_the_client_that_make_the_fence_a_copy_are_refused(line: str, says: str, tmp_path: Path) -> None:
+    for name in ("bin", "conf"):
+        (tmp_path / name).mkdir()
+    (client := tmp_path / "bin" / "spark-submit").touch(mode=0o755)
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(f"spark.a b\n{line}\n")
+    engine = SparkEngine(lambda: DEFAULTS, str(client))
+    spec = replace(TICKET_SPEC, application="hdfs:///jobs/orders.py")
+    cluster = with_conf_folder(tmp_path, "")
+    with pytest.raises(InvalidInput, match=says) if says else nullcontext():
+        engine.preflight(cluster, spec)
+    engine.preflight(cluster, replace(spec, conf={"spark.yarn.stagingDir": "/tmp"}))
+
+
+def test_the_keytabs_copy_is_looked_for_where_spark_puts_it() -> None:
+    app, staged = application(1, ApplicationState.FINISHED), {"spark.yarn.stagingDir": "/staging/"}
+    assert list(ENGINE.leftovers(app, CLUSTER, TICKET_SPEC)) == ["/user/streamer/.sparkStaging/application_1_0001"]
+    assert list(ENGINE.leftovers(app, CLUSTER, replace(TICKET_SPEC, conf=staged))) == [
+        "/staging/streamer/.sparkStaging/application_1_0001",
+        "/staging/.sparkStaging/application_1_0001",
+    ]
 
 
 def test_a_host_without_a_client_still_shows_every_word_and_says_what_is_missing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.policy.streams.watchable import require_watchable
+from airflow_kstream.policy.streams.watchable import require_submittable, require_watchable
 from tests.unit.simulated_yarn import TICKET_SPEC
 
 CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://ns", Identity("a@R", "/k"), "/user/kstream")
@@ -45,3 +45,20 @@ def test_a_checkpoint_that_cannot_be_watched_is_refused_before_anything(
 )
 def test_a_checkpoint_beside_all_else_can_be_watched(checkpoints: tuple[str, ...]) -> None:
     require_watchable(replace(TICKET_SPEC, checkpoints=checkpoints), CLUSTER)
+
+
+@pytest.mark.parametrize("staging", ["/tmp/staging", "hdfs:///tmp", "hdfs://ns/tmp"])
+def test_a_staging_folder_on_the_filesystem_of_the_fence_is_accepted(staging: str) -> None:
+    conf = {"spark.yarn.stagingDir": staging}
+    require_submittable(replace(TICKET_SPEC, conf=conf), replace(CLUSTER, spark_conf=conf))
+
+
+@pytest.mark.parametrize("staging", ["hdfs://other/tmp", "hdfs://ns:8020/tmp", "viewfs://ns/tmp"])
+def test_a_staging_folder_to_which_spark_would_copy_the_fence_is_refused(staging: str) -> None:
+    """The connection's is refused like the declaration's."""
+    conf = {"spark.yarn.stagingDir": staging}
+    why = f"spark.yarn.stagingDir lies on {staging.removesuffix('/tmp')}; allowed is hdfs://ns"
+    with pytest.raises(InvalidInput, match=f"conf: {why}"):
+        require_submittable(replace(TICKET_SPEC, conf=conf), CLUSTER)
+    with pytest.raises(InvalidInput, match=f"spark_conf of connection prod: {why}"):
+        require_submittable(TICKET_SPEC, replace(CLUSTER, spark_conf=conf))
