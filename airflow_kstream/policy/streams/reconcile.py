@@ -26,7 +26,7 @@ from airflow_kstream.policy.streams.ends import end_of
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
-from airflow_kstream.policy.streams.spec_change import spec_change
+from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
 
 # Ends by no fault of the job's own, and their words. A generation has to have worked for as long to be followed without
 # a report: one that ends sooner ends the same way again and again, and nobody would learn of it.
@@ -129,7 +129,7 @@ def _reason_to_stop(spec: StreamSpec, observation: Observation) -> str | None:
         (stop_marker(number) in observation.files, "its stop was begun"),
         (desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
         (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
-        (spec.on_change is OnChange.RESTART and _changed(spec, claim), "the declared spec changed"),
+        (spec.on_change is OnChange.RESTART and _changed(spec, claim), DECLARED_SPEC_CHANGED),
     )
     return next((why for holds, why in reasons if holds), None)
 

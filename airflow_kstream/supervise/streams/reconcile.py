@@ -23,10 +23,11 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.held import is_well
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
-from airflow_kstream.policy.streams.spec_change import spec_change
+from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.cleanup import clean_up
+from airflow_kstream.supervise.streams.duel import require_no_duel
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.ownership import (
     no_longer_declared,
@@ -158,6 +159,8 @@ class Reconciler:
     def _check_successor(self, observation: Observation, step: Stop) -> None:
         """Check that a successor can start. A forced restart ignores files and tickets, not a client, a claim and its
         checkpoints: the declaration may name others than the running generation's."""
+        if step.why == DECLARED_SPEC_CHANGED:
+            require_no_duel(self.subject, observation)
         if step.preflight:
             require_available(self.subject, observation)
             preflight(self.subject)
