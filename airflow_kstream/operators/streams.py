@@ -138,7 +138,7 @@ class SparkStreamOperator(BaseOperator):
         if report.spec_doubt:
             self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
         if report.owner_doubt:
-            self.log.error("%s: nothing can follow its running generation: %s", report.stream, report.owner_doubt)
+            self.log.error("%s: the owner of its checkpoint is in doubt: %s", report.stream, report.owner_doubt)
         for field in report.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 

@@ -50,6 +50,8 @@ CASES = (
     Case("streams plan CLUSTER FOLDER", WRONG, "is a directory"),
     Case("streams plan CLUSTER /nope.yaml", WRONG, "does not exist"),
     Case(f"streams plan CLUSTER /{ESC}.yaml", WRONG, "does not exist"),
+    Case("streams take-over CLUSTER /nope.yaml", WRONG, "does not exist"),
+    Case("streams take-over CLUSTER /etc/hosts --look-for soon", WRONG, "--look-for: 'soon' is not a duration"),
     Case("leases list CLUSTER data", WRONG, "data"),
     Case(f"leases list CLUSTER {ESC}", WRONG, r"\x1b[2J"),
     Case("leases list CLUSTER /data --min-age soon", WRONG, "--min-age: 'soon' is not a duration"),

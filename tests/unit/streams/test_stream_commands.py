@@ -42,10 +42,10 @@ class CommandLine:
         self.clients.append(spark_submit)
         return self.life.engine
 
-    def run(self, command: str, *options: str) -> tuple[int, list[str]]:
+    def run(self, command: str, *options: str, name: str = SPEC.name) -> tuple[int, list[str]]:
         """Return the exit code and the lines of the output."""
         with pytest.raises(SystemExit) as end:
-            main(["streams", command, "--cluster", str(self._cluster), SPEC.name, *options])
+            main(["streams", command, "--cluster", str(self._cluster), *([name] if name else []), *options])
         printed = self._capsys.readouterr()
         return int(end.value.code or 0), [*printed.out.splitlines(), *printed.err.splitlines()]
 
@@ -287,3 +287,30 @@ def test_a_word_that_comes_while_a_submission_is_prepared_leaves_no_claim(
     report = at_first.life.begin()
     assert (report.phase, at_first.generations) == (Phase.STOPPED, [])
     assert not any(name.startswith("gen-") for name in at_first.life.run.folder.names())
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> str:
+    """A declaration with another name and the checkpoint of the stream that runs."""
+    file = tmp_path / "copy.yaml"
+    file.write_text(yaml.safe_dump({**SPEC.to_mapping(), "name": "copy"}))
+    return str(file)
+
+
+def test_take_over_says_what_it_checked_and_whose_the_checkpoint_is_now(kstream: CommandLine, copy: str) -> None:
+    code, lines = kstream.run("take-over", copy, name="")
+    assert (code, kstream.generations) == (1, [True])
+    assert "is written by application_1_0001 of stream orders" in lines[-1]
+    kstream.life.yarn.end("application_1_0001")
+    code, lines = kstream.run("take-over", copy, "--reason", "orders is gone", "--look-for", "5s", name="")
+    assert (code, kstream.generations) == (0, [False])
+    assert "watching the checkpoints for 5s" in lines
+    assert lines[0].startswith("checked: /data/orders/checkpoint was of stream orders of state_dir /kstream on hdfs:")
+    assert "checked: applications of streamer that run and are of no stream: none" in lines
+    assert "/data/orders/checkpoint belongs to copy" in lines
+
+
+def test_a_dry_run_tells_that_the_checkpoint_is_anothers(kstream: CommandLine, copy: str) -> None:
+    code, lines = kstream.run("reconcile", copy, "--dry-run", name="")
+    assert (code, lines[0]) == (1, "submit: its first generation")
+    assert "/data/orders/checkpoint belongs to stream orders of state_dir /kstream" in lines[-1]
