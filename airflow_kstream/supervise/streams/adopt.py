@@ -9,7 +9,7 @@ from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
-from airflow_kstream.supervise.streams.ownership import own
+from airflow_kstream.supervise.streams.ownership import own, require_owned
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 
@@ -55,4 +55,6 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
         adopted=application_id,
         adopted_started=app.started,
     )
-    return run.folder.make_claim(draft)
+    claim = run.folder.make_claim(draft)
+    require_owned(run)
+    return claim

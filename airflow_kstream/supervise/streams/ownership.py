@@ -61,14 +61,20 @@ def own_what_runs(run: StreamRun, observation: Observation) -> tuple[str, ...]:
 
 
 def require_owned(run: StreamRun) -> None:
-    """Check that every declared checkpoint is still this stream's.
+    """Check, after a claim, that every declared checkpoint is still this stream's.
+
+    From then on the claim shows that the data is the stream's. A person's word was for this claim alone: after the loss
+    of `state_dir` it would let another generation start beside the one that runs.
 
     Raises Conflict: when a person has given one to another stream since `own`.
     """
     for path in run.spec.checkpoints:
-        entry = CheckpointLock(run.session.hdfs, path).newest()
+        lock = CheckpointLock(run.session.hdfs, path)
+        entry = lock.newest()
         if entry is None or entry.released or not entry.owner.same_stream(owner_of(run)):
             raise Conflict(f"{path} has got another owner meanwhile", tried=f"submit {run.spec.name}")
+        if entry.word:
+            lock.give(entry, owner_of(run), reason=f"claimed after the word: {entry.word}")
 
 
 def release(run: StreamRun, checkpoints: Iterable[str], reason: str) -> tuple[str, ...]:
@@ -78,7 +84,8 @@ def release(run: StreamRun, checkpoints: Iterable[str], reason: str) -> tuple[st
         lock = CheckpointLock(run.session.hdfs, path)
         entry = lock.newest()
         if entry and not entry.newer and not entry.released and entry.owner.same_stream(owner_of(run)):
-            lock.give(entry, owner_of(run), released=True, reason=reason)
+            # A word that no claim has followed yet still holds.
+            lock.give(entry, owner_of(run), released=True, word=entry.word, reason=reason)
             released.append(path)
     return tuple(released)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.contract import newest_claim, newest_desired, stop_marker
+from airflow_kstream.model.contract import newest_desired, stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
 from airflow_kstream.model.generation import Claim, DesiredState, StreamId
 from airflow_kstream.model.observation import Observation
@@ -23,24 +23,17 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.held import is_well
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
-from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
+from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.cleanup import clean_up
-from airflow_kstream.supervise.streams.duel import require_no_duel
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
-from airflow_kstream.supervise.streams.ownership import (
-    no_longer_declared,
-    own,
-    own_what_runs,
-    release,
-    require_available,
-    require_owned,
-)
+from airflow_kstream.supervise.streams.owner_steps import before_claim, before_stop, before_submission, when_settled
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
 from airflow_kstream.supervise.streams.submit import (
     OwnClaims,
+    Prepared,
     claim_next,
     conclude,
     preflight,
@@ -157,17 +150,13 @@ class Reconciler:
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
 
     def _check_successor(self, observation: Observation, step: Stop) -> None:
-        """Check that a successor can start. A forced restart ignores files and tickets, not a client, a claim and its
-        checkpoints: the declaration may name others than the running generation's."""
-        if step.why == DECLARED_SPEC_CHANGED:
-            require_no_duel(self.subject, observation)
+        """Check that a successor can start. A forced restart ignores files and tickets, not a client and a claim."""
+        before_stop(self.subject, observation, step)
         if step.preflight:
-            require_available(self.subject, observation)
             preflight(self.subject)
         elif (
             observation.desired.state is DesiredState.RUNNING and stop_marker(step.generation) not in observation.files
         ):
-            require_available(self.subject, observation)
             require_client(self.subject)
             self.subject.folder.require_exclusive_claims()
 
@@ -179,15 +168,14 @@ class Reconciler:
         with prepared(self.subject) as ready:
             if self._somebody_spoke(observation):
                 return
-            self._take_checkpoints(observation, step.why)
+            before_claim(self.subject, observation, step.why, self._record)
             try:
                 claim = claim_next(self.subject, self._own, observation, step.generation, step.why)
             except Conflict as lost:
                 self.tell(f"{lost.message}: checking again")
                 return
             self._record(f"claimed generation {step.generation}", step.why)
-            self._require_owned(claim)
-            self._submitted(claim, submit(self.subject, self._own, claim, ready))
+            self._submit_claimed(claim, ready)
 
     def _go_on(self, observation: Observation, claim: Claim) -> None:
         """Go on with our own claim, which a lost reply had hidden from us, or whose application is not found yet."""
@@ -202,12 +190,16 @@ class Reconciler:
     def _submit_own(self, claim: Claim) -> None:
         try:
             with prepared(self.subject) as ready:
-                require_owned(self.subject)
-                self._submitted(claim, submit(self.subject, self._own, claim, ready))
+                self._submit_claimed(claim, ready)
         except KstreamError as error:
             if claim.nonce in self._own.unsubmitted and not isinstance(error, Unavailable):
                 withdraw(self.subject, self._own, claim)
             raise
+
+    def _submit_claimed(self, claim: Claim, ready: Prepared) -> None:
+        before_submission(self.subject, claim)
+        app = submit(self.subject, self._own, claim, ready)
+        self._submitted(claim, app)
 
     def _submitted(self, claim: Claim, app: Application) -> None:
         number = claim.generation
@@ -217,53 +209,12 @@ class Reconciler:
         """Tell whether the desired state was written since this look: preparing a step may take minutes."""
         return newest_desired(self.subject.folder.names()) != newest_desired(observation.files)
 
-    def _take_checkpoints(self, observation: Observation, why: str) -> None:
-        """Own the declared checkpoints, and release those of the last generation that are no longer declared."""
-        for path in own(self.subject, observation):
-            self._record(f"owns {path}", why)
-        for path in release(self.subject, no_longer_declared(self.subject, observation.claim), "no longer declared"):
-            self._record(f"released {path}", "it is no longer declared")
-
-    def _require_owned(self, claim: Claim) -> None:
-        """Check the owner once more: a take-over writes another owner first, and then looks at the claims."""
-        try:
-            require_owned(self.subject)
-        except Conflict:
-            withdraw(self.subject, self._own, claim)
-            raise
-
     def _settle(self, observation: Observation, step: Settled) -> Report:
-        doubt = self._settle_ownership(observation, step)
+        doubt = when_settled(self.subject, observation, step, self.may_submit, self._record, self.tell)
         for folder in self._cleaned(observation):
             self._record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
-        return report(self.spec, observation, step, self.session.yarn.active(), tuple(self.done), doubt)
-
-    def _settle_ownership(self, observation: Observation, step: Settled) -> str:
-        """Own what runs and release what is stopped; return the reason if that was not possible.
-
-        That a running generation's checkpoint is another stream's stops nothing: no successor is submitted, and the
-        report says so.
-        """
-        if observation.claim and observation.claim.newer:
-            return ""
-        try:
-            if step.phase is Phase.STOPPED:
-                self._release(observation)
-            elif self.may_submit and observation.current and observation.current.alive:
-                for path in own_what_runs(self.subject, observation):
-                    self._record(f"owns {path}", f"generation {observation.generation} writes it")
-        except KstreamError as error:
-            self.tell(f"the owner of a checkpoint is in doubt: {error}")
-            return error.without_advice
-        return ""
-
-    def _release(self, observation: Observation) -> None:
-        paths = (*self.spec.checkpoints, *no_longer_declared(self.subject, observation.claim))
-        for path in release(self.subject, paths, "the stream was stopped"):
-            self._record(f"released {path}", "the stream is stopped")
-        if newest_claim(self.subject.folder.names()) != newest_claim(observation.files):
-            # Started again meanwhile: its supervisor looks at the owner after its claim, and this is the other half.
-            own_what_runs(self.subject, observe(self.subject))
+        settled = report(self.spec, observation, step, self.session.yarn.active(), tuple(self.done))
+        return replace(settled, owner_doubt=doubt)
 
     def _cleaned(self, observation: Observation) -> tuple[str, ...]:
         try:
@@ -293,12 +244,7 @@ class Reconciler:
 
 
 def report(
-    spec: StreamSpec,
-    observation: Observation,
-    step: Settled,
-    active_rm: str,
-    done: tuple[Done, ...] = (),
-    owner_doubt: str = "",
+    spec: StreamSpec, observation: Observation, step: Settled, active_rm: str, done: tuple[Done, ...] = ()
 ) -> Report:
     """Return an observation and its verdict as plain values for people, XCom and the UI."""
     app: Application | None = observation.current
@@ -318,7 +264,6 @@ def report(
         heartbeat=heartbeat(spec.heartbeat, observation),
         spec_differences=change.fields,
         spec_doubt=change.doubt,
-        owner_doubt=owner_doubt,
         done=done,
     )
 

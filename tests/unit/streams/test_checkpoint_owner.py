@@ -311,9 +311,20 @@ class TestDataWithoutOwner:
         theirs = life.yarn.start(frozenset({"by-hand"}))
         adopt(life.run, theirs.id)
         assert supervise(life.run).application == theirs.id
-        entry = CheckpointLock(life.run.session.hdfs, HERE).newest()
-        assert entry is not None
-        assert (entry.word, entry.reason) == ("adopt", f"adopted {theirs.id}")
+        words = [json.loads(hdfs.files[f"{RECORD}owner-00000{number}"][0]) for number in (1, 2)]
+        assert [(entry["word"], entry["reason"]) for entry in words] == [
+            ("adopt", f"adopted {theirs.id}"),
+            ("", "claimed after the word: adopt"),
+        ]
+
+    def test_the_word_for_an_adopted_application_ends_with_its_claim(self, life: Life, hdfs: Interrupted) -> None:
+        """Its application carries no tags: without the claim nobody sees it."""
+        life.engine.complete_epoch(SPEC)
+        adopt(life.run, life.yarn.start(frozenset({"by-hand"})).id)
+        hdfs.delete(life.run.id.folder)
+        life.clock.ahead += timedelta(days=1)
+        with pytest.raises(Conflict, match="state_dir has no claim of it"):
+            supervise(life.run)
 
 
 class TestRelease:

@@ -54,6 +54,15 @@ def test_data_of_nobody_is_taken_over_and_continued(life: Life, hdfs: Interrupte
     assert supervise(life.run).phase is Phase.RUNNING
 
 
+def test_a_stream_that_is_stopped_keeps_what_it_took_over_for_its_first_start(life: Life, hdfs: Interrupted) -> None:
+    life.engine.complete_epoch(SPEC)
+    taken(life.run)
+    life.set_desired(DesiredState.STOPPED)
+    supervise(life.run)
+    life.set_desired(DesiredState.RUNNING)
+    assert supervise(life.run).generation == 1
+
+
 def test_a_checkpoint_that_moves_meanwhile_is_not_taken(life: Life, hdfs: Interrupted) -> None:
     life.engine.complete_epoch(SPEC)
     with pytest.raises(Conflict, match="moved from batch 0 to 1 meanwhile: a job writes it"):
