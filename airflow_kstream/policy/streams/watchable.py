@@ -37,11 +37,19 @@ def require_watchable(spec: StreamSpec, cluster: Cluster) -> None:
         raise InvalidInput(f"checkpoints: {errors}", tried=f"check {spec.name} against {cluster.name}")
 
 
+def is_watchable(checkpoint: str, cluster: Cluster) -> bool:
+    """Return True if it is on the filesystem whose NameNodes we ask. The claim of an earlier version may name another.
+
+    Its path without the filesystem would be a folder of ours that has nothing to do with it.
+    """
+    return _split(checkpoint)[0] in {"", "hdfs://", cluster.default_fs.rstrip("/")}
+
+
 def _errors(spec: StreamSpec, cluster: Cluster) -> Iterator[str]:
     earlier: dict[str, str] = {}
     for checkpoint in spec.checkpoints:
         filesystem, path = _split(checkpoint)
-        if filesystem not in {"", "hdfs://", cluster.default_fs.rstrip("/")}:
+        if not is_watchable(checkpoint, cluster):
             yield f"{checkpoint} lies on {filesystem}; allowed is {cluster.default_fs}, which {cluster.name} watches"
             continue
         if _overlap(path, cluster.state_dir):

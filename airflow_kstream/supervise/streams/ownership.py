@@ -14,6 +14,7 @@ from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.ownership import Standing, judge
+from airflow_kstream.policy.streams.watchable import is_watchable
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -56,7 +57,7 @@ def own_what_runs(run: StreamRun, observation: Observation) -> tuple[str, ...]:
     """
     claim = observation.claim
     spec = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
-    points = tuple(Checkpoint(path, None) for path in spec.checkpoints)
+    points = tuple(Checkpoint(path, None) for path in spec.checkpoints if is_watchable(path, run.cluster))
     return _own(run, points, claim, Word.NONE, "")
 
 
@@ -80,7 +81,7 @@ def require_owned(run: StreamRun) -> None:
 def release(run: StreamRun, checkpoints: Iterable[str], reason: str) -> tuple[str, ...]:
     """Release those of these checkpoints that the stream owns, and return them."""
     released = []
-    for path in sorted({plain_path(path) for path in checkpoints}):
+    for path in sorted({plain_path(path) for path in checkpoints if is_watchable(path, run.cluster)}):
         lock = CheckpointLock(run.session.hdfs, path)
         entry = lock.newest()
         if entry and not entry.newer and not entry.released and entry.owner.same_stream(owner_of(run)):

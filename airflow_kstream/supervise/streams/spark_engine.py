@@ -23,6 +23,7 @@ from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.spark_renewal import renewal_ratio
 from airflow_kstream.policy.streams.spark_stream import stream_submission
+from airflow_kstream.policy.streams.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Stopped
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -63,7 +64,9 @@ class SparkEngine:
         return spark.submit(submission, environment, folder, timeout)
 
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
-        return tuple(session.hdfs.checkpoint(path) for path in spec.checkpoints)
+        """Read the checkpoints. One on another filesystem, in a claim of an earlier version, is not known to move."""
+        here = {path: is_watchable(path, session.cluster) for path in spec.checkpoints}
+        return tuple(session.hdfs.checkpoint(path) if here[path] else Checkpoint(path, None) for path in here)
 
     def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
         """Let a driver with the helper stop itself at the marker. A driver without it gets SIGTERM right after a

@@ -29,6 +29,7 @@ from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.submit import claim_next
 from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimHdfs
@@ -409,6 +410,18 @@ class TestTrouble:
         assert "by a newer version of this program" in supervise(life.run).owner_doubt
         stop(life.run)
         assert entries(hdfs) == ["owner-000001"]
+
+    def test_a_claimed_checkpoint_on_another_filesystem_is_left_alone(self, life: Life, hdfs: Interrupted) -> None:
+        """An earlier version accepted it, and looked for it under the same path on its own NameNode."""
+        elsewhere = replace(SPEC, checkpoints=("hdfs://other/data/cp",))
+        supervise(life.run)
+        claim = f"{life.run.id.folder}/gen-000001"
+        hdfs.write(claim, json.dumps(json.loads(hdfs.read(claim)) | {"spec": elsewhere.to_mapping()}), overwrite=True)
+        supervise(life.run)
+        stop(subject(life, SPEC))
+        assert not any(name.startswith("/data/cp") for name in hdfs.files)
+        run = subject(life, elsewhere)
+        assert SparkEngine().progress(run.session, elsewhere)[0].position.offset == -1
 
     def test_a_filesystem_that_gets_another_name_keeps_its_owners(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
