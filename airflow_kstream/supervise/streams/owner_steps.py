@@ -61,12 +61,7 @@ def before_submission(run: StreamRun, claim: Claim) -> None:
 
 
 def when_settled(
-    run: StreamRun,
-    observation: Observation,
-    step: Settled,
-    may_submit: bool,
-    record: Record,
-    tell: Callable[[str], None],
+    run: StreamRun, observation: Observation, step: Settled, record: Record, tell: Callable[[str], None]
 ) -> str:
     """Own what runs and release what is stopped; return the reason if that was not possible.
 
@@ -78,7 +73,7 @@ def when_settled(
     try:
         if step.phase is Phase.STOPPED:
             _release(run, observation, record)
-        elif may_submit and observation.current and observation.current.alive:
+        elif observation.current and observation.current.alive:
             for path in own_what_runs(run, observation):
                 record(f"owns {path}", f"generation {observation.generation} writes it")
     except KstreamError as error:

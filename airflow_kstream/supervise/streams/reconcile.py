@@ -210,7 +210,7 @@ class Reconciler:
         return newest_desired(self.subject.folder.names()) != newest_desired(observation.files)
 
     def _settle(self, observation: Observation, step: Settled) -> Report:
-        doubt = when_settled(self.subject, observation, step, self.may_submit, self._record, self.tell)
+        doubt = when_settled(self.subject, observation, step, self._record, self.tell)
         for folder in self._cleaned(observation):
             self._record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
         settled = report(self.spec, observation, step, self.session.yarn.active(), tuple(self.done))

@@ -411,6 +411,20 @@ class TestTrouble:
         stop(life.run)
         assert entries(hdfs) == ["owner-000001"]
 
+    def test_a_stream_that_a_newer_program_claimed_is_neither_owned_nor_released(
+        self, life: Life, hdfs: Interrupted
+    ) -> None:
+        supervise(life.run)
+        claim = f"{life.run.id.folder}/gen-000001"
+        hdfs.write(claim, json.dumps(json.loads(hdfs.read(claim)) | {"version": 99}), overwrite=True)
+        hdfs.delete(RECORD.rstrip("/"))
+        assert supervise(life.run).phase is Phase.RUNNING
+        assert entries(hdfs) == []
+        CheckpointLock(life.run.session.hdfs, HERE).give(None, US)
+        life.yarn.end("application_1_0001")
+        stop(life.run)
+        assert owner(life.run) == US
+
     def test_a_claimed_checkpoint_on_another_filesystem_is_left_alone(self, life: Life, hdfs: Interrupted) -> None:
         """An earlier version accepted it, and looked for it under the same path on its own NameNode."""
         elsewhere = replace(SPEC, checkpoints=("hdfs://other/data/cp",))
