@@ -149,7 +149,10 @@ class StreamFolder:
 
         The person who writes first need not be the stream's own principal, which could not write its claim otherwise.
         """
-        mode = self._hdfs.status(self._stream.state_dir).permission
+        try:
+            mode = self._hdfs.status(self._stream.state_dir).permission
+        except NotFound:
+            mode = _FOLDER_MODE
         self._hdfs.make_folder(self._stream.folder, mode)
 
     def _wrote_desired(self, number: int, wanted: Desired) -> bool:

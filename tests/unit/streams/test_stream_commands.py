@@ -216,12 +216,9 @@ def test_start_now_without_a_declaration_says_where_to_give_one(at_first: Comman
     assert "no generation of it was ever claimed; run `kstream streams reconcile` with its declaration" in lines[-1]
 
 
-def test_what_cannot_be_a_streams_name_is_not_held(
-    at_first: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("tests.unit.streams.test_stream_commands.SPEC", type("Spec", (), {"name": "../other"}))
+def test_what_cannot_be_a_streams_name_is_not_held(at_first: CommandLine) -> None:
     files = set(at_first.life.hdfs.files)
-    code, lines = at_first.run("hold")
+    code, lines = at_first.run("hold", name="../other")
     assert code != 0
     assert "name is '../other'" in lines[-1]
     assert set(at_first.life.hdfs.files) == files
