@@ -19,6 +19,11 @@ def gauge(name: str, value: float, stream: str) -> None:
     _gauge(name, value, {"stream": stream})
 
 
+def cluster_gauge(name: str, value: float, cluster: str) -> None:
+    """Set `kstream.cluster.<name>` tagged `cluster`, and `kstream.<cluster>.cluster.<name>`."""
+    _gauge(f"cluster.{name}", value, {"cluster": cluster})
+
+
 def ticket_gauge(name: str, value: float, cluster: str, principal: str) -> None:
     """Set `kstream.ticket.<name>` tagged `cluster` and `principal`, and `kstream.<cluster>.<principal>.ticket.<name>`.
 

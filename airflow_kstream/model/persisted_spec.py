@@ -53,11 +53,17 @@ def read_spec(persisted: object, version: int) -> StreamSpec | UnknownSpec:
         "credentials": _credentials(current["credentials"]),
         "deploy": _known(Deploy, current["deploy"]),
     }
-    policies = {name: _policy(kind, current.get(name)) for name, kind in POLICIES.items()}
     try:
-        return read_persisted(StreamSpec, job | policies | {"on_change": _on_change(current.get("on_change"))})
+        return read_persisted(
+            StreamSpec, job | read_policies(current) | {"on_change": _on_change(current.get("on_change"))}
+        )
     except InvalidInput as error:
         return UnknownSpec(f"the claim's spec can't be read: {error.message}")
+
+
+def read_policies(persisted: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the groups of durations and ratios by their names; what can't be read gets its default."""
+    return {name: _policy(kind, persisted.get(name)) for name, kind in POLICIES.items()}
 
 
 def _of_version_1(persisted: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Settled:
-    """A stream with nothing left to do but to watch it (RUNNING, STARTING, HELD) or to end (STOPPED, ENDED)."""
+    """A stream with nothing left to do but to watch it (RUNNING, STARTING, HELD, STOPPED) or to report its end (ENDED)."""
 
     phase: Phase
     why: str
@@ -120,8 +120,8 @@ class Report:
 
     @property
     def ended(self) -> bool:
-        """Return True if there is nothing left to watch; a held stream is still watched, hands off."""
-        return self.phase in {Phase.STOPPED, Phase.ENDED}
+        """Return True if it ended by itself. A held or stopped stream is still watched: a person may want it again."""
+        return self.phase is Phase.ENDED
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601 UTC, durations in seconds."""

@@ -64,7 +64,8 @@ class HeartbeatPolicy:
     """The thresholds from which a query counts as stalled.
 
     Its first commit may take `start_timeout`. A batch may take `stall_floor`, or `stall_factor` times the duration of
-    the longest batches in the query's own history, whichever is longer.
+    the longest batches in the query's own history, whichever is longer. An application that YARN accepted and has not
+    started for `accept_timeout` is an event, and never a reason to kill it: its queue may be full.
     """
 
     __pydantic_config__ = STRICT
@@ -72,13 +73,15 @@ class HeartbeatPolicy:
     start_timeout: Patience = timedelta(minutes=10)
     stall_floor: Patience = timedelta(minutes=10)
     stall_factor: Factor = 4.0
+    accept_timeout: Patience = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
 class WatchPolicy:
     """The interval between checks of a stream: `every` while it is well, `look_every` while a step is under way.
 
-    Within `recovery_wait` of a ResourceManager's start, its word that an application is gone proves nothing.
+    Within `recovery_wait` of a ResourceManager's start, its word that an application is gone proves nothing. A stream
+    about which nothing could be concluded for `blind_after` wakes its task, which looks with the stream's own rights.
     """
 
     __pydantic_config__ = STRICT
@@ -86,3 +89,4 @@ class WatchPolicy:
     every: Pace = timedelta(seconds=15)
     look_every: Pace = timedelta(seconds=2)
     recovery_wait: Wait = timedelta(minutes=2)
+    blind_after: Patience = timedelta(minutes=5)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator, XComArg
@@ -12,11 +14,14 @@ from airflow_kstream import metrics
 from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.hooks.secrets import AirflowSecrets
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
-from airflow_kstream.model.errors import InvalidInput, RestartAborted, StreamEnded
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.declared import written
+from airflow_kstream.model.errors import InvalidInput, KstreamError, RestartAborted, StreamEnded, Unavailable
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.secrets import require_no_literals
-from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream import POLICIES, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.policy.streams.blocked_restart import blocked_again
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
@@ -25,19 +30,27 @@ from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.streams import StreamTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+# Seconds before the trigger's first look, where this task could not conclude anything, or had nothing to do.
+_PAUSE = 60.0
+
+
 class SparkStreamOperator(BaseOperator):
     """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
 
     While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. At the generation's
-    horizon it resumes, restarts the stream and defers again. It ends when the job ends by itself (successfully, or
-    with StreamEnded, which carries the reason; Airflow's retries then start the next generation) or when the desired
-    state is stopped.
+    horizon it resumes, restarts the stream and defers again. It stays deferred while the stream is held or stopped, and
+    starts a stopped one when a person wants it again. It ends when the job ends by itself: successfully, or with
+    StreamEnded, which carries the reason; Airflow's retries then start the next generation.
+
+    It also resumes when the triggerer could conclude nothing for `watch.blind_after`, to look with the stream's own
+    rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
 
     What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
     To stop the stream, use `kstream streams stop NAME`.
@@ -97,36 +110,52 @@ class SparkStreamOperator(BaseOperator):
                 self.submission = explain(cluster, spec, self._engine(spec))
             self.log.info("%s", self.submission)
             return None
-        return self._reconcile(context, Mode.ENSURE)
+        return self._reconcile(context, Mode.ENSURE, Memory())
 
-    def resume(self, context: Context, event: dict[str, Any]) -> dict[str, Any] | None:
+    def resume(self, context: Context, event: dict[str, Any], mode: str = Mode.WATCH) -> dict[str, Any] | None:
         """Act on what the trigger saw, then watch again or end."""
         self.log.info("%s: %s", event["stream"], event["why"])
-        return self._reconcile(context, Mode.WATCH)
+        wanted = Mode.ENSURE if event.get("ensure") else Mode(mode)
+        return self._reconcile(context, wanted, Memory.from_json(event.get("memory")))
 
-    def _reconcile(self, context: Context, mode: Mode) -> dict[str, Any] | None:
+    def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
             try:
                 report = reconciler.run(mode)
             except RestartAborted as error:
                 self.log.error("%s", error)
-                self._watch(pause=60.0)
+                blocked = blocked_again(memory.blocked, datetime.now(UTC), memory.word)
+                self._watch(reconciler.spec, mode, replace(memory, blocked=blocked))
+            except Unavailable as error:
+                # The trigger waits for the servers, or wakes this task again; a worker slot is not for that.
+                self.log.warning("%s", error)
+                self._watch(reconciler.spec, mode, memory, pause=_PAUSE)
+            if memory.blocked:
+                self.log.info("%s: its restart is not blocked any longer", report.stream)
             self._publish(context, report)
-        return self._conclude(report, mode)
+            return self._conclude(reconciler.spec, report, mode, memory)
 
-    def _conclude(self, report: Report, mode: Mode) -> dict[str, Any] | None:
+    def _conclude(self, spec: StreamSpec, report: Report, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         if not report.ended:
             # Woken without need: the watcher and this task disagree, or it can't see. The pause prevents a busy loop.
-            self._watch(pause=60.0 if mode is Mode.WATCH and not report.done else 0.0)
-        if report.phase is Phase.ENDED and not report.succeeded:
+            pause = _PAUSE if mode is Mode.WATCH and not report.done else 0.0
+            self._watch(spec, Mode.WATCH, _known_after(report, memory), pause)
+        if not report.succeeded:
             tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
             raise StreamEnded(f"{report.why}. {report.diagnostics}", tried=tried)
         return report.to_json()
 
-    def _watch(self, pause: float = 0.0) -> NoReturn:
-        spec = self._spec()
-        every = spec.watch.every.total_seconds()
-        self.defer(trigger=StreamTrigger(self.cluster_conn_id, spec.name, every, pause), method_name="resume")
+    def _watch(self, spec: StreamSpec, mode: Mode, memory: Memory, pause: float = 0.0) -> NoReturn:
+        trigger = StreamTrigger(
+            self.cluster_conn_id,
+            spec.name,
+            spec.watch.every.total_seconds(),
+            pause,
+            spec.watch.blind_after.total_seconds(),
+            policies={name: written(getattr(spec, name)) for name in POLICIES},
+            memory=memory.to_json(),
+        )
+        self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
 
     def _publish(self, context: Context, report: Report) -> None:
         """Push the report and the links' addresses as XComs, and count each restart."""
@@ -147,9 +176,17 @@ class SparkStreamOperator(BaseOperator):
         spec = self._spec()
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             engine = self._engine(spec)
-            self.submission = explain(cluster, spec, engine)
+            self.submission = self._planned(cluster, spec, engine)
             with open_session(cluster, identity_of(spec, cluster)) as session:
-                yield Reconciler(StreamRun(session, spec, engine, AirflowSecrets()), tell=self.log.info)
+                run = StreamRun(session, spec, engine, AirflowSecrets())
+                yield Reconciler(run, tell=self.log.info, patient=False)
+
+    def _planned(self, cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
+        """Return the command line of the next submission. To watch or to stop a stream, none is needed."""
+        try:
+            return explain(cluster, spec, engine)
+        except KstreamError as error:
+            return f"# can't be submitted from here: {error.without_advice}"
 
     def _spec(self) -> StreamSpec:
         if isinstance(self.stream, str):
@@ -163,6 +200,13 @@ class SparkStreamOperator(BaseOperator):
 
     def _spark(self) -> SparkDefaults:
         return spark_defaults_of(read_connection(self.conn_id)) if self.conn_id else SparkDefaults()
+
+
+def _known_after(report: Report, memory: Memory) -> Memory:
+    """Return what the trigger is to know: this task saw the stream, which does not make the watcher see it."""
+    lives = report.phase in {Phase.RUNNING, Phase.STARTING}
+    plan = report.horizon.plan if report.horizon and lives else None
+    return replace(memory, plan=plan, stopped=report.phase is Phase.STOPPED, blocked=None)
 
 
 def _require_no_literals(stream: object) -> None:

@@ -4,45 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
+from airflow_kstream import metrics
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, reason_to_wake
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.watch import Verdict, Watch
-from airflow_kstream.triggers.shared import Opener, Sessions
+from airflow_kstream.supervise.streams.watch import Subject, Verdict, Watch
+from airflow_kstream.triggers.lanes import Lanes, Looks
+from airflow_kstream.triggers.shared import Opener
 
 log = logging.getLogger(__name__)
 
-
-class Rounds(Protocol):
-    """A source of a verdict for each stream, such as Watch."""
-
-    def round(self, names: Collection[str]) -> Mapping[str, Verdict]: ...
+# Seconds. A verdict that is overdue for this long is no conclusion, whatever keeps it.
+LATE = 60.0
+# Of each connection, by the loop's clock. It outlives the pollers: a cluster whose only task was just woken has none.
+_clusters: dict[str, ClusterSight] = {}
 
 
 @contextmanager
-def _watch(cluster: Cluster) -> Iterator[Rounds]:
+def _watch(cluster: Cluster) -> Iterator[Looks]:
     with open_session(cluster, cluster.watcher) as session:
         yield Watch(session)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A verdict, what its trigger knows after it, and the reason to wake the task of a stream that nobody sees."""
+
+    verdict: Verdict
+    sight: Sight
+    wake: str = ""
 
 
 @dataclass(frozen=True)
 class _Waiter:
     """A trigger that wants its stream's verdict every `every` seconds; it arrived at `since`, by the loop's clock."""
 
-    stream: str
+    subject: Subject
     every: float
+    sight: Sight
     since: float
-    verdict: asyncio.Future[Verdict] = field(compare=False)
+    seen: asyncio.Future[Seen] = field(compare=False)
 
     @property
     def due(self) -> float:
         return self.since + self.every
+
+    @property
+    def late(self) -> float:
+        return self.due + LATE
 
     def may_come_along(self, now: float) -> bool:
         """Return whether at least half of `every` has passed.
@@ -55,62 +71,112 @@ class _Waiter:
 class ClusterPoller:
     """A poller that hands each waiting trigger its stream's verdict, at that trigger's pace or up to twice as often.
 
-    Everything that blocks (SPNEGO, HTTP) runs in the sessions' one thread. So the triggerer's loop never waits for a
-    server, and a cluster whose servers do not respond delays no other.
+    Everything that blocks (SPNEGO, HTTP) runs in the lanes' threads. So the triggerer's loop never waits for a server,
+    and neither a cluster nor a stream whose servers do not respond delays any other. What nobody can conclude anything
+    about is an event of the cluster, or the reason to wake a stream's task: `policy.streams.blindness` decides.
     """
 
-    def __init__(self, conn_id: str, opener: Opener[Rounds] = _watch) -> None:
+    def __init__(self, conn_id: str, opener: Opener[Looks] = _watch) -> None:
         self._conn_id = conn_id
-        self._sessions = Sessions(conn_id, opener)
         self._waiting: list[_Waiter] = []
-        self._arrival = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._lanes = Lanes(conn_id, opener, self._deliver, self._changed.set)
         self._task: asyncio.Task[None] | None = None
 
-    async def next_verdict(self, stream: str, every: float) -> Verdict:
-        """Return the stream's verdict from a round that begins after now."""
+    async def next_verdict(self, subject: Subject, every: float, sight: Sight) -> Seen:
+        """Return the stream's verdict from a look that begins after now, or none if that look is late."""
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(stream, every, loop.time(), loop.create_future())
+        waiter = _Waiter(subject, every, sight, loop.time(), loop.create_future())
         self._waiting.append(waiter)
-        self._arrival.set()
+        self._changed.set()
         if self._task is None or self._task.done():
             # A context of its own: its lines must not land in the log of the task that happened to be first.
             self._task = asyncio.create_task(self._rounds(), context=Context())
-        return await waiter.verdict
+        return await waiter.seen
 
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        self._sessions.close()
+        self._lanes.close()
 
     async def _rounds(self) -> None:
         while True:
-            await self._until_somebody_is_due()
-            now = asyncio.get_running_loop().time()
-            due = [waiter for waiter in self._waiting if waiter.may_come_along(now)]
-            self._waiting = [waiter for waiter in self._waiting if not waiter.may_come_along(now)]
-            verdicts = await self._round(tuple({waiter.stream: None for waiter in due}))
-            for waiter in due:
-                if not waiter.verdict.done():
-                    waiter.verdict.set_result(verdicts[waiter.stream])
-
-    async def _until_somebody_is_due(self) -> None:
-        while True:
-            self._arrival.clear()
-            # A trigger that has ended has cancelled its future.
-            self._waiting = [waiter for waiter in self._waiting if not waiter.verdict.done()]
-            first = min((waiter.due for waiter in self._waiting), default=None)
-            left = None if first is None else first - asyncio.get_running_loop().time()
-            if left is not None and left <= 0:
-                return
+            self._changed.clear()
+            try:
+                left = self._begin_what_is_due()
+            except Exception:
+                # A defect of ours must not leave every task of this cluster waiting forever.
+                log.exception("The rounds over %s failed", self._conn_id)
+                left = 1.0
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._arrival.wait(), left)
+                await asyncio.wait_for(self._changed.wait(), left)
 
-    async def _round(self, streams: tuple[str, ...]) -> Mapping[str, Verdict]:
-        try:
-            return await self._sessions.ask(lambda watch: watch.round(streams))
-        except KstreamError as error:
-            return {stream: Verdict(None, str(error)) for stream in streams}
-        except Exception as error:
-            # A defect of ours in one round must not leave every task of this cluster waiting forever.
-            log.exception("A round over %s failed", self._conn_id)
-            return {stream: Verdict(None, f"this round failed: {error!r}") for stream in streams}
+    def _begin_what_is_due(self) -> float | None:
+        """Begin a round if one is due, and return the seconds until the next look at the clock; None if none is."""
+        now = asyncio.get_running_loop().time()
+        # A trigger that has ended has cancelled its future.
+        self._waiting = [waiter for waiter in self._waiting if not waiter.seen.done()]
+        for waiter in [waiter for waiter in self._waiting if now >= waiter.late]:
+            why = f"no look at {waiter.subject.name} has ended for {_words(now - waiter.since)}"
+            self._resolve(waiter, Verdict(None, why, shared=True), now)
+        busy = self._lanes.looking_at
+        idle = [waiter for waiter in self._waiting if waiter.subject.name not in busy]
+        if any(now >= waiter.due for waiter in idle) and self._lanes.ready():
+            subjects = {waiter.subject.name: waiter.subject for waiter in idle if waiter.may_come_along(now)}
+            self._lanes.begin(subjects.values())
+            self._publish()
+        return self._left(now)
+
+    def _left(self, now: float) -> float | None:
+        waits = [waiter.due if waiter.due > now else waiter.late for waiter in self._waiting]
+        lefts = [moment - now for moment in waits]
+        if (slow := self._lanes.help(now)) is not None:
+            lefts.append(slow)
+        return max(min(lefts), 0.0) if lefts else None
+
+    def _deliver(self, name: str, verdict: Verdict, began: float) -> None:
+        now = asyncio.get_running_loop().time()
+        if verdict.step is not None:
+            self._notice(self._cluster(now).saw(now), verdict, now)
+        for waiter in [waiter for waiter in self._waiting if waiter.subject.name == name and waiter.since <= began]:
+            self._resolve(waiter, verdict, now)
+        self._changed.set()
+
+    def _resolve(self, waiter: _Waiter, verdict: Verdict, now: float) -> None:
+        self._waiting.remove(waiter)
+        if not waiter.seen.done():
+            waiter.seen.set_result(self._seen(waiter.sight, verdict, now))
+
+    def _seen(self, sight: Sight, verdict: Verdict, now: float) -> Seen:
+        if verdict.step is not None:
+            return Seen(verdict, sight.saw(None if verdict.plan_in is None else now + verdict.plan_in.total_seconds()))
+        sight = sight.failed(now, shared=verdict.shared)
+        self._notice(self._cluster(now).failed(now, sight), verdict, now)
+        wake = reason_to_wake(sight, self._cluster(now), now)
+        if wake:
+            self._notice(self._cluster(now).woke(now), verdict, now)
+            sight = replace(sight, wakings=sight.wakings + 1)
+        return Seen(verdict, sight, wake)
+
+    def _cluster(self, now: float) -> ClusterSight:
+        return _clusters.setdefault(self._conn_id, ClusterSight(now))
+
+    def _notice(self, after: ClusterSight, verdict: Verdict, now: float) -> None:
+        """Keep the cluster's sight, and tell the begin and the end of its event, once each."""
+        before = self._cluster(now).unreachable_since
+        _clusters[self._conn_id] = after
+        if before is None and after.unreachable_since is not None:
+            log.error("Cluster %s is unreachable, so none of its streams is seen: %s", self._conn_id, verdict.why)
+            self._publish()
+        if before is not None and after.unreachable_since is None:
+            log.warning("Cluster %s is reachable again, after %s", self._conn_id, _words(now - before))
+            self._publish()
+
+    def _publish(self) -> None:
+        sight = _clusters.get(self._conn_id)
+        unreachable = sight is not None and sight.unreachable_since is not None
+        metrics.cluster_gauge("unreachable", float(unreachable), self._conn_id)
+
+
+def _words(seconds: float) -> str:
+    return format_duration(timedelta(seconds=seconds))

@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_kstream import metrics
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.policy.streams.blindness import Sight
+from airflow_kstream.policy.streams.blocked_restart import held_back
+from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
-from airflow_kstream.triggers.poller import ClusterPoller
+from airflow_kstream.triggers.memory import Memory
+from airflow_kstream.triggers.poller import ClusterPoller, Seen
 from airflow_kstream.triggers.shared import shared
+from airflow_kstream.triggers.stream_metrics import publish
+
+_BLIND_AFTER = 300.0
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """The loop's clock and the host's, read at one moment: no server's time enters a wait."""
+
+    loop: float
+    host: datetime
+
+    @classmethod
+    def read(cls) -> _Clock:
+        return cls(asyncio.get_running_loop().time(), datetime.now(UTC))
+
+    def to_loop(self, moment: datetime | None) -> float | None:
+        return None if moment is None else self.loop + (moment - self.host).total_seconds()
+
+    def to_host(self, moment: float | None) -> datetime | None:
+        return None if moment is None else self.host + timedelta(seconds=moment - self.loop)
 
 
 class StreamTrigger(BaseTrigger):
-    """A trigger that fires when a stream is due for a restart, was stopped, or ended. A healthy one fires nothing.
+    """A trigger that fires when a stream is due for a restart, is to stop or start, or ended, or when nobody sees it.
 
-    It carries ids and numbers only, so that a deferred task survives an upgrade: it reads the stream's spec from the
-    claim on HDFS. It has no `on_kill`: clearing or marking the task detaches and stops nothing.
+    A healthy one fires nothing, nor does one that is held or stopped. The trigger carries ids, numbers and policies
+    only, and reads the rest of the stream's spec from the claim on HDFS, so that a deferred task survives an upgrade.
+    It has no `on_kill`: clearing or marking the task detaches and stops nothing.
 
     Example::
 
@@ -30,14 +57,29 @@ class StreamTrigger(BaseTrigger):
     :param stream: the stream's name.
     :param every_seconds: the pause between two verdicts, or half of it where another trigger's round comes earlier.
     :param pause_seconds: the wait before the first verdict, at least SETTLING_SECONDS.
+    :param blind_after_seconds: how long nothing may be concluded before the task is woken to look.
+    :param policies: the declared policies as plain data; by default the claim's hold.
+    :param memory: a `Memory` as plain data: what was known when the task deferred.
     """
 
-    def __init__(self, cluster_conn_id: str, stream: str, every_seconds: float, pause_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        cluster_conn_id: str,
+        stream: str,
+        every_seconds: float,
+        pause_seconds: float = 0.0,
+        blind_after_seconds: float = _BLIND_AFTER,
+        policies: Mapping[str, Any] | None = None,
+        memory: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.cluster_conn_id = cluster_conn_id
         self.stream = stream
         self.every_seconds = every_seconds
         self.pause_seconds = pause_seconds
+        self.blind_after_seconds = blind_after_seconds
+        self.policies = policies
+        self.memory = memory
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", {
@@ -45,35 +87,88 @@ class StreamTrigger(BaseTrigger):
             "stream": self.stream,
             "every_seconds": self.every_seconds,
             "pause_seconds": self.pause_seconds,
+            "blind_after_seconds": self.blind_after_seconds,
+            "policies": self.policies,
+            "memory": self.memory,
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         await asyncio.sleep(max(self.pause_seconds, SETTLING_SECONDS))
+        memory, clock = Memory.from_json(self.memory), _Clock.read()
         logged: tuple[str, ...] = ()
+        sight = Sight(
+            arrived=clock.loop,
+            patience=self.blind_after_seconds,
+            plan=clock.to_loop(memory.plan),
+            blind_since=clock.to_loop(memory.blind_since),
+            wakings=memory.wakings,
+        )
         async with shared(ClusterPoller, self.cluster_conn_id) as poller:
             while True:
-                verdict = await poller.next_verdict(self.stream, self.every_seconds)
-                publish(self.stream, verdict)
-                logged = self._log_change(verdict, logged)
-                if verdict.calls_for_action:
-                    yield TriggerEvent({"stream": self.stream, "why": verdict.why})  # type: ignore[no-untyped-call]
+                seen = await poller.next_verdict(Subject(self.stream, self.policies), self.every_seconds, sight)
+                clock, sight, verdict = _Clock.read(), seen.sight, seen.verdict
+                ensure = memory.stopped and verdict.calls_for_action
+                memory = self._remember(memory, seen, clock)
+                publish(self.stream, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
+                logged = self._log_change(seen, clock, logged)
+                if seen.wake or _calls(verdict, memory, clock):
+                    yield self._event(seen, memory, ensure=ensure)
                     return
 
-    def _log_change(self, verdict: Verdict, logged: tuple[str, ...]) -> tuple[str, ...]:
+    def _remember(self, before: Memory, seen: Seen, clock: _Clock) -> Memory:
+        verdict, sight = seen.verdict, seen.sight
+        memory = replace(
+            before,
+            plan=clock.to_host(sight.plan),
+            blind_since=clock.to_host(sight.blind_since),
+            wakings=sight.wakings,
+        )
+        if verdict.step is None:
+            return memory
+        if memory.blocked and not verdict.calls_for_action:
+            self.log.info("%s: its restart, blocked since %s, is not due any longer", self.stream, memory.blocked.since)
+            memory = replace(memory, blocked=None)
+        stopped = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.STOPPED
+        return replace(memory, word=verdict.word, stopped=stopped)
+
+    def _event(self, seen: Seen, memory: Memory, *, ensure: bool) -> TriggerEvent:
+        why = f"{seen.wake}: {seen.verdict.why}" if seen.wake else seen.verdict.why
+        payload = {"stream": self.stream, "why": why, "ensure": ensure, "memory": memory.to_json()}
+        return TriggerEvent(payload)  # type: ignore[no-untyped-call]
+
+    def _log_change(self, seen: Seen, clock: _Clock, logged: tuple[str, ...]) -> tuple[str, ...]:
         """Log a line if something changed, and return the state that the log now shows."""
+        verdict = seen.verdict
         pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
-        state = (verdict.why, pulse, str(verdict.generation), str(verdict.verified))
+        blind = bool(seen.wake)
+        state = (
+            verdict.why,
+            pulse,
+            str(verdict.generation),
+            str(verdict.verified),
+            str(verdict.queued_too_long),
+            str(blind),
+        )
         if state != logged:
-            remaining = f", horizon in {format_duration(verdict.remaining)}" if verdict.remaining is not None else ""
-            remaining = remaining or ("" if verdict.horizon_known else ", horizon unknown")
-            beat = f", heartbeat {pulse}: {verdict.heartbeat.why}" if verdict.heartbeat else ""
-            self.log.info("%s generation %s: %s%s%s", self.stream, verdict.generation, verdict.why, beat, remaining)
+            self.log.info("%s generation %s: %s%s", self.stream, verdict.generation, verdict.why, _details(verdict))
+            if verdict.queued_too_long and verdict.queued is not None:
+                self.log.warning("%s waits in YARN for %s; its queue may be full", self.stream, _words(verdict.queued))
+            if blind:
+                lasted = timedelta(seconds=seen.sight.blind_for(clock.loop))
+                self.log.error("%s is not seen for %s, so its task looks: %s", self.stream, _words(lasted), seen.wake)
         return state
 
 
-def publish(stream: str, verdict: Verdict) -> None:
-    """Publish the time to the horizon and the age of the last commit, in seconds, as Airflow metrics."""
-    if verdict.remaining is not None:
-        metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), stream)
-    if verdict.heartbeat and verdict.heartbeat.commit_age is not None:
-        metrics.gauge("commit_age_seconds", verdict.heartbeat.commit_age.total_seconds(), stream)
+def _calls(verdict: Verdict, memory: Memory, clock: _Clock) -> bool:
+    return verdict.calls_for_action and not held_back(memory.blocked, verdict.step, verdict.word, clock.host)
+
+
+def _details(verdict: Verdict) -> str:
+    remaining = f", horizon in {_words(verdict.remaining)}" if verdict.remaining is not None else ""
+    remaining = remaining or ("" if verdict.horizon_known or verdict.step is None else ", horizon unknown")
+    beat = f", heartbeat {verdict.heartbeat.pulse.value}: {verdict.heartbeat.why}" if verdict.heartbeat else ""
+    return beat + remaining
+
+
+def _words(duration: timedelta) -> str:
+    return format_duration(duration)

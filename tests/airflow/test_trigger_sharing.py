@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
@@ -14,7 +14,8 @@ from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
-from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.policy.streams.blindness import Sight
+from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers import shared as sharing
 from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.poller import ClusterPoller
@@ -73,9 +74,10 @@ class Session:
         self.where = where
         self._clusters = clusters
 
-    def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
+    def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
+        names = [subject.name for subject in subjects]
         self._clusters.rounds.append((time.monotonic(), tuple(names)))
-        return {name: Verdict(None, self.where) for name in names}
+        yield from ((name, Verdict(None, self.where)) for name in names)
 
 
 def test_an_edited_connection_is_seen_by_those_who_wait(connection: Connection) -> None:
@@ -83,9 +85,9 @@ def test_an_edited_connection_is_seen_by_those_who_wait(connection: Connection) 
 
     async def wait() -> list[str]:
         poller = ClusterPoller(CONNECTION, clusters.open)
-        before = await poller.next_verdict("orders", 0.01)
+        before = await verdict_of(poller, "orders", 0.01)
         connection.edit(resourcemanagers="http://rm2.test")
-        after = await poller.next_verdict("orders", 0.01)
+        after = await verdict_of(poller, "orders", 0.01)
         poller.close()
         return [before.why, after.why]
 
@@ -153,9 +155,9 @@ def test_a_wait_that_begins_without_its_connection_goes_on_until_it_is_there(con
 
     async def wait() -> list[str]:
         poller = ClusterPoller(CONNECTION, Clusters().open)
-        before = await poller.next_verdict("orders", 0.01)
+        before = await verdict_of(poller, "orders", 0.01)
         connection.edit(resourcemanagers="http://rm1.test")
-        after = await poller.next_verdict("orders", 0.01)
+        after = await verdict_of(poller, "orders", 0.01)
         poller.close()
         return [before.why, after.why]
 
@@ -284,9 +286,9 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
     answered = threading.Event()
 
     class Silent(Session):
-        def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
+        def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
             answered.wait(30)
-            return super().round(names)
+            yield from super().looks(subjects)
 
     @contextmanager
     def silent(cluster: Cluster) -> Iterator[Session]:
@@ -294,10 +296,10 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
 
     async def wait() -> str:
         pollers = [ClusterPoller(CONNECTION, silent) for _ in range(40)]
-        stuck = [asyncio.create_task(poller.next_verdict("orders", 0.0)) for poller in pollers]
+        stuck = [asyncio.create_task(verdict_of(poller, "orders", 0.0)) for poller in pollers]
         await asyncio.sleep(0.2)
         healthy = ClusterPoller(CONNECTION, Clusters().open)
-        verdict = await asyncio.wait_for(healthy.next_verdict("orders", 0.0), 10)
+        verdict = await asyncio.wait_for(verdict_of(healthy, "orders", 0.0), 10)
         assert not any(task.done() for task in stuck)
         answered.set()
         await asyncio.gather(*stuck)
@@ -310,4 +312,9 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
 
 async def poll(poller: ClusterPoller, stream: str, every: float) -> None:
     while True:
-        await poller.next_verdict(stream, every)
+        await verdict_of(poller, stream, every)
+
+
+async def verdict_of(poller: ClusterPoller, stream: str, every: float) -> Verdict:
+    sight = Sight(asyncio.get_running_loop().time(), patience=300.0)
+    return (await poller.next_verdict(Subject(stream), every, sight)).verdict

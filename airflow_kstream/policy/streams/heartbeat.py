@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, Missing, Position
@@ -28,6 +29,14 @@ def verified(observation: Observation) -> bool:
     if observation.claim is None or not observation.checkpoints:
         return False
     return all(_advanced(point, observation.claim) for point in observation.checkpoints)
+
+
+def waiting_in_queue(observation: Observation) -> timedelta | None:
+    """Return how long YARN has not started the current application; None if it did, or if there is none alive."""
+    app = observation.current
+    if app is None or not app.alive or app.state is ApplicationState.RUNNING or app.started is None:
+        return None
+    return max(observation.now - app.started, timedelta())
 
 
 def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
@@ -50,12 +50,14 @@ log = logging.getLogger(__name__)
 class Reconciler:
     """One reconcile of one stream. `tell` gets a line for each action and each wait.
 
-    `may_submit` is False for a caller that only wants to stop the stream.
+    `may_submit` is False for a caller that only wants to stop the stream. `patient` is False for one that has better
+    things to do than to wait for servers that are away before anything was done.
     """
 
     subject: StreamRun
     tell: Callable[[str], None] = log.info
     may_submit: bool = True
+    patient: bool = True
     done: list[Done] = field(default_factory=list)
     _told: str = ""
     _strangers: set[str] = field(default_factory=set)
@@ -85,7 +87,8 @@ class Reconciler:
         """Take steps until the stream is settled.
 
         Raises Conflict: when somebody else moves the checkpoint. Raises RestartAborted: when the successor couldn't
-        start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is under way.
+        start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is under way,
+        and before the first one if this is patient.
         """
         if self.may_submit:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
@@ -94,7 +97,8 @@ class Reconciler:
         self._first_look, self._known = None, Prefetched()
         while True:
             # The servers may be away for this long after each step; the work continues when they are back.
-            outcome = until(lambda: self._advance(mode), self.spec.watch.look_every, self.spec.heartbeat.start_timeout)
+            within = self.spec.heartbeat.start_timeout if self.patient or self.done else timedelta()
+            outcome = until(lambda: self._advance(mode), self.spec.watch.look_every, within)
             if isinstance(outcome, Report):
                 return outcome
 

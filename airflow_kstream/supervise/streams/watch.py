@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.contract import newest_claim, newest_desired
+from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
-from airflow_kstream.model.heartbeat import Heartbeat
+from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
+from airflow_kstream.policy.streams.heartbeat import heartbeat, verified, waiting_in_queue
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Engine
@@ -27,9 +28,17 @@ from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
-# Seconds. The task that is then woken acts as the stream itself, and may see what the watcher may not.
-_REFUSED_TOO_LONG = 300.0
-_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD}
+log = logging.getLogger(__name__)
+
+_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD, Phase.STOPPED}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A stream to look at. `policies` are the declared ones, as plain data; without them the claim's hold."""
+
+    name: str
+    policies: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -37,9 +46,11 @@ class Verdict:
     """The verdict of a round on one stream. `step` is None when no conclusion was possible; `why` then tells why.
 
     `remaining` is the time to the horizon, None if there is none or it is not known: `horizon` tells which.
-    `verified` is whether the generation has committed a batch of its own. `blind` is True once the servers have
-    refused the watcher for so long that somebody with the stream's own rights has to look. `failure` is the error
-    that the generation's driver reported.
+    `verified` is whether the generation has committed a batch of its own. `failure` is the error that the generation's
+    driver reported. `shared` tells, without a conclusion, whether the cause may be the cluster's. `plan_in` is the time
+    until the restart window begins, `commit_age` the time since the last commit, or since the claim if there never was
+    one. `queued` is how long YARN has not started its application, `queued_too_long` whether that is an event. `word`
+    is the time of a person's last word on it.
     """
 
     step: Step | None
@@ -50,8 +61,13 @@ class Verdict:
     remaining: timedelta | None = None
     horizon: HorizonReason | None = None
     verified: bool = False
-    blind: bool = False
     failure: str = ""
+    shared: bool = False
+    plan_in: timedelta | None = None
+    commit_age: timedelta | None = None
+    queued: timedelta | None = None
+    queued_too_long: bool = False
+    word: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -74,8 +90,9 @@ class Verdict:
 
     @property
     def calls_for_action(self) -> bool:
+        """Return whether the stream's task has to act; without a conclusion, time decides and not the verdict."""
         if self.step is None:
-            return self.blind
+            return False
         return not (isinstance(self.step, Settled) and self.step.phase in _WATCHED)
 
 
@@ -91,55 +108,65 @@ class Watch:
         self._engine_of = engine_of
         self._claims: dict[str, Claim] = {}
         self._since: dict[str, datetime] = {}
-        self._refused: dict[str, float] = {}
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
-        """Return a verdict for each stream. If a server is away there is no conclusion, never a dead stream."""
+        """Return a verdict for each stream, all at the end."""
+        return dict(self.looks([Subject(name) for name in names]))
+
+    def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
+        """Yield each stream's verdict as soon as it is known; a subject is taken when its look begins.
+
+        If a server is away there is no conclusion, never a dead stream. An error of any kind concerns one stream,
+        unless it is the common listing that failed.
+        """
         try:
             listed = self._session.yarn.applications(ALL_STREAMS_TAG)
-        except KstreamError as error:
-            return {name: self._no_conclusion(name, error) for name in names}
-        return {name: self._verdict(name, listed) for name in names}
+        except Exception as error:
+            failed = replace(_no_conclusion(error), shared=True)
+            yield from ((subject.name, failed) for subject in subjects)
+            return
+        for subject in subjects:
+            yield subject.name, self._verdict(subject, listed)
 
-    def _verdict(self, name: str, listed: tuple[Application, ...]) -> Verdict:
-        stream = StreamId(name, self._session.cluster.state_dir)
+    def _verdict(self, subject: Subject, listed: tuple[Application, ...]) -> Verdict:
+        stream = StreamId(subject.name, self._session.cluster.state_dir)
         try:
             owners = StreamFolder(self._session.hdfs, stream).owners()
             claim = self._newest_claim(stream, frozenset(owners))
-            if claim is None and newest_desired(owners) is None:
-                return Verdict(None, f"no generation of {name} was ever claimed")
-            verdict = self._judge(stream, claim, Prefetched(claim, listed, owners))
-        except KstreamError as error:
-            return self._no_conclusion(name, error)
-        self._refused.pop(name, None)
-        return verdict
+            spec = _watchable(stream, claim, subject.policies)
+            known = Prefetched(claim, listed, owners)
+            observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
+            if observation.claim is None and observation.current and observation.current.alive:
+                why = f"{observation.current.id} runs, and no generation of {subject.name} was ever claimed"
+                return Verdict(None, f"{why}: its folder was deleted, or state_dir is another one")
+            return self._judge(spec, observation)
+        except Exception as error:
+            return _no_conclusion(error)
 
-    def _no_conclusion(self, name: str, error: KstreamError) -> Verdict:
-        """Return no conclusion. A server that is away may come back; a refusal lasts, so it becomes `blind` in time."""
-        if error.retryable:
-            return Verdict(None, str(error))
-        since = self._refused.setdefault(name, time.monotonic())
-        return Verdict(None, str(error), blind=time.monotonic() - since > _REFUSED_TOO_LONG)
-
-    def _judge(self, stream: StreamId, claim: Claim | None, known: Prefetched) -> Verdict:
-        # Only the reconciler, which has the declaration, can tell whether it changed.
-        spec = replace(_watchable(stream, claim), on_change=OnChange.REPORT)
-        observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
-        if observation.claim:
+    def _judge(self, spec: StreamSpec, observation: Observation) -> Verdict:
+        claim, now = observation.claim, observation.now
+        if claim:
             # Includes the facts that its file lacked, so they are looked up once.
-            self._claims[stream.name] = observation.claim
-        step = next_step(spec, observation, self._since.setdefault(stream.name, observation.now), Mode.WATCH)
+            self._claims[spec.name] = claim
+        step = next_step(spec, observation, self._since.setdefault(spec.name, now), Mode.WATCH)
         ends = horizon_of(spec, observation)
+        beat = heartbeat(spec.heartbeat, observation) if claim else None
+        queued = waiting_in_queue(observation)
         return Verdict(
             step=step,
-            why=f"{step.why}; {claim.doubt}" if claim and claim.doubt and not claim.newer else step.why,
+            why=_why(step, claim),
             generation=observation.generation,
             application=observation.current.id if observation.current else None,
-            heartbeat=heartbeat(spec.heartbeat, observation),
-            remaining=ends.remaining(observation.now) if ends else None,
+            heartbeat=beat,
+            remaining=ends.remaining(now) if ends else None,
             horizon=ends.reason if ends else None,
             verified=verified(observation),
-            failure=failure_of(self._session.hdfs, stream, observation),
+            failure=failure_of(self._session.hdfs, observation.stream, observation),
+            plan_in=ends.plan - now if ends and ends.plan and _lives(step) else None,
+            commit_age=_commit_age(beat, claim, now),
+            queued=queued,
+            queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
+            word=observation.desired.at,
         )
 
     def _newest_claim(self, stream: StreamId, names: frozenset[str]) -> Claim | None:
@@ -151,8 +178,42 @@ class Watch:
         return claim
 
 
-def _watchable(stream: StreamId, claim: Claim | None) -> StreamSpec:
-    """Return the claim's spec; if unreadable, only its name, so that its application and desired state are watched."""
-    if claim is None or isinstance(claim.spec, UnknownSpec):
-        return StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())
-    return claim.spec
+def _lives(step: Step) -> bool:
+    """Return whether a restart may come: a held or stopped stream has none to expect."""
+    return not isinstance(step, Settled) or step.phase in {Phase.RUNNING, Phase.STARTING}
+
+
+def _why(step: Step, claim: Claim | None) -> str:
+    if claim is None:
+        return step.why if isinstance(step, Settled) else "no generation of it was ever claimed"
+    return f"{step.why}; {claim.doubt}" if claim.doubt and not claim.newer else step.why
+
+
+def _no_conclusion(error: Exception) -> Verdict:
+    """Return no conclusion. A server that does not answer one stream may answer no other either; a refusal is its own.
+
+    A defect of ours in one look must not cost the other streams theirs.
+    """
+    if isinstance(error, KstreamError):
+        return Verdict(None, str(error), shared=error.retryable)
+    log.error("A look at a stream failed", exc_info=error)
+    return Verdict(None, f"this look failed: {error!r}")
+
+
+def _commit_age(beat: Heartbeat | None, claim: Claim | None, now: datetime) -> timedelta | None:
+    if beat is None or claim is None or (beat.commit_age is None and beat.pulse is Pulse.UNKNOWN):
+        return None
+    return now - claim.claimed_at if beat.commit_age is None else beat.commit_age
+
+
+def _watchable(stream: StreamId, claim: Claim | None, policies: Mapping[str, Any] | None) -> StreamSpec:
+    """Return the claim's spec; without a readable one only the name, so that application and desired state are watched.
+
+    Only the reconciler, which has the declaration, can tell whether the job changed; the policies do not concern the
+    job, so the declared ones hold at once.
+    """
+    submitted = claim.spec if claim else None
+    unread = StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())
+    spec = submitted if isinstance(submitted, StreamSpec) else unread
+    declared = read_policies(policies) if policies is not None else {}
+    return replace(spec, on_change=OnChange.REPORT, **declared)

@@ -1,0 +1,116 @@
+"""Blindness: a watched stream without a conclusion, and the task that is woken to look at it instead.
+
+The woken task acts with the stream's own rights on another host, so it may see what the watcher can't. A cause that is
+the cluster's wakes one task, because three hundred would learn the same. All times are seconds by one clock of the
+watcher's own, so no server's clock can shorten or prolong a wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+# Between two wakings of a blind stream, or of a blind cluster's streams: doubled each time, up to this.
+_LONGEST_PAUSE = 900.0
+# Before a stream whose restart is due is woken again.
+_RETRY = 60.0
+# Between any two wakings that a cluster's trouble, or a defect that hits all of its streams, causes.
+STAGGER = 20.0
+# A stream that stays blind for this much longer than another one has a trouble of its own.
+_ALONE = 60.0
+
+
+def backoff(first: float, tries: int) -> float:
+    """Return the pause before the next try, in seconds: `first`, doubled after each try, up to 15 minutes."""
+    return float(min(_LONGEST_PAUSE, first * 2 ** min(tries, 16)))
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One watcher's sight of one stream.
+
+    It arrived at `arrived` and has been without a conclusion since `blind_since`, None while it sees. Within `patience`
+    nobody is woken. `plan` is the last known start of the restart window. `wakings` counts those since the last
+    conclusion. `shared` tells whether the last trouble may be the cluster's.
+    """
+
+    arrived: float
+    patience: float
+    plan: float | None = None
+    blind_since: float | None = None
+    wakings: int = 0
+    shared: bool = False
+
+    def saw(self, plan: float | None) -> Sight:
+        return replace(self, plan=plan, blind_since=None, wakings=0)
+
+    def failed(self, now: float, *, shared: bool) -> Sight:
+        return replace(self, blind_since=now if self.blind_since is None else self.blind_since, shared=shared)
+
+    def blind_for(self, now: float) -> float:
+        return 0.0 if self.blind_since is None else now - self.blind_since
+
+
+@dataclass(frozen=True)
+class ClusterSight:
+    """The sight of a cluster: the time of the last conclusion about any stream, and of the first failure after it.
+
+    `unreachable_since` is set for as long as the event lasts; `woken` is the time of the last waking.
+    """
+
+    seen: float
+    failing_since: float | None = None
+    unreachable_since: float | None = None
+    wakings: int = 0
+    woken: float | None = None
+
+    def saw(self, now: float) -> ClusterSight:
+        return replace(self, seen=now, failing_since=None, unreachable_since=None, wakings=0)
+
+    def failed(self, now: float, sight: Sight) -> ClusterSight:
+        """Return the sight after a stream's failed look: the event begins when failures have lasted for its patience.
+
+        A trouble of one stream alone is no failure of the cluster.
+        """
+        if not sight.shared:
+            return self
+        since = now if self.failing_since is None else self.failing_since
+        begun = since if self.unreachable_since is None and now - since >= sight.patience else self.unreachable_since
+        return replace(self, failing_since=since, unreachable_since=begun)
+
+    def woke(self, now: float) -> ClusterSight:
+        return replace(self, woken=now, wakings=self.wakings + 1)
+
+
+def reason_to_wake(sight: Sight, cluster: ClusterSight, now: float) -> str:
+    """Return why the blind stream's task is woken now; empty if it is not.
+
+    A trouble of the stream's own wakes it after its patience. While nobody on the cluster sees, that wakes one task,
+    and each other one only when its own restart is due. A trouble that persists wakes again, ever less often.
+    """
+    if sight.blind_since is None or _staggered(cluster, now):
+        return ""
+    waited = now - max(sight.blind_since, sight.arrived)
+    if sight.plan is not None and now >= sight.plan:
+        due = not sight.wakings or waited >= backoff(_RETRY, sight.wakings - 1)
+        return "its restart is due, and nothing can be concluded" if due else ""
+    if waited < backoff(sight.patience, sight.wakings):
+        return ""
+    if _is_the_clusters(sight, cluster) and not _one_of_all(sight, cluster, now):
+        return ""
+    return f"nothing could be concluded for {sight.blind_for(now):.0f} s"
+
+
+def _staggered(cluster: ClusterSight, now: float) -> bool:
+    return cluster.woken is not None and now - cluster.woken < STAGGER
+
+
+def _is_the_clusters(sight: Sight, cluster: ClusterSight) -> bool:
+    """Return whether no other stream was seen either since this one was last seen."""
+    return sight.shared and (sight.blind_since is None or cluster.seen <= sight.blind_since + _ALONE)
+
+
+def _one_of_all(sight: Sight, cluster: ClusterSight, now: float) -> bool:
+    if cluster.unreachable_since is None:
+        return False
+    since = max(cluster.unreachable_since, cluster.woken or cluster.unreachable_since)
+    return now - since >= backoff(sight.patience, cluster.wakings)
