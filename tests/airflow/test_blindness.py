@@ -1,0 +1,196 @@
+"""A stream that nobody sees wakes its task, whatever the cause; a cluster that nobody reaches wakes one of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_kstream.model.errors import InvalidInput, Unavailable
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from tests.airflow.fleet import Fleet
+from tests.unit.streams.fake_engine import FakeEngine
+from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
+
+MINUTE = 60.0
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+    yield Fleet(monkeypatch, caplog)
+
+
+def names(count: int) -> list[str]:
+    return [f"stream-{number}" for number in range(count)]
+
+
+def test_a_fleet_whose_resource_manager_is_away_wakes_three_tasks_at_most(fleet: Fleet) -> None:
+    """Of 300 streams, in 20 minutes; and the cluster's event begins once and ends once."""
+    fleet.declare(*names(300))
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.away = True
+        await asyncio.sleep(20 * MINUTE)
+        assert fleet.gauges["kstream.simulated.cluster.unreachable"][-1] == 1
+        assert fleet.gauges["kstream.stream-7.blind_seconds"][-1] > 19 * MINUTE
+        fleet.yarn.away = False
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert 1 <= len(fleet.wakings) <= 3, fleet.wakings
+    assert fleet.said.count("Cluster simulated is unreachable") == 1
+    assert fleet.said.count("Cluster simulated is reachable again, after 2") == 1
+    assert fleet.gauges["kstream.simulated.cluster.unreachable"][-1] == 0
+    assert {fleet.gauges[f"kstream.{name}.blind_seconds"][-1] for name in names(300)} == {0}
+    assert fleet.ended == {}
+
+
+def test_a_failover_of_a_minute_wakes_nobody_and_is_no_event(fleet: Fleet) -> None:
+    fleet.declare(*names(5))
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.away = True
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.away = False
+        await asyncio.sleep(10 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.wakings == []
+    assert "unreachable" not in fleet.said
+
+
+def test_a_connection_that_the_triggerer_can_not_open_wakes_one_task_and_is_one_event(fleet: Fleet) -> None:
+    """As without the Hadoop conf folder on that host: a retry does not help, and workers see the cluster."""
+    fleet.declare(*names(10))
+
+    def refuse() -> None:
+        raise InvalidInput("/etc/hadoop/conf does not exist on this host")
+
+    fleet.opening = refuse
+
+    async def story() -> None:
+        await asyncio.sleep(12 * MINUTE)
+
+    fleet.live(story)
+    assert len(fleet.wakings) == 1
+    assert 5 * MINUTE < fleet.wakings[0].at < 6 * MINUTE
+    assert "/etc/hadoop/conf does not exist" in fleet.wakings[0].why
+    assert fleet.said.count("Cluster simulated is unreachable") == 1
+
+
+def test_a_stream_whose_folder_is_gone_wakes_its_own_task(fleet: Fleet) -> None:
+    fleet.declare(*names(3))
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.hdfs.delete(StreamId("stream-1", CLUSTER.state_dir).folder)
+        await asyncio.sleep(7 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.woken() == ["stream-1"]
+    assert 6 * MINUTE < fleet.wakings[0].at < 7 * MINUTE
+    assert "its folder was deleted" in fleet.wakings[0].why
+
+
+def test_a_defect_in_one_look_blinds_no_other_stream(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.declare(*names(3))
+    progress = FakeEngine.progress
+
+    def defective(self: FakeEngine, session: ClusterSession, spec: StreamSpec) -> object:
+        if spec.name == "stream-1" and fleet.loop.time() > MINUTE:
+            raise ZeroDivisionError("a defect of ours")
+        return progress(self, session, spec)
+
+    monkeypatch.setattr(FakeEngine, "progress", defective)
+
+    async def story() -> None:
+        await asyncio.sleep(5 * MINUTE)
+        assert fleet.gauges["kstream.stream-1.blind_seconds"][-1] > 3 * MINUTE
+        assert fleet.gauges["kstream.stream-2.blind_seconds"][-1] == 0
+        await asyncio.sleep(2 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.woken() == ["stream-1"]
+    assert "a defect of ours" in fleet.wakings[0].why
+
+
+def test_a_restart_that_is_due_while_nobody_sees_wakes_that_streams_task(fleet: Fleet) -> None:
+    """At its own time, though the cluster is away for less than anybody's patience; and again, ever less often."""
+    fleet.declare("early")
+    fleet.clock.ahead += 0.1 * ONE_WEEK
+    fleet.declare(*names(5))
+    fleet.clock.ahead += 0.65 * ONE_WEEK - 3 * MINUTE * (ONE_WEEK / ONE_WEEK.total_seconds())
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.away = True
+        await asyncio.sleep(3 * MINUTE)
+        assert fleet.woken() == ["early"]
+        assert 3 * MINUTE <= fleet.wakings[0].at <= 3.5 * MINUTE
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.away = False
+        await asyncio.sleep(3 * MINUTE)
+
+    fleet.live(story)
+    assert set(fleet.woken()) == {"early"}
+    assert [number for number, _ in fleet.generations("early")] == [1, 2]
+
+
+def test_a_triggerer_that_was_restarted_keeps_the_time_of_the_restart(fleet: Fleet) -> None:
+    """The worker's deferral carries it: the new triggerer has seen nothing itself."""
+    fleet.declare("orders")
+    fleet.clock.ahead += 0.75 * ONE_WEEK - 2 * MINUTE * (ONE_WEEK / ONE_WEEK.total_seconds())
+
+    async def story() -> None:
+        # Away as soon as the task has deferred, before the trigger's first look.
+        await asyncio.sleep(1)
+        fleet.yarn.away = True
+        await asyncio.sleep(3 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.woken() == ["orders"]
+    assert 2 * MINUTE <= fleet.wakings[0].at < 3 * MINUTE
+    assert "its restart is due" in fleet.wakings[0].why
+
+
+def test_a_woken_task_that_reaches_no_server_defers_again_at_once(fleet: Fleet) -> None:
+    fleet.declare("orders")
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.away = True
+        began = fleet.clock.ahead
+        await asyncio.sleep(60 * MINUTE)
+        # A worker's waits move the clock beside the loop's.
+        assert (fleet.clock.ahead - began).total_seconds() < MINUTE * len(fleet.wakings)
+
+    fleet.live(story)
+    assert 3 <= len(fleet.wakings) <= 6
+    assert fleet.ended == {}
+    assert fleet.said.count("Cluster simulated is unreachable") == 1
+
+
+def test_one_stream_whose_checkpoint_can_not_be_read_is_no_event_of_the_cluster(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.declare(*names(3))
+    progress = FakeEngine.progress
+
+    def unreadable(self: FakeEngine, session: ClusterSession, spec: StreamSpec) -> object:
+        if spec.name == "stream-1" and fleet.loop.time() > MINUTE:
+            raise Unavailable("the DataNode does not answer")
+        return progress(self, session, spec)
+
+    monkeypatch.setattr(FakeEngine, "progress", unreadable)
+
+    async def story() -> None:
+        await asyncio.sleep(10 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.woken() == ["stream-1"]
+    assert "is unreachable" not in fleet.said
