@@ -20,13 +20,17 @@ from airflow_kstream.model.printable import printable
 log = logging.getLogger(__name__)
 
 DagsOf = Callable[[Path, str], Iterable[DAG]]
+# The DAG of a refused declaration, from its path and the refusal; None for one that only fails and says why.
+DagOfRefused = Callable[[Path, str], DAG | None]
 # The shown part of a refusal, which must fit on one line.
 _SHOWN = 160
 # Airflow's limits for the id of a DAG (airflow.sdk.definitions._internal.node.validate_key).
 _NO_ID, _LONGEST_ID = re.compile(r"[^\w.-]", re.ASCII), 250
 
 
-def dags_of_folder(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
+def dags_of_folder(
+    kind: str, pattern: str, dags_of: DagsOf, dag_of_refused: DagOfRefused = lambda declaration, why: None
+) -> dict[str, DAG]:
     """Make DAGs of each declaration in the folder `[kstream] <kind>_folder`: `dags_of` gets its path and its text.
 
     A wrong declaration or a missing folder gets a DAG that fails and says why. An empty setting declares nothing.
@@ -48,7 +52,8 @@ def dags_of_folder(kind: str, pattern: str, dags_of: DagsOf) -> dict[str, DAG]:
         except Exception as error:  # No error may cost the others their DAGs.
             why = error.message if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
             name = "-".join((kind, *declaration.relative_to(folder).with_suffix("").parts))
-            made |= _by_id([_refused(name, str(declaration), why)])
+            refused = dag_of_refused(declaration, why) or _refused(name, str(declaration), why)
+            made |= _by_id([refused])
             if not isinstance(error, InvalidInput):
                 log.exception("No DAG could be made of %s", declaration)
     return made
@@ -66,18 +71,30 @@ def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
-        tags=["kstream"],
         auto_register=False,
-        **more,
+        **{"tags": ["kstream"], **more},
     )
 
 
+def refused_id(name: str) -> str:
+    return f"refused-{_NO_ID.sub('_', name)}"[:_LONGEST_ID]
+
+
+def refusal(what: str, why: str) -> str:
+    """Return the refusal of a file's content as text for people: it may quote anything that the file holds."""
+    return "\n".join(printable(line) for line in f"{what}: {why}".splitlines())
+
+
+def shown(name: str, why: str) -> str:
+    """Return the name of a refused declaration's DAG in the list of DAGs: one line."""
+    return shorten(printable(f"refused-{name}: {why}".replace("\n", " ")), _SHOWN)
+
+
 def _refused(name: str, what: str, why: str) -> DAG:
-    whole = "\n".join(printable(line) for line in f"{what}: {why}".splitlines())
+    whole = refusal(what, why)
     with DAG(
-        dag_id=f"refused-{_NO_ID.sub('_', name)}"[:_LONGEST_ID],
-        # Shown in the list of DAGs.
-        dag_display_name=shorten(printable(f"refused-{name}: {why}".replace("\n", " ")), _SHOWN),
+        dag_id=refused_id(name),
+        dag_display_name=shown(name, why),
         description=whole,
         doc_md=whole,
         schedule=None,

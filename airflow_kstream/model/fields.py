@@ -58,13 +58,13 @@ def _may_hold_a_password(address: str) -> bool:
     return "@" in address
 
 
-def _is_stream_name(text: str) -> bool:
+def is_stream_name(text: str) -> bool:
     return _STREAM.fullmatch(text) is not None
 
 
 def require_stream_name(text: str) -> None:
     """Raises InvalidInput: when no stream can have this name."""
-    if not _is_stream_name(text):
+    if not is_stream_name(text):
         raise InvalidInput(f"name is {text!r}; allowed is {_OF_A_STREAM}")
 
 
@@ -133,6 +133,10 @@ def _is_token_file(text: str) -> bool:
 
 def _is_file_name(text: str) -> bool:
     return _is_line(text) and not text.startswith("-") and "," not in text and not text.endswith("/")
+
+
+def is_stream_name(text: str) -> bool:
+    return _STREAM.fullmatch(text) is not None
 
 
 def _is_application(text: str) -> bool:
@@ -206,7 +210,7 @@ CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, wh
 # For open files: a name may contain anything, even line breaks; it is found, and shown escaped.
 HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
-StreamName = Annotated[str, must(_is_stream_name, _OF_A_STREAM)]
+StreamName = Annotated[str, must(is_stream_name, _OF_A_STREAM)]
 ApplicationId = Annotated[
     str, must(lambda text: _APPLICATION.fullmatch(text) is not None, "like application_1700000000000_0001")
 ]

@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Settled:
-    """A stream with nothing left to do but to watch it (RUNNING, STARTING, HELD, STOPPED) or to report its end (ENDED)."""
+    """A stream with nothing left to do but to watch it (also if HELD or STOPPED) or to tell its end (ENDED)."""
 
     phase: Phase
     why: str

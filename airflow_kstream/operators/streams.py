@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 # Seconds before the trigger's first look, where this task could not conclude anything, or had nothing to do.
-_PAUSE = 60.0
+UNREACHED_PAUSE = 60.0
 
 
 class SparkStreamOperator(BaseOperator):
@@ -106,7 +106,7 @@ class SparkStreamOperator(BaseOperator):
         """Start the stream or adopt its running generation, then watch it."""
         if self.only_plan:
             with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-                spec = self._spec()
+                spec = self._spec_on(cluster)
                 self.submission = explain(cluster, spec, self._engine(spec))
             self.log.info("%s", self.submission)
             return None
@@ -129,7 +129,7 @@ class SparkStreamOperator(BaseOperator):
             except Unavailable as error:
                 # The trigger waits for the servers, or wakes this task again; a worker slot is not for that.
                 self.log.warning("%s", error)
-                self._watch(reconciler.spec, mode, memory, pause=_PAUSE)
+                self._watch(reconciler.spec, mode, memory, pause=UNREACHED_PAUSE)
             if memory.blocked:
                 self.log.info("%s: its restart is not blocked any longer", report.stream)
             self._publish(context, report)
@@ -138,7 +138,7 @@ class SparkStreamOperator(BaseOperator):
     def _conclude(self, spec: StreamSpec, report: Report, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         if not report.ended:
             # Woken without need: the watcher and this task disagree, or it can't see. The pause prevents a busy loop.
-            pause = _PAUSE if mode is Mode.WATCH and not report.done else 0.0
+            pause = UNREACHED_PAUSE if mode is Mode.WATCH and not report.done else 0.0
             self._watch(spec, Mode.WATCH, _known_after(report, memory), pause)
         if not report.succeeded:
             tried = f"watch generation {report.generation} of {report.stream} ({report.application})"
@@ -152,7 +152,7 @@ class SparkStreamOperator(BaseOperator):
             spec.watch.every.total_seconds(),
             pause,
             spec.watch.blind_after.total_seconds(),
-            policies={name: written(getattr(spec, name)) for name in POLICIES},
+            policies=self._policies(spec),
             memory=memory.to_json(),
         )
         self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
@@ -173,8 +173,8 @@ class SparkStreamOperator(BaseOperator):
 
     @contextmanager
     def _reconciler(self) -> Iterator[Reconciler]:
-        spec = self._spec()
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+            spec = self._spec_on(cluster)
             engine = self._engine(spec)
             self.submission = self._planned(cluster, spec, engine)
             with open_session(cluster, identity_of(spec, cluster)) as session:
@@ -187,6 +187,14 @@ class SparkStreamOperator(BaseOperator):
             return explain(cluster, spec, engine)
         except KstreamError as error:
             return f"# can't be submitted from here: {error.without_advice}"
+
+    def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
+        """Return the policies that hold for the watcher instead of the claim's."""
+        return {name: written(getattr(spec, name)) for name in POLICIES}
+
+    def _spec_on(self, cluster: Cluster) -> StreamSpec:
+        """Return what is to run on this cluster: the declaration."""
+        return self._spec()
 
     def _spec(self) -> StreamSpec:
         if isinstance(self.stream, str):

@@ -108,8 +108,10 @@ class ClusterPoller:
                 # A defect of ours must not leave every task of this cluster waiting forever.
                 log.exception("The rounds over %s failed", self._conn_id)
                 left = 1.0
+            # Not wait_for: on Python 3.11 it swallows a cancellation that comes just after the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
 
     def _begin_what_is_due(self) -> float | None:
         """Begin a round if one is due, and return the seconds until the next look at the clock; None if none is."""

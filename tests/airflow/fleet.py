@@ -28,10 +28,11 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.operators import claimed_streams
 from airflow_kstream.operators import streams as operators
+from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import watch as watching
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -99,6 +100,7 @@ class Fleet:
         self.wakings: list[Waking] = []
         self.ended: dict[str, object] = {}
         self.gauges: dict[str, list[float]] = defaultdict(list)
+        self.refused: set[str] = set()
         self.opening: Callable[[], None] = lambda: None
         self._caplog = caplog
         caplog.set_level(logging.INFO)
@@ -109,11 +111,14 @@ class Fleet:
         patch.setattr(polling, "open_session", self._triggerers_session)
         patch.setattr(polling, "Watch", lambda session: Watch(session, self.engine_of))
         patch.setattr(operators, "open_session", self._workers_session)
+        patch.setattr(claimed_streams, "open_session", self._workers_session)
         patch.setattr(operators, "engine_of", lambda spec, spark: self.engine_of(spec))
         patch.setattr(operators, "datetime", self._host_clock())
         patch.setattr(triggers, "datetime", self._host_clock())
         patch.setattr(metrics.stats, "gauge", lambda name, value, tags=None: self.gauges[name].append(value))
-        patch.setattr(watching.log, "error", lambda *_, **__: None)
+        for task in (StreamTrigger, SparkStreamOperator):
+            # Airflow's own loggers bypass pytest's.
+            patch.setattr(task, "log", logging.getLogger("task"))
 
     def declare(self, *names: str, **changed: Any) -> None:
         """Let these streams run, their first generation claimed and committed."""
@@ -154,15 +159,15 @@ class Fleet:
     def session(self) -> ClusterSession:
         return session_of(self.hdfs, self.yarn)
 
-    @property
-    def said(self) -> str:
-        return self._caplog.text
+    def told(self, words: str) -> int:
+        """Return in how many log lines these words are, of a task or of the triggerer."""
+        return sum(words in record.getMessage() for record in self._caplog.records)
 
     def woken(self) -> list[str]:
         return [waking.stream for waking in self.wakings]
 
     async def _task(self, spec: StreamSpec) -> None:
-        operator = SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=spec)
+        operator = self._operator(spec)
         deferred = self._worked(spec.name, lambda: operator.execute(_context()))
         while deferred is not None:
             # As Airflow's database keeps it: the triggerer makes its own.
@@ -174,6 +179,13 @@ class Fleet:
                 self.wakings.append(Waking(spec.name, self.loop.time(), payload["why"]))
                 deferred = self._worked(spec.name, lambda: operator.resume(_context(), payload, **more))  # noqa: B023
                 break
+
+    def _operator(self, spec: StreamSpec) -> SparkStreamOperator:
+        if spec.name in self.refused:
+            return ClaimedStreamOperator(
+                task_id="keep", name=spec.name, refusal="it is not YAML", cluster_conn_id=CONNECTION
+            )
+        return SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=spec)
 
     def _worked(self, name: str, work: Callable[[], object]) -> TaskDeferred | None:
         try:

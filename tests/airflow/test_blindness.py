@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,8 +18,8 @@ MINUTE = 60.0
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
-    yield Fleet(monkeypatch, caplog)
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Fleet:
+    return Fleet(monkeypatch, caplog)
 
 
 def names(count: int) -> list[str]:
@@ -42,8 +41,8 @@ def test_a_fleet_whose_resource_manager_is_away_wakes_three_tasks_at_most(fleet:
 
     fleet.live(story)
     assert 1 <= len(fleet.wakings) <= 3, fleet.wakings
-    assert fleet.said.count("Cluster simulated is unreachable") == 1
-    assert fleet.said.count("Cluster simulated is reachable again, after 2") == 1
+    assert fleet.told("Cluster simulated is unreachable") == 1
+    assert fleet.told("Cluster simulated is reachable again, after 2") == 1
     assert fleet.gauges["kstream.simulated.cluster.unreachable"][-1] == 0
     assert {fleet.gauges[f"kstream.{name}.blind_seconds"][-1] for name in names(300)} == {0}
     assert fleet.ended == {}
@@ -61,7 +60,7 @@ def test_a_failover_of_a_minute_wakes_nobody_and_is_no_event(fleet: Fleet) -> No
 
     fleet.live(story)
     assert fleet.wakings == []
-    assert "unreachable" not in fleet.said
+    assert not fleet.told("is unreachable")
 
 
 def test_a_connection_that_the_triggerer_can_not_open_wakes_one_task_and_is_one_event(fleet: Fleet) -> None:
@@ -80,7 +79,7 @@ def test_a_connection_that_the_triggerer_can_not_open_wakes_one_task_and_is_one_
     assert len(fleet.wakings) == 1
     assert 5 * MINUTE < fleet.wakings[0].at < 6 * MINUTE
     assert "/etc/hadoop/conf does not exist" in fleet.wakings[0].why
-    assert fleet.said.count("Cluster simulated is unreachable") == 1
+    assert fleet.told("Cluster simulated is unreachable") == 1
 
 
 def test_a_stream_whose_folder_is_gone_wakes_its_own_task(fleet: Fleet) -> None:
@@ -172,7 +171,7 @@ def test_a_woken_task_that_reaches_no_server_defers_again_at_once(fleet: Fleet) 
     fleet.live(story)
     assert 3 <= len(fleet.wakings) <= 6
     assert fleet.ended == {}
-    assert fleet.said.count("Cluster simulated is unreachable") == 1
+    assert fleet.told("Cluster simulated is unreachable") == 1
 
 
 def test_one_stream_whose_checkpoint_can_not_be_read_is_no_event_of_the_cluster(
@@ -193,4 +192,4 @@ def test_one_stream_whose_checkpoint_can_not_be_read_is_no_event_of_the_cluster(
 
     fleet.live(story)
     assert fleet.woken() == ["stream-1"]
-    assert "is unreachable" not in fleet.said
+    assert not fleet.told("is unreachable")

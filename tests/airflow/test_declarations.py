@@ -11,6 +11,7 @@ from airflow.sdk import DAG
 from airflow_kstream.dags import STUBS
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from tests.airflow.declarations import Declarations
 
@@ -37,7 +38,7 @@ def test_what_is_no_text_is_refused_alone(
     names = Declarations(kind, tmp_path, monkeypatch).dags()
     assert whole in names
     assert "harms no other" in str(names[whole].doc_md)
-    assert len([name for name in names if name.startswith("refused-")]) == 2
+    assert len([dag for dag in names.values() if "refused" in dag.tags]) == 2
 
 
 def test_names_that_are_no_dag_id_are_refused_alone_and_editors_files_ignored(
@@ -114,3 +115,23 @@ def test_two_clusters_cannot_declare_the_same_stream(tmp_path: Path, monkeypatch
     dags = Declarations("streams", tmp_path, monkeypatch).dags()
     assert sorted(dags) == ["refused-streams-west-orders", "stream-orders"]
     assert "another cluster's folder declares 'orders'" in str(dags["refused-streams-west-orders"].description)
+    assert isinstance(dags["refused-streams-west-orders"].get_task("keep"), ClaimedStreamOperator)
+
+
+@pytest.mark.parametrize("text", ["name: orders\ncredenti", STREAM.replace("application", "applicaton"), ""])
+def test_a_refused_declaration_keeps_its_dag_and_its_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Half written, or with a typo. Airflow would take a DAG that disappears for stale, and look at its run no longer."""
+    for cluster, declaration in {"east": text, "west": STREAM}.items():
+        (tmp_path / cluster).mkdir()
+        (tmp_path / cluster / "orders.yaml").write_text(declaration)
+    dags = Declarations("streams", tmp_path, monkeypatch).dags()
+    keep = dags["stream-orders"].get_task("keep")
+    assert isinstance(keep, ClaimedStreamOperator)
+    assert (keep.name, keep.cluster_conn_id) == ("orders", "east")
+    assert str(tmp_path / "east" / "orders.yaml") in keep.refusal
+    assert "refused" in dags["stream-orders"].tags
+    assert dags["stream-orders"].dag_display_name.startswith("refused-streams-east-orders: ")
+    # Another cluster's stream of this name is not handed the DAG by a typo.
+    assert sorted(dags) == ["refused-streams-west-orders", "stream-orders"]

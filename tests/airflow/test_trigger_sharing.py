@@ -310,6 +310,45 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
     assert asyncio.run(wait()) == "http://rm1.test"
 
 
+def test_a_slow_answer_about_one_stream_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in this round nor in the next ones; and what is late is no conclusion."""
+    monkeypatch.setattr("airflow_kstream.triggers.lanes.SLOW", 0.05)
+    monkeypatch.setattr("airflow_kstream.triggers.poller.LATE", 1.0)
+    answered = threading.Event()
+
+    class Slow(Session):
+        def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
+            for subject in subjects:
+                if subject.name == "slow":
+                    answered.wait(60)
+                yield subject.name, Verdict(None, self.where)
+
+    @contextmanager
+    def slow(cluster: Cluster) -> Iterator[Session]:
+        yield Slow(Clusters(), "rm")
+
+    async def wait() -> list[str]:
+        poller = ClusterPoller(CONNECTION, slow)
+        stuck = asyncio.create_task(verdict_of(poller, "slow", 0.05))
+        for _ in range(3):
+            async with asyncio.timeout(60):
+                others = [verdict_of(poller, f"stream-{number}", 0.05) for number in range(5)]
+                assert {verdict.why for verdict in await asyncio.gather(*others)} == {"rm"}
+        late = await stuck
+        # The look that goes on is not begun once more.
+        again = asyncio.create_task(verdict_of(poller, "slow", 0.05))
+        await until(lambda: len(poller._lanes._lanes) == 2)
+        answered.set()
+        verdicts = [late.why, (await again).why]
+        assert len(poller._lanes._lanes) == 2
+        poller.close()
+        return verdicts
+
+    late, after = asyncio.run(wait())
+    assert late.startswith("no look at slow has ended for ")
+    assert after == "rm"
+
+
 async def poll(poller: ClusterPoller, stream: str, every: float) -> None:
     while True:
         await verdict_of(poller, stream, every)

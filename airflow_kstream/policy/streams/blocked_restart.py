@@ -1,4 +1,4 @@
-"""A restart that is due and can't be done yet: the pauses between its tries, and what does not wait for the next one."""
+"""A restart that is due and can't be done yet: the pauses between its tries, and what does not wait for the next."""
 
 from __future__ import annotations
 

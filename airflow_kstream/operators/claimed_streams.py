@@ -1,0 +1,63 @@
+"""Keep a stream whose declaration is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.operators.streams import UNREACHED_PAUSE, SparkStreamOperator
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.desired import declared_at_last
+from airflow_kstream.triggers.memory import Memory
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ClaimedStreamOperator(SparkStreamOperator):
+    """Keep a stream as it was last submitted, because its present declaration is refused.
+
+    It watches the stream and restarts it at its horizon, like SparkStreamOperator, from the spec in the newest claim.
+    Each run's log begins with the refusal. It never submits what was not submitted before: the task of a stream without
+    a claim fails with the refusal.
+
+    Example::
+
+        ClaimedStreamOperator(
+            task_id="keep", name="orders", refusal="orders.yaml: it is not YAML", cluster_conn_id="prod"
+        )
+
+    :param name: the stream's name.
+    :param refusal: what is wrong with the declaration.
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param conn_id: the `spark` connection, as of SparkStreamOperator.
+    """
+
+    def __init__(self, *, name: str, refusal: str, **kwargs: Any) -> None:
+        super().__init__(stream={"name": name}, **kwargs)
+        self.name = name
+        self.refusal = refusal
+
+    def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
+        self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", self.name, self.refusal)
+        try:
+            return super()._reconcile(context, mode, memory)
+        except Unavailable as error:
+            self.log.warning("%s", error)
+            self._watch(StreamSpec(self.name, TicketCredentials(), ""), mode, memory, UNREACHED_PAUSE)
+
+    def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
+        return None
+
+    def _spec_on(self, cluster: Cluster) -> StreamSpec:
+        try:
+            with open_session(cluster, cluster.watcher) as session:
+                return declared_at_last(session, StreamId(self.name, cluster.state_dir))
+        except (NotFound, InvalidInput) as error:
+            raise AirflowFailException(f"{self.refusal}. And there is nothing to keep: {error}") from error

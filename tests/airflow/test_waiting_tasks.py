@@ -1,0 +1,281 @@
+"""The deferred task of a stream that is stopped, blocked, queued or edited: when it wakes, and what it measures."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.supervise.streams.desired import request_restart, set_desired
+from airflow_kstream.triggers.stream_metrics import PULSES
+from tests.airflow.fleet import Fleet
+from tests.unit.streams.fake_engine import FakeEngine
+from tests.unit.streams.simulated_servers import ONE_WEEK
+
+MINUTE, HOUR = 60.0, 3600.0
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Fleet:
+    return Fleet(monkeypatch, caplog)
+
+
+def last(fleet: Fleet, metric: str) -> float:
+    return fleet.gauges[f"kstream.orders.{metric}"][-1]
+
+
+def one_alive(fleet: Fleet) -> Application:
+    [alive] = [app for app in fleet.yarn.apps.values() if app.alive]
+    return alive
+
+
+def test_a_stopped_stream_keeps_its_task_and_takes_no_worker_until_it_is_wanted(fleet: Fleet) -> None:
+    fleet.declare("orders")
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "maintenance")
+        await asyncio.sleep(MINUTE)
+        assert not any(app.alive for app in fleet.yarn.apps.values())
+        fleet.wakings.clear()
+        await asyncio.sleep(24 * HOUR)
+        assert fleet.wakings == []
+        set_desired(fleet.run_of("orders"), DesiredState.RUNNING, "over")
+        await asyncio.sleep(16)
+        assert len(fleet.generations("orders")) == 2
+        assert one_alive(fleet)
+
+    fleet.live(story)
+    assert fleet.ended == {}
+
+
+def test_a_stream_that_ended_before_it_was_stopped_starts_as_soon_as_it_is_wanted(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "it fails all the time")
+    fleet.yarn.end("application_1_0001", ApplicationState.FAILED)
+
+    async def story() -> None:
+        await asyncio.sleep(HOUR)
+        assert fleet.wakings == []
+        set_desired(fleet.run_of("orders"), DesiredState.RUNNING, "repaired")
+        await asyncio.sleep(2 * MINUTE)
+        assert len(fleet.generations("orders")) == 2
+
+    fleet.live(story)
+    assert fleet.ended == {}
+
+
+def test_a_stream_that_is_stopped_before_its_first_claim_starts_when_it_is_wanted(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    fleet.hdfs.files.clear()
+    fleet.yarn.apps.clear()
+    set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "not yet")
+
+    async def story() -> None:
+        await asyncio.sleep(HOUR)
+        assert fleet.wakings == []
+        set_desired(fleet.run_of("orders"), DesiredState.RUNNING, "now")
+        await asyncio.sleep(MINUTE)
+        assert [number for number, _ in fleet.generations("orders")] == [1]
+
+    fleet.live(story)
+
+
+def refuse(self: FakeEngine, cluster: Cluster, spec: StreamSpec) -> None:
+    raise InvalidInput("the queue is gone")
+
+
+def test_a_restart_that_can_not_be_done_is_one_event_and_is_tried_ever_less_often(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its plan to its force, the job runs on; then the restart is forced."""
+    fleet.declare("orders")
+    fleet.clock.ahead += 0.749 * ONE_WEEK
+    checks = FakeEngine.preflight
+    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+
+    async def story() -> None:
+        await asyncio.sleep(0.01 * ONE_WEEK.total_seconds())
+        assert last(fleet, "restart_blocked") == 1
+        first_hour = [waking for waking in fleet.wakings if waking.at < fleet.wakings[0].at + HOUR]
+        assert 5 <= len(first_hour) <= 9
+        assert all(b.at - a.at <= 16 * MINUTE for a, b in pairwise(fleet.wakings))
+        assert last(fleet, "blind_seconds") == 0
+        fleet.wakings.clear()
+        await asyncio.sleep(HOUR)
+        assert 3 <= len(fleet.wakings) <= 5
+        monkeypatch.setattr(FakeEngine, "preflight", checks)
+        await asyncio.sleep(16 * MINUTE)
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    assert fleet.told("its restart is not blocked any longer") == 1
+    assert last(fleet, "restart_blocked") == 0
+    assert fleet.ended == {}
+
+
+def test_a_blocked_restart_is_tried_at_once_when_a_person_asks_or_stops_it(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.declare("orders")
+    fleet.clock.ahead += 0.76 * ONE_WEEK
+    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+
+    async def story() -> None:
+        await asyncio.sleep(HOUR)
+        fleet.wakings.clear()
+        request_restart(fleet.run_of("orders"), "the queue is back")
+        await asyncio.sleep(20)
+        assert len(fleet.wakings) == 1
+        set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "enough")
+        await asyncio.sleep(30)
+        assert not any(app.alive for app in fleet.yarn.apps.values())
+
+    fleet.live(story)
+
+
+def test_a_forced_restart_waits_for_no_pause(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.declare("orders")
+    force = ONE_WEEK - timedelta(hours=1)
+    fleet.clock.ahead += force - timedelta(minutes=50)
+    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+
+    async def story() -> None:
+        await asyncio.sleep(49 * MINUTE)
+        assert len(fleet.generations("orders")) == 1
+        await asyncio.sleep(3 * MINUTE)
+        assert len(fleet.generations("orders")) == 2
+
+    fleet.live(story)
+
+
+def test_an_application_that_yarn_does_not_start_is_an_event_and_is_not_killed(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    app = replace(one_alive(fleet), state=ApplicationState.ACCEPTED)
+    fleet.yarn.apps[app.id] = app
+
+    async def story() -> None:
+        await asyncio.sleep(9 * MINUTE)
+        assert last(fleet, "queued_too_long") == 0
+        assert 8 * MINUTE < last(fleet, "queued_seconds") < 10 * MINUTE
+        await asyncio.sleep(51 * MINUTE)
+        assert last(fleet, "queued_too_long") == 1
+        fleet.yarn.apps[app.id] = replace(app, state=ApplicationState.RUNNING)
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert fleet.told("its queue may be full") == 1
+    assert (last(fleet, "queued_too_long"), last(fleet, "queued_seconds")) == (0, 0)
+    assert (fleet.wakings, one_alive(fleet).id) == ([], app.id)
+
+
+def test_a_stream_without_a_commit_has_a_pulse_and_an_age(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    fleet.hdfs.delete("/data/orders")
+
+    async def story() -> None:
+        await asyncio.sleep(20 * MINUTE)
+
+    fleet.live(story)
+    assert last(fleet, "pulse") == PULSES[Pulse.START_STALLED]
+    assert 19 * MINUTE < last(fleet, "commit_age_seconds") <= 20 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("claimed", "declared", "generations"),
+    [(timedelta(hours=10), timedelta(hours=1), 2), (timedelta(hours=10), timedelta(days=5), 1)],
+)
+def test_a_declared_max_age_reaches_the_watcher_without_a_new_claim(
+    fleet: Fleet, claimed: timedelta, declared: timedelta, generations: int
+) -> None:
+    """Lowered, it restarts the stream in time; raised, it wakes no worker for nothing."""
+    fleet.declare("orders", restart=RestartPolicy(jitter_ratio=0, max_age=claimed))
+    fleet.specs["orders"] = replace(fleet.specs["orders"], restart=RestartPolicy(jitter_ratio=0, max_age=declared))
+
+    async def story() -> None:
+        await asyncio.sleep(50 * MINUTE if generations == 2 else 11 * HOUR)
+
+    fleet.live(story)
+    assert len(fleet.generations("orders")) == generations
+    assert len(fleet.wakings) == generations - 1
+
+
+@pytest.mark.parametrize("broken", ["there is no spark-submit on this host", "raises"])
+def test_a_worker_without_a_client_watches_and_stops(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    fleet.declare("orders")
+    fleet.engine.obstacle = broken
+    if broken == "raises":
+
+        def no_connection(self: FakeEngine, order: object) -> object:
+            raise InvalidInput("connection spark_prod has deploy-mode client")
+
+        monkeypatch.setattr(FakeEngine, "submission", no_connection)
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        assert fleet.ended == {}
+        set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "no client is needed")
+        await asyncio.sleep(MINUTE)
+        assert not any(app.alive for app in fleet.yarn.apps.values())
+
+    fleet.live(story)
+    assert fleet.ended == {}
+
+
+def test_a_stream_whose_declaration_is_refused_is_watched_and_restarted_as_it_was(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    fleet.refused.add("orders")
+    fleet.clock.ahead += 0.749 * ONE_WEEK
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        assert fleet.wakings == []
+        await asyncio.sleep(0.01 * ONE_WEEK.total_seconds())
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    assert fleet.told("The declaration is refused; orders is kept as it was last submitted. it is not YAML") == 2
+    assert fleet.ended == {}
+
+
+def test_a_refused_declaration_of_a_stream_that_never_ran_fails_with_the_refusal(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    fleet.hdfs.files.clear()
+    fleet.yarn.apps.clear()
+    fleet.refused.add("orders")
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert isinstance(fleet.ended["orders"], AirflowFailException)
+    assert str(fleet.ended["orders"]).startswith("it is not YAML. And there is nothing to keep: ")
+    assert fleet.yarn.apps == {}
+
+
+def test_a_refused_declarations_task_waits_for_servers_that_are_away(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    fleet.refused.add("orders")
+    fleet.yarn.away = True
+
+    async def story() -> None:
+        await asyncio.sleep(30 * MINUTE)
+        fleet.yarn.away = False
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert 1 <= len(fleet.wakings) <= 3
+    assert fleet.ended == {}

@@ -1,0 +1,110 @@
+"""Who is woken by whose blindness, and when: the policy alone, its time an argument."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.plan import Phase, Settled, Step, Stop
+from airflow_kstream.policy.streams.blindness import STAGGER, ClusterSight, Sight, backoff, reason_to_wake
+from airflow_kstream.policy.streams.blocked_restart import blocked_again, held_back
+
+PATIENCE = 300.0
+SEES = Sight(arrived=0.0, patience=PATIENCE)
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+RESTART = Stop(1, "application_1_0001", "its horizon", preflight=True)
+
+
+def unseen(sight: Sight, cluster: ClusterSight, until: int, every: int = 10) -> list[int]:
+    """Return when a stream is woken that is looked at, in vain, until then; each woken task comes back at once."""
+    wakings = []
+    for now in range(0, until, every):
+        sight = sight.failed(now, shared=sight.shared)
+        cluster = cluster.failed(now, sight)
+        if reason_to_wake(sight, cluster, now):
+            wakings.append(now)
+            sight = replace(sight, wakings=sight.wakings + 1, arrived=float(now))
+            cluster = cluster.woke(now)
+    return wakings
+
+
+def test_a_stream_that_sees_wakes_nobody() -> None:
+    assert reason_to_wake(replace(SEES, plan=5.0), ClusterSight(0.0), 10_000.0) == ""
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_trouble_that_persists_wakes_ever_less_often(shared: bool) -> None:
+    wakings = unseen(replace(SEES, shared=shared), ClusterSight(0.0), 7200)
+    assert wakings[:4] == [300, 900, 1800, 2700]
+    assert all(after - before <= 900 for before, after in pairwise(wakings))
+
+
+def test_a_stream_that_is_alone_in_the_dark_does_not_wait_for_the_clusters_turn() -> None:
+    """Another one is seen all the time, so the trouble is its own though its kind is the cluster's."""
+    sight = replace(SEES, shared=True).failed(100.0, shared=True)
+    assert reason_to_wake(sight, ClusterSight(399.0), 401.0)
+    assert not reason_to_wake(sight, ClusterSight(90.0), 401.0)
+
+
+def test_a_stream_whose_restart_is_due_is_woken_at_that_moment() -> None:
+    assert unseen(replace(SEES, shared=True, plan=100.0), ClusterSight(0.0), 400) == [100, 160, 280]
+
+
+@given(st.lists(st.floats(0, 3000), min_size=2, max_size=30))
+def test_streams_of_one_cluster_are_never_woken_all_at_once(plans: list[float]) -> None:
+    cluster, sights = ClusterSight(0.0), [replace(SEES, shared=True, plan=plan) for plan in plans]
+    woken: list[int] = []
+    for now in range(0, 3600, 5):
+        for number, before in enumerate(sights):
+            sight = before.failed(now, shared=True)
+            cluster = cluster.failed(now, sight)
+            if reason_to_wake(sight, cluster, now):
+                woken.append(now)
+                cluster = cluster.woke(now)
+                sight = replace(sight, wakings=sight.wakings + 1, arrived=float(now))
+            sights[number] = sight
+    assert all(after - before >= STAGGER for before, after in pairwise(woken))
+    assert all(sight.wakings for sight in sights) or len(plans) * STAGGER > 500
+
+
+def test_the_event_of_a_cluster_begins_after_the_patience_and_ends_with_any_conclusion() -> None:
+    dark = SEES.failed(0.0, shared=True)
+    cluster = ClusterSight(0.0).failed(0.0, dark).failed(299.0, dark)
+    assert cluster.unreachable_since is None
+    cluster = cluster.failed(300.0, dark)
+    assert cluster.unreachable_since == 0.0
+    assert cluster.saw(301.0).unreachable_since is None
+
+
+def test_a_pause_doubles_up_to_a_quarter_of_an_hour() -> None:
+    assert [backoff(60.0, tries) for tries in (0, 1, 2, 3, 4, 99)] == [60, 120, 240, 480, 900, 900]
+
+
+def test_a_blocked_restart_keeps_its_begin_and_doubles_its_pauses() -> None:
+    first = blocked_again(None, NOW, None)
+    second = blocked_again(first, NOW + timedelta(minutes=1), None)
+    assert (first.since, second.since, second.tries) == (NOW, NOW, 2)
+    assert second.retry_at == NOW + timedelta(minutes=3)
+
+
+@pytest.mark.parametrize(
+    ("step", "word", "after", "waits"),
+    [
+        (RESTART, None, 59, True),
+        (RESTART, None, 60, False),
+        (RESTART, NOW, 1, False),
+        (replace(RESTART, preflight=False), None, 1, False),
+        (Settled(Phase.ENDED, "it died"), None, 1, False),
+        (None, None, 1, False),
+    ],
+)
+def test_only_the_same_planned_restart_waits_for_its_next_try(
+    step: Step | None, word: datetime | None, after: int, waits: bool
+) -> None:
+    blocked = blocked_again(None, NOW, None)
+    assert held_back(blocked, step, word, NOW + timedelta(seconds=after)) is waits
