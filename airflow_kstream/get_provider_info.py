@@ -179,6 +179,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     "airflow_kstream.operators.streams",
                     "airflow_kstream.operators.claimed_streams",
+                    "airflow_kstream.operators.vanished_streams",
                     "airflow_kstream.operators.leases",
                     "airflow_kstream.operators.keytabs",
                     "airflow_kstream.operators.tickets",

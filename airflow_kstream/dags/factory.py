@@ -76,8 +76,13 @@ def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -
     )
 
 
+def fit_for_id(name: str) -> str:
+    """Return the name with what no DAG's id may hold replaced, short enough for an id with a prefix."""
+    return _NO_ID.sub("_", name)[: _LONGEST_ID - len("undeclared-")]
+
+
 def refused_id(name: str) -> str:
-    return f"refused-{_NO_ID.sub('_', name)}"[:_LONGEST_ID]
+    return f"refused-{fit_for_id(name)}"
 
 
 def refusal(what: str, why: str) -> str:

@@ -5,7 +5,8 @@ task for as long as it lives. Pausing or deleting the DAG detaches; it stops no 
 
 A wrong declaration harms no other. Its DAG keeps its id, says what is refused, and keeps a stream that was already
 submitted as that was last submitted; for any other it fails and says why. While two clusters declare one name, the
-first one's DAG has the id, and the second one's stream is kept as it was last submitted.
+first one's DAG has the id, and the second one's stream is kept as it was last submitted. One more DAG for each cluster
+looks after streams whose files were removed and which nobody stopped.
 
 The `[kstream]` section of Airflow's configuration, on the DAG processor and on every worker, names the folder of the
 declarations (`streams_folder`; there is no DAG without it), the interval at which an unwatched stream is checked
@@ -15,7 +16,7 @@ queue and the client of declarations that name none (`spark_conn_id`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -23,12 +24,13 @@ from pathlib import Path
 from airflow.sdk import DAG
 
 from airflow_kstream import settings
-from airflow_kstream.dags.factory import dags_of_folder, declared_dag, refusal, refused_id, shown
+from airflow_kstream.dags.factory import dags_of_folder, declared_dag, fit_for_id, refusal, refused_id, shown
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,16 @@ def refused_dag(declaration: Path, why: str, owner: str, spark_conn_id: str | No
     return dag
 
 
+def vanished_dag(cluster: str, names: Iterable[str], spark_conn_id: str | None, schedule: Schedule) -> DAG:
+    """Make the DAG that looks after the cluster's streams whose files are gone."""
+    about = f"Looks after streams of {cluster} that run and are declared no longer"
+    with declared_dag(f"undeclared-{fit_for_id(cluster)}", about, schedule.ensure_every, doc_md=__doc__) as dag:
+        VanishedStreamsOperator(
+            task_id="look_after", declared=tuple(names), cluster_conn_id=cluster, conn_id=spark_conn_id
+        )
+    return dag
+
+
 def declared_dags() -> dict[str, DAG]:
     """Make the DAGs of all declarations, by their ids.
 
@@ -110,8 +122,10 @@ def declared_dags() -> dict[str, DAG]:
     spark_conn_id = settings.text("spark_conn_id") or None
     # By file and not by content: a typo in one cluster's file must not hand its DAG to another cluster's stream.
     owners: dict[str, str] = {}
+    by_cluster: dict[str, set[str]] = {}
 
     def owner(declaration: Path) -> str:
+        by_cluster.setdefault(declaration.parent.name, set()).add(declaration.stem)
         return owners.setdefault(declaration.stem, declaration.parent.name)
 
     def stream_dags(declaration: Path, text: str) -> Iterator[DAG]:
@@ -121,4 +135,8 @@ def declared_dags() -> dict[str, DAG]:
     def dag_of_refused(declaration: Path, why: str) -> DAG | None:
         return refused_dag(declaration, why, owner(declaration), spark_conn_id, schedule)
 
-    return dags_of_folder("streams", "*/*.yaml", stream_dags, dag_of_refused)
+    made = dags_of_folder("streams", "*/*.yaml", stream_dags, dag_of_refused)
+    for cluster, names in by_cluster.items():
+        dag = vanished_dag(cluster, names, spark_conn_id, schedule)
+        made[dag.dag_id] = dag
+    return made

@@ -21,17 +21,17 @@ import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import TaskDeferred
 
-from airflow_kstream import metrics
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.operators import claimed_streams
+from airflow_kstream.operators import claimed_streams, vanished_streams
 from airflow_kstream.operators import streams as operators
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.formats import ClaimDraft
@@ -95,7 +95,7 @@ class Fleet:
         self.loop = VirtualLoop()
         self.clock = LoopClock(loop=self.loop)
         self.hdfs, self.yarn = SimHdfs(self.clock), Yarn(self.clock)
-        self.engine = FakeEngine(self.hdfs, self.yarn)
+        self.engine = self.watchers_engine = FakeEngine(self.hdfs, self.yarn)
         self.specs: dict[str, StreamSpec] = {}
         self.wakings: list[Waking] = []
         self.ended: dict[str, object] = {}
@@ -109,14 +109,20 @@ class Fleet:
         patch.setattr(time, "sleep", self.clock.sleep)
         patch.setattr(polling, "_clusters", {})
         patch.setattr(polling, "open_session", self._triggerers_session)
-        patch.setattr(polling, "Watch", lambda session: Watch(session, self.engine_of))
+        patch.setattr(
+            polling, "Watch", lambda session: Watch(session, lambda spec: cast("Engine", self.watchers_engine))
+        )
         patch.setattr(operators, "open_session", self._workers_session)
-        patch.setattr(claimed_streams, "open_session", self._workers_session)
+        for module in (claimed_streams, vanished_streams):
+            patch.setattr(module, "open_session", self._workers_session)
+        patch.setattr(vanished_streams, "engine_of", lambda spec, spark=None: self.engine_of(spec))
         patch.setattr(operators, "engine_of", lambda spec, spark: self.engine_of(spec))
         patch.setattr(operators, "datetime", self._host_clock())
         patch.setattr(triggers, "datetime", self._host_clock())
-        patch.setattr(metrics.stats, "gauge", lambda name, value, tags=None: self.gauges[name].append(value))
-        for task in (StreamTrigger, SparkStreamOperator):
+        patch.setattr(
+            "airflow_kstream.metrics.stats.gauge", lambda name, value, tags=None: self.gauges[name].append(value)
+        )
+        for task in (StreamTrigger, SparkStreamOperator, VanishedStreamsOperator):
             # Airflow's own loggers bypass pytest's.
             patch.setattr(task, "log", logging.getLogger("task"))
 
@@ -141,6 +147,7 @@ class Fleet:
                     task.result()
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            assert not self.told("Task was destroyed"), "a poller was closed and goes on"
 
         run(told(), self.loop)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
-from airflow_kstream.model.errors import InvalidInput, Unavailable
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.streams.blindness import STAGGER
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.airflow.fleet import Fleet
 from tests.unit.streams.fake_engine import FakeEngine
@@ -18,8 +22,10 @@ MINUTE = 60.0
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Fleet:
-    return Fleet(monkeypatch, caplog)
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+    fleet = Fleet(monkeypatch, caplog)
+    yield fleet
+    fleet.loop.close()
 
 
 def names(count: int) -> list[str]:
@@ -63,7 +69,7 @@ def test_a_failover_of_a_minute_wakes_nobody_and_is_no_event(fleet: Fleet) -> No
     assert not fleet.told("is unreachable")
 
 
-def test_a_connection_that_the_triggerer_can_not_open_wakes_one_task_and_is_one_event(fleet: Fleet) -> None:
+def test_a_connection_that_the_triggerer_can_not_open_wakes_one_task(fleet: Fleet) -> None:
     """As without the Hadoop conf folder on that host: a retry does not help, and workers see the cluster."""
     fleet.declare(*names(10))
 
@@ -94,6 +100,26 @@ def test_a_stream_whose_folder_is_gone_wakes_its_own_task(fleet: Fleet) -> None:
     assert fleet.woken() == ["stream-1"]
     assert 6 * MINUTE < fleet.wakings[0].at < 7 * MINUTE
     assert "its folder was deleted" in fleet.wakings[0].why
+
+
+def test_streams_that_refuse_the_watcher_wake_their_own_tasks_one_after_the_other(fleet: Fleet) -> None:
+    """A refusal is no answer that is missing: each task has rights of its own."""
+    fleet.declare(*names(3))
+
+    class Refusing(FakeEngine):
+        def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+            raise Denied("Permission denied: user=watcher")
+
+    fleet.watchers_engine = Refusing(fleet.hdfs, fleet.yarn)
+
+    async def story() -> None:
+        await asyncio.sleep(8 * MINUTE)
+
+    fleet.live(story)
+    assert sorted(fleet.woken()) == names(3)
+    assert all(later.at - earlier.at >= STAGGER for earlier, later in pairwise(fleet.wakings))
+    assert not fleet.told("is unreachable")
+    assert fleet.ended == {}
 
 
 def test_a_defect_in_one_look_blinds_no_other_stream(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

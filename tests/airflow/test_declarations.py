@@ -102,7 +102,7 @@ def test_the_dag_of_a_stream_submits_with_the_spark_connection_of_the_setting(
     (tmp_path / "prod").mkdir()
     (tmp_path / "prod" / "orders.yaml").write_text(STREAM)
     monkeypatch.setenv("AIRFLOW__KSTREAM__SPARK_CONN_ID", configured)
-    [dag] = Declarations("streams", tmp_path, monkeypatch).dags().values()
+    dag = Declarations("streams", tmp_path, monkeypatch).dags()["stream-orders"]
     operator = dag.get_task("keep")
     assert isinstance(operator, SparkStreamOperator)
     assert (operator.cluster_conn_id, operator.conn_id) == ("prod", used)
@@ -113,7 +113,7 @@ def test_two_clusters_cannot_declare_the_same_stream(tmp_path: Path, monkeypatch
         (tmp_path / cluster).mkdir()
         (tmp_path / cluster / "orders.yaml").write_text(STREAM)
     dags = Declarations("streams", tmp_path, monkeypatch).dags()
-    assert sorted(dags) == ["refused-streams-west-orders", "stream-orders"]
+    assert sorted(dags) == ["refused-streams-west-orders", "stream-orders", "undeclared-east", "undeclared-west"]
     assert "another cluster's folder declares 'orders'" in str(dags["refused-streams-west-orders"].description)
     assert isinstance(dags["refused-streams-west-orders"].get_task("keep"), ClaimedStreamOperator)
 
@@ -122,7 +122,7 @@ def test_two_clusters_cannot_declare_the_same_stream(tmp_path: Path, monkeypatch
 def test_a_refused_declaration_keeps_its_dag_and_its_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """Half written, or with a typo. Airflow would take a DAG that disappears for stale, and look at its run no longer."""
+    """Half written, or with a typo. Airflow takes a DAG that disappears for stale and looks at its run no longer."""
     for cluster, declaration in {"east": text, "west": STREAM}.items():
         (tmp_path / cluster).mkdir()
         (tmp_path / cluster / "orders.yaml").write_text(declaration)
@@ -134,4 +134,6 @@ def test_a_refused_declaration_keeps_its_dag_and_its_stream(
     assert "refused" in dags["stream-orders"].tags
     assert dags["stream-orders"].dag_display_name.startswith("refused-streams-east-orders: ")
     # Another cluster's stream of this name is not handed the DAG by a typo.
-    assert sorted(dags) == ["refused-streams-west-orders", "stream-orders"]
+    assert isinstance(dags["refused-streams-west-orders"].get_task("keep"), ClaimedStreamOperator)
+    # A file that can't be read has not vanished.
+    assert dags["undeclared-east"].get_task("look_after").declared == ["orders"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -27,8 +28,10 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Fleet:
-    return Fleet(monkeypatch, caplog)
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+    fleet = Fleet(monkeypatch, caplog)
+    yield fleet
+    fleet.loop.close()
 
 
 def last(fleet: Fleet, metric: str) -> float:

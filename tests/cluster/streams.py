@@ -94,6 +94,10 @@ def look(session: ClusterSession, spec: StreamSpec) -> Observation:
     return observe(StreamRun(session, spec, engine_of(spec)))
 
 
+def stopped(observation: Observation) -> bool:
+    return not any(app.alive for _, app in observation.applications)
+
+
 def await_commits(session: ClusterSession, spec: StreamSpec, generation: int = 1) -> None:
     """Wait until the generation has committed to every checkpoint; fail as soon as its application has ended."""
 

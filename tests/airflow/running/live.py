@@ -123,6 +123,12 @@ class LiveAirflow:
         await_that(lambda: self.api.dag_run_state(dag_id, run) in _ENDED, f"{dag_id} ends")
         return self.api.dag_run_state(dag_id, run)
 
+    def detach(self, task: TaskRef) -> None:
+        """End the task of a stopped stream, which waits for a start."""
+        self.await_state(task, "deferred")
+        self.api.mark(task, "success")
+        self.await_state(task, "success")
+
     def await_state(self, task: TaskRef, state: str) -> None:
         await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}")
 

@@ -19,7 +19,7 @@ from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.airflow.running.live import LiveAirflow
-from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
+from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler, stopped
 
 
 @dataclass
@@ -116,10 +116,12 @@ class TestClicks:
             assert [number for number, app in clicked.look().applications if app.alive] == [2]
             assert clicked.metric("restarts") == 1
 
-    def test_a_stopped_stream_ends_its_task_with_success(self, clicked: Clicked) -> None:
+    def test_a_stopped_stream_keeps_its_task_deferred(self, clicked: Clicked) -> None:
+        """Its start would otherwise wait for the next run, and each run would do nothing."""
         with clicked.step(6):
             set_desired(clicked.supervisor.subject, DesiredState.STOPPED, "the test is over")
-            clicked.airflow.await_state(clicked.task, "success")
+            await_that(lambda: stopped(clicked.look()), "it stops")
+            clicked.airflow.detach(clicked.task)
             ended = clicked.look().current
             assert ended is not None
             assert ended.succeeded
@@ -151,4 +153,5 @@ def test_the_jobs_own_failure_is_the_tasks_failure_with_the_reason(
         await_that(lambda: look(supervisor.session, spec).generation == 2, "the retry starts generation 2")
         assert "pulled the plug" in airflow.api.task_log(task, 1)
         set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
-        airflow.await_state(task, "success")
+        await_that(lambda: stopped(look(supervisor.session, spec)), "it stops")
+        airflow.detach(task)

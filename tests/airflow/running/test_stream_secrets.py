@@ -18,7 +18,7 @@ from airflow_kstream.model.stream import Deploy, StreamSpec, TicketCredentials
 from airflow_kstream.supervise.streams.desired import set_desired
 from tests.airflow.running.live import LiveAirflow
 from tests.airflow.running.planted import PLANTED
-from tests.cluster.streams import await_commits, rate_stream, reconciler
+from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler, stopped
 from tests.secrets.search import where_any_is
 from tests.secrets.watch import Watch
 
@@ -44,7 +44,8 @@ def test_planted_secrets_reach_the_driver_and_nothing_that_is_kept_or_shown(
         assert_that_they_arrived(minicluster)
         kept = "\n".join(texts_below(supervisor.session.hdfs, supervisor.session.cluster.state_dir))
         set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
-        airflow.await_state(task, "success")
+        await_that(lambda: stopped(look(supervisor.session, spec)), "it stops")
+        airflow.detach(task)
     rows = "\n".join(whole_database(airflow.home.root / "airflow.db"))
     log = airflow.api.task_log(task, airflow.api.task_instance(task).try_number)
     shown = "\n".join([*watch.command_lines, log])

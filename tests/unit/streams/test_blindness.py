@@ -72,7 +72,7 @@ def test_streams_of_one_cluster_are_never_woken_all_at_once(plans: list[float]) 
     assert all(sight.wakings for sight in sights) or len(plans) * STAGGER > 500
 
 
-def test_the_event_of_a_cluster_begins_after_the_patience_and_ends_with_any_conclusion() -> None:
+def test_a_clusters_event_begins_after_the_patience_and_ends_with_a_conclusion() -> None:
     dark = SEES.failed(0.0, shared=True)
     cluster = ClusterSight(0.0).failed(0.0, dark).failed(299.0, dark)
     assert cluster.unreachable_since is None
