@@ -1,7 +1,7 @@
-"""Lanes in which one cluster's streams are looked at: threads with sessions of their own, one unless answers are slow.
+"""Lanes in which one cluster's streams are looked at: threads with sessions of their own, one unless it takes long.
 
 A blocking request can't be interrupted. So a stream whose servers answer slowly keeps its lane, and the round goes on
-in another one: it delays neither the others' verdicts nor their next round.
+in another one: it delays neither the others' verdicts nor their next round. More lanes also join a long round.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from airflow_kstream.triggers.shared import Opener, Sessions
 
 log = logging.getLogger(__name__)
 
-# Seconds after which a look counts as slow.
-SLOW = 5.0
+# Seconds after which a look counts as slow, and after which a round counts as long.
+SLOW, LONG = 5.0, 10.0
 # At once, for one cluster.
 _MOST = 4
 
@@ -33,8 +33,9 @@ class Looks(Protocol):
 
 @dataclass
 class Round:
-    """The streams of one round that no lane has taken yet."""
+    """The streams of one round that no lane has taken yet. It began at `began`, by the loop's clock."""
 
+    began: float
     pending: deque[Subject]
     lanes: list[Lane] = field(default_factory=list)
 
@@ -84,16 +85,16 @@ class Lanes:
         """Return whether a new round can begin: the last one is taken, and a lane is free or can be opened."""
         return not (self._round and self._round.pending) and self._free() is not None
 
-    def begin(self, subjects: Iterable[Subject]) -> None:
-        self._round = Round(deque(subjects))
+    def begin(self, subjects: Iterable[Subject], now: float) -> None:
+        self._round = Round(now, deque(subjects))
         self._join(self._round)
 
     def help(self, now: float) -> float | None:
-        """Let another lane join a round whose lanes are all slow; return the seconds until that may be needed."""
+        """Let another lane join a round that is long or whose lanes are all slow; return when to call again."""
         if self._round is None or not self._round.pending:
             return None
-        prompt = [lane for lane in self._round.lanes if lane.prompt(now)]
-        if not prompt and self._free() is not None:
+        prompt = any(lane.prompt(now) for lane in self._round.lanes)
+        if not prompt or now - self._round.began >= LONG * len(self._round.lanes):
             self._join(self._round)
         return SLOW
 

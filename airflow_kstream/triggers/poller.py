@@ -22,7 +22,7 @@ from airflow_kstream.triggers.shared import Opener
 log = logging.getLogger(__name__)
 
 # Seconds. A verdict that is overdue for this long is no conclusion, whatever keeps it.
-LATE = 60.0
+LATE = 120.0
 # Of each connection, by the loop's clock. It outlives the pollers: a cluster whose only task was just woken has none.
 _clusters: dict[str, ClusterSight] = {}
 
@@ -125,7 +125,7 @@ class ClusterPoller:
         idle = [waiter for waiter in self._waiting if waiter.subject.name not in busy]
         if any(now >= waiter.due for waiter in idle) and self._lanes.ready():
             subjects = {waiter.subject.name: waiter.subject for waiter in idle if waiter.may_come_along(now)}
-            self._lanes.begin(subjects.values())
+            self._lanes.begin(subjects.values(), now)
             self._publish()
         return self._left(now)
 

@@ -22,6 +22,8 @@ from airflow_kstream.triggers.shared import shared
 from airflow_kstream.triggers.stream_metrics import publish
 
 _BLIND_AFTER = 300.0
+# Seconds between two looks while nothing can be concluded, at most: a patience of minutes is no matter of hours.
+_BLIND_EVERY = 60.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ class StreamTrigger(BaseTrigger):
         )
         async with shared(ClusterPoller, self.cluster_conn_id) as poller:
             while True:
-                seen = await poller.next_verdict(Subject(self.stream, self.policies), self.every_seconds, sight)
+                every = self.every_seconds if sight.blind_since is None else min(self.every_seconds, _BLIND_EVERY)
+                seen = await poller.next_verdict(Subject(self.stream, self.policies), every, sight)
                 clock, sight, verdict = _Clock.read(), seen.sight, seen.verdict
                 ensure = memory.stopped and verdict.calls_for_action
                 memory = self._remember(memory, seen, clock)

@@ -162,6 +162,9 @@ class Fleet:
     def engine_of(self, spec: StreamSpec) -> Engine:
         return cast("Engine", self.engine)
 
+    def watchers_engine_of(self, spec: StreamSpec) -> Engine:
+        return cast("Engine", self.watchers_engine)
+
     @property
     def session(self) -> ClusterSession:
         return session_of(self.hdfs, self.yarn)
@@ -175,7 +178,7 @@ class Fleet:
 
     async def _task(self, spec: StreamSpec) -> None:
         operator = self._operator(spec)
-        deferred = self._worked(spec.name, lambda: operator.execute(_context()))
+        deferred = self._worked(spec.name, lambda: operator.execute(context()))
         while deferred is not None:
             # As Airflow's database keeps it: the triggerer makes its own.
             name, fields = cast("StreamTrigger", deferred.trigger).serialize()
@@ -184,7 +187,7 @@ class Fleet:
             async for event in trigger.run():
                 payload, more = json.loads(json.dumps(event.payload)), deferred.kwargs or {}
                 self.wakings.append(Waking(spec.name, self.loop.time(), payload["why"]))
-                deferred = self._worked(spec.name, lambda: operator.resume(_context(), payload, **more))  # noqa: B023
+                deferred = self._worked(spec.name, lambda: operator.resume(context(), payload, **more))  # noqa: B023
                 break
 
     def _operator(self, spec: StreamSpec) -> SparkStreamOperator:
@@ -223,7 +226,7 @@ class Fleet:
         return HostClock
 
 
-def _context() -> Context:
+def context() -> Context:
     class TaskInstance:
         def xcom_push(self, key: str, value: object) -> None:
             json.dumps(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -12,6 +13,7 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.blindness import STAGGER
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.airflow.fleet import Fleet
@@ -219,3 +221,16 @@ def test_one_stream_whose_checkpoint_can_not_be_read_is_no_event_of_the_cluster(
     fleet.live(story)
     assert fleet.woken() == ["stream-1"]
     assert not fleet.told("is unreachable")
+
+
+def test_a_stream_that_is_looked_at_once_an_hour_is_not_blind_for_hours(fleet: Fleet) -> None:
+    fleet.declare("orders", watch=WatchPolicy(every=timedelta(hours=1)))
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.yarn.away = True
+        await asyncio.sleep(70 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.woken() == ["orders"]
+    assert 65 * MINUTE <= fleet.wakings[0].at <= 67 * MINUTE

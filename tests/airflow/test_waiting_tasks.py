@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
@@ -18,9 +19,13 @@ from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
+from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.stream_metrics import PULSES
-from tests.airflow.fleet import Fleet
+from airflow_kstream.triggers.streams import StreamTrigger
+from tests.airflow.fleet import CONNECTION, Fleet, context
 from tests.unit.streams.fake_engine import FakeEngine
 from tests.unit.streams.simulated_servers import ONE_WEEK
 
@@ -282,3 +287,22 @@ def test_a_refused_declarations_task_waits_for_servers_that_are_away(fleet: Flee
     fleet.live(story)
     assert 1 <= len(fleet.wakings) <= 3
     assert fleet.ended == {}
+
+
+def test_a_deferral_of_an_earlier_version_is_understood(fleet: Fleet) -> None:
+    """Of its trigger, and of the event that such a trigger fired; a later version's facts are forgotten."""
+    old = {"cluster_conn_id": "prod", "stream": "orders", "every_seconds": 15.0, "pause_seconds": 0.0}
+    _, fields = StreamTrigger(**old).serialize()
+    assert fields == old | {"blind_after_seconds": 300.0, "policies": None, "memory": None}
+    for unknown in (None, {"plan": "soon"}, {"wakings": "many"}, "text", {"new": 1}):
+        assert Memory.from_json(unknown) == Memory()
+    fleet.declare("orders")
+    operator = SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=fleet.specs["orders"])
+    with pytest.raises(TaskDeferred):
+        operator.resume(context(), {"stream": "orders", "why": "its restart is due"})
+
+
+def test_what_a_deferral_hands_on_survives_the_database() -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    memory = Memory(moment, moment, 3, moment, stopped=True, blocked=BlockedRestart(moment, 2, moment, moment))
+    assert Memory.from_json(json.loads(json.dumps(memory.to_json()))) == memory
