@@ -135,10 +135,6 @@ def _is_file_name(text: str) -> bool:
     return _is_line(text) and not text.startswith("-") and "," not in text and not text.endswith("/")
 
 
-def is_stream_name(text: str) -> bool:
-    return _STREAM.fullmatch(text) is not None
-
-
 def _is_application(text: str) -> bool:
     return _is_file_name(text) and text.endswith((".py", ".jar", ".R"))
 
