@@ -183,6 +183,7 @@ class Reconciler:
 
     def _go_on(self, observation: Observation, claim: Claim) -> None:
         """Go on with our own claim, which a lost reply had hidden from us, or whose application is not found yet."""
+        self._tell_once(f"generation {claim.generation} was claimed here: going on with it")
         if claim.nonce in self._own.outcomes:
             self._submitted(claim, conclude(self.subject, self._own, claim))
         elif observation.desired.state is DesiredState.RUNNING:

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.contract import claim_file, fence_name, is_draft
+from airflow_kstream.model.contract import claim_file, fence_name, is_draft, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
@@ -177,6 +177,40 @@ def test_a_claimer_that_slept_through_many_generations_gets_no_forgotten_number(
         claim(hdfs, "ours")
     assert fence_name(1, "ours") not in names(hdfs)
     assert not any(is_draft(name) for name in names(hdfs))
+
+
+@dataclass
+class AnswersToReplace(SimHdfs):
+    """It replaces a file or not, and then says this."""
+
+    said: type[KstreamError] = Conflict
+    does: bool = False
+
+    def rename_over(self, source: str, target: str) -> None:
+        if self.does:
+            super().rename_over(source, target)
+        raise self.said("nothing was renamed")
+
+
+@pytest.mark.parametrize("said", [Conflict, NotFound, Unavailable])
+def test_a_stop_marker_that_stands_is_written_whatever_the_server_said(said: type[KstreamError]) -> None:
+    hdfs = AnswersToReplace(SimClock(), said=said, does=True)
+    StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM).ask_to_stop(1, "test")
+    assert stop_marker(1) in names(hdfs)
+
+
+@pytest.mark.parametrize("said", [Conflict, NotFound, Unavailable])
+def test_a_stop_marker_that_does_not_stand_is_an_error(said: type[KstreamError]) -> None:
+    hdfs = AnswersToReplace(SimClock(), said=said)
+    with pytest.raises(said, match="nothing was renamed"):
+        StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM).ask_to_stop(1, "test")
+
+
+def test_a_stop_that_another_supervisor_has_begun_needs_no_marker_of_ours() -> None:
+    """HttpFS replaces nothing, and says false."""
+    hdfs = AnswersToReplace(SimClock(), said=Conflict)
+    hdfs.write(f"{STREAM.folder}/{stop_marker(1)}", "theirs")
+    StreamFolder(session_of(hdfs, SimYarn(hdfs.clock)).hdfs, STREAM).ask_to_stop(1, "test")
 
 
 @pytest.mark.parametrize("forced", [False, True])
