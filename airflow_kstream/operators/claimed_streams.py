@@ -50,7 +50,12 @@ class ClaimedStreamOperator(SparkStreamOperator):
             return super()._reconcile(context, mode, memory)
         except Unavailable as error:
             self.log.warning("%s", error)
-            self._watch(StreamSpec(self.name, TicketCredentials(), application="", checkpoints=()), mode, memory, UNREACHED_PAUSE)
+            self._watch(
+                StreamSpec(self.name, TicketCredentials(), application="", checkpoints=()),
+                mode,
+                memory,
+                UNREACHED_PAUSE,
+            )
 
     def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
         return None

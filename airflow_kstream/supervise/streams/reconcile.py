@@ -41,6 +41,7 @@ from airflow_kstream.supervise.streams.submit import (
     require_client,
     submit,
     withdraw,
+    withdraw_all,
 )
 
 log = logging.getLogger(__name__)
@@ -95,12 +96,15 @@ class Reconciler:
             require_submittable(self.spec, self.session.cluster)
         self.done = []
         self._first_look, self._known = None, Prefetched()
-        while True:
-            # The servers may be away for this long after each step; the work continues when they are back.
-            within = self.spec.heartbeat.start_timeout if self.patient or self.done else timedelta()
-            outcome = until(lambda: self._advance(mode), self.spec.watch.look_every, within)
-            if isinstance(outcome, Report):
-                return outcome
+        try:
+            while True:
+                # The servers may be away for this long after each step; the work continues when they are back.
+                within = self.spec.heartbeat.start_timeout if self.patient or self.done else timedelta()
+                outcome = until(lambda: self._advance(mode), self.spec.watch.look_every, within)
+                if isinstance(outcome, Report):
+                    return outcome
+        finally:
+            withdraw_all(self.subject, self._own)
 
     def _advance(self, mode: Mode) -> Report | Step:
         """Take one look and the step that it requires; return a report if there is nothing left to do."""
@@ -187,19 +191,11 @@ class Reconciler:
         if claim.nonce in self._own.outcomes:
             self._submitted(claim, conclude(self.subject, self._own, claim))
         elif observation.desired.state is DesiredState.RUNNING:
-            self._submit_own(claim)
+            with prepared(self.subject) as ready:
+                self._submit_claimed(claim, ready)
         else:
             withdraw(self.subject, self._own, claim)
             self._record(f"gave up generation {claim.generation}", "nothing of it was submitted")
-
-    def _submit_own(self, claim: Claim) -> None:
-        try:
-            with prepared(self.subject) as ready:
-                self._submit_claimed(claim, ready)
-        except KstreamError as error:
-            if claim.nonce in self._own.unsubmitted and not isinstance(error, Unavailable):
-                withdraw(self.subject, self._own, claim)
-            raise
 
     def _submit_claimed(self, claim: Claim, ready: Prepared) -> None:
         before_submission(self.subject, claim)

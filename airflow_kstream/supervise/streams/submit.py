@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +12,9 @@ from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, SubmissionFailed
+from airflow_kstream.model.errors import Conflict, CredentialError, InvalidInput, KstreamError, SubmissionFailed
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import KeyVersion
@@ -72,13 +73,14 @@ def _log_in(identity: Identity) -> None:
 
 @dataclass
 class OwnClaims:
-    """The claims that this process made or tried to make, by nonce, until it knows what became of them.
+    """The claims that this process made or tried to make, until it knows what became of them; by nonce.
 
     A lost reply hides our own success. Known again, such a claim is submitted at the next look; for everybody else it
     is a claim whose application may still arrive, which costs `submit.ttl` with nothing running.
     """
 
-    unsubmitted: set[str] = field(default_factory=set)
+    # With their generations.
+    unsubmitted: dict[str, int] = field(default_factory=dict)
     outcomes: dict[str, SubmitOutcome] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
 
@@ -125,8 +127,12 @@ def claim_next(run: StreamRun, own: OwnClaims, observation: Observation, generat
         reason=why,
         key=_key_of(run.spec),
     )
-    own.unsubmitted.add(draft.nonce)
-    return run.folder.make_claim(draft)
+    own.unsubmitted[draft.nonce] = generation
+    try:
+        return run.folder.make_claim(draft)
+    except Conflict:
+        del own.unsubmitted[draft.nonce]
+        raise
 
 
 def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> Application:
@@ -135,14 +141,14 @@ def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> App
     Raises SubmissionFailed: when no application appears, and the engine's errors. The claim's fence is removed first,
     so an application that still arrives under this claim can't start.
     """
-    own.unsubmitted.discard(claim.nonce)
+    own.unsubmitted.pop(claim.nonce, None)
     try:
         plan = replace(_planned(run, claim.generation, claim.nonce), secret_conf=ready.secret_conf)
         timeout = run.spec.submit.timeout
         outcome = run.engine.submit(plan, run.cluster, ready.ticket_cache, ready.folder, timeout)
     except KstreamError:
         # The client never started. If HDFS is away now, the next look finds a claim of ours again.
-        own.unsubmitted.add(claim.nonce)
+        own.unsubmitted[claim.nonce] = claim.generation
         withdraw(run, own, claim)
         raise
     own.outcomes[claim.nonce] = outcome
@@ -152,7 +158,15 @@ def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> App
 def withdraw(run: StreamRun, own: OwnClaims, claim: Claim) -> None:
     """Give up a claim of ours that was not submitted."""
     run.folder.take_fence(claim.fence)
-    own.unsubmitted.discard(claim.nonce)
+    own.unsubmitted.pop(claim.nonce, None)
+
+
+def withdraw_all(run: StreamRun, own: OwnClaims) -> None:
+    """Give up what this process claimed and will not submit, as far as HDFS can be reached."""
+    for nonce, generation in own.unsubmitted.items():
+        with suppress(KstreamError):
+            run.folder.take_fence(fence_name(generation, nonce))
+    own.unsubmitted.clear()
 
 
 def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:

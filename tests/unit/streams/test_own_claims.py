@@ -5,6 +5,7 @@ The servers are simulated, because what is tested happens between two of their r
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -57,7 +58,7 @@ class Faulty(SimHdfs):
 class Client(FakeEngine):
     """A client that ends as told: `ends` says how, and whether its application appears before, or later."""
 
-    ends: list[SubmitOutcome | KstreamError] = field(default_factory=list)
+    ends: list[SubmitOutcome | BaseException] = field(default_factory=list)
     submits: bool = False
 
     def submit(
@@ -66,7 +67,7 @@ class Client(FakeEngine):
         if not self.ends:
             return super().submit(submission, cluster, ticket_cache, folder, timeout)
         end = self.ends.pop(0)
-        if isinstance(end, KstreamError):
+        if isinstance(end, BaseException):
             raise end
         if self.submits:
             super().submit(submission, cluster, ticket_cache, folder, timeout)
@@ -293,3 +294,32 @@ def test_a_claim_whose_fence_somebody_took_is_followed_and_not_submitted(supervi
     report = supervised.reconcile()
     assert (report.generation, len(supervised.life.yarn.apps)) == (2, 1)
     assert supervised.took < SOON
+
+
+@pytest.mark.parametrize("error", [Unavailable("Cannot contact any KDC"), KeyboardInterrupt()])
+def test_a_process_that_ends_before_it_submitted_leaves_nothing_to_wait_for(
+    supervised: Supervised, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The KDC is away for longer than anybody waits, or a person ends the command."""
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    assert len(supervised.fences()) == 1
+
+    def no_ticket(*of: object) -> timedelta:
+        supervised.life.clock.ahead += SPEC.heartbeat.start_timeout
+        raise error
+
+    monkeypatch.setattr(tickets, "acquire", no_ticket)
+    monkeypatch.setattr(time, "monotonic", lambda: supervised.took.total_seconds())
+    with pytest.raises(type(error)):
+        supervised.reconcile()
+    assert supervised.fences() == []
+
+
+def test_a_process_that_is_ended_while_its_client_runs_keeps_the_fence(supervised: Supervised) -> None:
+    """The client may have submitted."""
+    supervised.client.ends = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        supervised.reconcile()
+    assert len(supervised.fences()) == 1
