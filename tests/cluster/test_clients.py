@@ -21,6 +21,7 @@ from airflow_kstream.model.cluster import Cluster, Tls
 from airflow_kstream.model.errors import Conflict, CredentialError, Denied, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.clusters.connection import cluster_of
+from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.doctor.connection import check_connection
 from tests.cluster.streams import cluster, fields
@@ -81,6 +82,17 @@ def test_of_two_renames_onto_one_name_the_namenode_grants_one(hdfs: Hdfs, playgr
     with pytest.raises(Conflict):
         hdfs.rename_onto_nothing(f"{playground}/theirs", f"{playground}/claim")
     assert hdfs.read(f"{playground}/claim") == "ours"
+
+
+def test_the_namenodes_pass_the_check_of_their_renames_and_nothing_is_left(hdfs: Hdfs, playground: str) -> None:
+    require_exclusive_renames(hdfs, playground)
+    assert hdfs.list(playground) == ()
+
+
+def test_a_folder_is_made_with_the_sticky_bit_and_says_so(hdfs: Hdfs, playground: str) -> None:
+    """A stream that is held before its first claim has a folder with the rights of its state_dir."""
+    hdfs.make_folder(f"{playground}/shared", "1777")
+    assert hdfs.status(f"{playground}/shared").permission == "1777"
 
 
 def test_the_active_namenode_is_found_before_and_after_a_failover(

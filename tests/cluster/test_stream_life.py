@@ -15,7 +15,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.contract import claim_file, desired_file
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.heartbeat import Pulse
@@ -167,6 +167,16 @@ def test_a_job_that_ends_by_itself_is_reported_and_the_next_ensure_starts_it(
         assert (report.phase, report.succeeded) == (Phase.ENDED, False)
         assert "somebody else's kill" in report.diagnostics
         assert supervisor.run(Mode.ENSURE).generation == 2
+
+
+def test_a_stream_is_held_before_it_was_ever_submitted(minicluster: Minicluster) -> None:
+    spec = rate_stream("early", TicketCredentials())
+    with reconciler(minicluster, spec) as supervisor:
+        for state, phase in ((DesiredState.HELD, Phase.HELD), (DesiredState.STOPPED, Phase.STOPPED)):
+            set_desired(supervisor.subject, state, "not before Monday")
+            report = supervisor.run()
+            assert (report.phase, report.generation, report.application) == (phase, 0, None)
+        assert supervisor.subject.folder.names() == {desired_file(1), desired_file(2)}
 
 
 def test_somebody_elses_application_is_adopted_and_its_checkpoint_defended(
