@@ -28,5 +28,8 @@ def kind_of_all(errors: Collection[KstreamError]) -> type[KstreamError]:
 
 
 def words_of_all(errors: Collection[KstreamError]) -> str:
-    """Name each server with its words."""
-    return "; ".join(f"{error.server}: {error.message.rstrip('.')}" for error in errors)
+    """Name each server with its words, and servers that say the same with these words once."""
+    said: dict[str, list[str]] = {}
+    for error in errors:
+        said.setdefault(error.message.rstrip("."), []).append(error.server)
+    return "; ".join(f"{' and '.join(servers)}: {words}" for words, servers in said.items())

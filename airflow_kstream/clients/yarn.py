@@ -55,13 +55,15 @@ class ResourceManager:
         except (NotFound, Unavailable):
             return None
 
-    def confirm_absence(self, of: str, settled: timedelta) -> None:
+    def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
         """Make sure that an application whose id or tag is `of`, which the last answer lacked, is not in the cluster.
 
-        `settled` is the time in which a new active ResourceManager's word proves nothing. See
-        `ActiveResourceManager`. Raises Unavailable: when that can't be told now.
+        `age` is how long ago it may have been submitted; `settled` is the time in which a new active ResourceManager's
+        word about an older one proves nothing. See `ActiveResourceManager`.
+
+        Raises Unavailable: when that can't be told now.
         """
-        self._servers.confirm_absence(of, settled)
+        self._servers.confirm_absence(of, age, settled)
 
     def applications(self, tag: str) -> tuple[Application, ...]:
         """Return all applications with this tag that the ResourceManager still lists, alive and ended.

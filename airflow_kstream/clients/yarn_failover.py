@@ -75,17 +75,18 @@ class ActiveResourceManager:
         """Look for the active one anew at the next request."""
         self._active = None
 
-    def confirm_absence(self, of: str, settled: timedelta) -> None:
+    def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
         """Make sure that the last answer, which lacked `of`, was the cluster's. All ResourceManagers are asked.
 
-        Raises Unavailable: when the active one is not, or no longer, the one that answered; when it became active less
-        than `settled` ago, by its own clock and by ours; and, when another one can't be asked, until `of` has been
-        missing for `settled`, by our clock, in one term of one that alone says ACTIVE.
+        `age` is how long ago it may have been submitted. Raises Unavailable: when the active one is not, or no longer,
+        the one that answered; when it became active after that submission and less than `settled` ago, by its own clock
+        and by ours; and, when another one can't be asked, until `of` has been missing for `settled`, by our clock, in
+        one term of one that alone says ACTIVE.
         """
         answered = self._active
         asked = self._ask_all()
         self._active = now = self._the_only(asked)
-        doubt = self._doubt(answered, now, settled)
+        doubt = self._doubt(answered, now, age, settled)
         if not doubt and asked.errors and self._missing_for(of, now) < settled:
             doubt = (
                 f"another ResourceManager can't be asked ({words_of_all(asked.errors)}); what this one lacks "
@@ -134,12 +135,12 @@ class ActiveResourceManager:
     def _error(self, kind: type[KstreamError], message: str) -> KstreamError:
         return kind(message, tried=_FIND, principal=str(self._identity))
 
-    def _doubt(self, answered: ClusterInfo | None, now: ClusterInfo, settled: timedelta) -> str:
+    def _doubt(self, answered: ClusterInfo | None, now: ClusterInfo, age: timedelta, settled: timedelta) -> str:
         if answered is None or answered.term != now.term:
             return "it has become the active one only now"
         # By one clock at a time: its own, and ours, which ends the wait even if its clock is set back.
         active_for = max(now.age or timedelta(), self._since(self._met[now.term]))
-        if active_for < settled:
+        if active_for < settled and active_for <= age:
             ago = format_duration(active_for)
             return f"it became active {ago} ago and may not have recovered its applications yet"
         return ""

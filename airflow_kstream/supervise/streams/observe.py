@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.application import Application, ApplicationState
@@ -53,8 +54,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     if claim:
         claim = completed(session, claim, _of_generation(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
-        # By its tag or, for a job that somebody else submitted, by its id.
-        session.yarn.confirm_absence(claim.adopted or run.id.generation_tag(claim.generation), spec.watch.recovery_wait)
+        confirm_absence(run, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     return Observation(
         stream=run.id,
@@ -70,6 +70,17 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         renewal_ratio=run.engine.renewal_ratio(run.cluster, _submitted(claim) or spec),
         strangers=strangers,
     )
+
+
+def confirm_absence(run: StreamRun, claim: Claim) -> None:
+    """Make sure that a claim's application, which was not listed, is not in the cluster.
+
+    Raises Unavailable: when the ResourceManager that answered may merely not know it.
+    """
+    # The tag of a generation or, for a job that somebody else submitted some day, its id.
+    name = claim.adopted or run.id.generation_tag(claim.generation)
+    age = run.session.hdfs.now() - claim.claimed_at if claim.submitted_by_us else timedelta.max
+    run.session.yarn.confirm_absence(name, age, run.spec.watch.recovery_wait)
 
 
 def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:

@@ -14,7 +14,14 @@ from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import Conflict, CredentialError, InvalidInput, KstreamError, SubmissionFailed
+from airflow_kstream.model.errors import (
+    Conflict,
+    CredentialError,
+    InvalidInput,
+    KstreamError,
+    SubmissionFailed,
+    Unavailable,
+)
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import KeyVersion
@@ -24,6 +31,7 @@ from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.observe import confirm_absence
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.secrets import looked_up
 from airflow_kstream.supervise.streams.state_folder import new_nonce
@@ -139,7 +147,8 @@ def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> App
     """Submit a claim that we hold, once, and return the application that carries its tag.
 
     Raises SubmissionFailed: when no application appears, and the engine's errors. The claim's fence is removed first,
-    so an application that still arrives under this claim can't start.
+    so that an application that still arrives under this claim can't start, unless the ResourceManager may merely not
+    list it yet.
     """
     own.unsubmitted.pop(claim.nonce, None)
     try:
@@ -174,7 +183,7 @@ def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
     outcome = own.outcomes[claim.nonce]
     given_up = claim.nonce in own.given_up
     application = None if given_up else _find(run, claim, patient=outcome.exit_code == 0)
-    if application is None:
+    if application is None and (given_up or _surely_missing(run, claim)):
         own.given_up.add(claim.nonce)
         run.folder.take_fence(claim.fence)
         _kill_a_late_arrival(run, claim)
@@ -205,10 +214,7 @@ def _ending(run: StreamRun, outcome: SubmitOutcome) -> str:
 
 
 def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
-    """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it.
-
-    Raises Unavailable: when it is missing and may yet be there.
-    """
+    """Find the application by its tag. After a client succeeded, the ResourceManager may need a moment to list it."""
     tag = run.id.generation_tag(claim.generation)
     tagged = TaggedApplications(run.id, run.folder.owners())
 
@@ -216,10 +222,16 @@ def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
         ours, _ = tagged.split(run.session, run.session.yarn.applications(tag))
         return max((app for _, app in ours), key=lambda app: app.id, default=None)
 
-    found = until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
-    if found is None:
-        run.session.yarn.confirm_absence(tag, run.spec.watch.recovery_wait)
-    return found
+    return until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
+
+
+def _surely_missing(run: StreamRun, claim: Claim) -> bool:
+    """Return False if it may run although it is not listed: it would lose its fence, and its claim times out anyway."""
+    try:
+        confirm_absence(run, claim)
+    except Unavailable:
+        return False
+    return True
 
 
 def _key_of(spec: StreamSpec) -> KeyVersion | None:

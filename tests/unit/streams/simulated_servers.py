@@ -151,7 +151,7 @@ class SimYarn:
     def application(self, application_id: str) -> Application:
         return self.apps[application_id]
 
-    def confirm_absence(self, of: str, settled: timedelta) -> None:
+    def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
         """It never restarts, and there is no second one."""
 
     def active(self) -> str:

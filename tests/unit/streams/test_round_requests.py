@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -114,3 +115,21 @@ def test_the_first_round_reads_claims_and_metadata_once(counted: Counted) -> Non
     first = counted.round()
     assert first["OPEN"] == 2 * STREAMS
     assert first["ResourceManager"] == 2, "who is active, and the applications"
+
+
+@pytest.mark.parametrize(
+    "info",
+    [introduction("INITIALIZING"), introduction(since=NOW - timedelta(seconds=30)), Answer(503, b"")],
+    ids=["it recovers", "it took over a moment ago", "it is away"],
+)
+def test_a_resourcemanager_that_lost_its_applications_from_sight_is_no_conclusion(
+    counted: Counted, info: Answer
+) -> None:
+    counted.round()
+    hour_later = {"Date": format_datetime(NOW + timedelta(hours=1), usegmt=True)}
+    for path, answer in counted.namenode.script.items():
+        assert isinstance(answer, Answer)
+        counted.namenode.script[path] = replace(answer, headers=hour_later)
+    counted.resourcemanager.script = {"/apps": said({"apps": None}), "/info": info}
+    verdicts = counted.watch.round(counted.names)
+    assert all(verdict.step is None for verdict in verdicts.values()), verdicts
