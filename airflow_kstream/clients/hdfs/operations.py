@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from threading import local
@@ -38,6 +38,7 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     """The operations that `hdfs.Client` lacks; its metaclass turns these declarations into methods.
 
     Each request goes to the NameNode that answered last, and to the next one after whatever is no NameNode's answer.
+    `heard` gets each answer of an active NameNode: the clocks of proxies, standbys and DataNodes don't count.
     """
 
     _get_delegation_token = _Request("GET")
@@ -45,12 +46,18 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     _cancel_delegation_token = _Request("PUT")
 
     def __init__(
-        self, addresses: Sequence[str], session: requests.Session, timeout: tuple[float, float], identity: Identity
+        self,
+        addresses: Sequence[str],
+        session: requests.Session,
+        timeout: tuple[float, float],
+        identity: Identity,
+        heard: Callable[[requests.Response], None],
     ) -> None:
         # The library looks for ever for an address that it has not tried, if one is there twice.
         urls = ";".join(dict.fromkeys(addresses))
         super().__init__(urls, session=session, timeout=timeout, proxy=identity.do_as)
         self._identity = identity
+        self._heard = heard
         self._refusals = local()
 
     def refusal(self, tried: str) -> KstreamError:
@@ -84,6 +91,8 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
             self._refusals.by_server[context["server"]] = type(error)(error.message, **context)
             raise NextNameNode from None
         self._refusals.by_server.clear()
+        # The NameNode's own part of the answer, not that of a DataNode to which it redirected.
+        self._heard(next(iter(answer.history), answer))
         return answer
 
     def home(self) -> str:

@@ -65,10 +65,11 @@ class Hdfs:
         self._clock = _ServerClock()
         self._queries: dict[str, tuple[FileStatus, str | None]] = {}
         self._session = kerberos_session(identity, tls)
-        self._session.hooks["response"].append(self._clock.listen)
         self._identity = identity
         self._servers = ", ".join(addresses)
-        self._client = self._client_class()(addresses, self._session, CONNECT_AND_READ_SECONDS, identity)
+        self._client = self._client_class()(
+            addresses, self._session, CONNECT_AND_READ_SECONDS, identity, self._clock.listen
+        )
 
     @property
     def servers(self) -> str:
@@ -240,13 +241,13 @@ class _ServerClock:
     def never(self) -> bool:
         return self._offset is None
 
-    def listen(self, answer: requests.Response, **_: Any) -> None:
+    def listen(self, answer: requests.Response) -> None:
         date = answer.headers.get("Date")
         if date:
             try:
                 offset = parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
             except (ValueError, OverflowError):
-                # A proxy's header: the answer may still be good; the next one may bring the time.
+                # The answer may still be good; the next one may bring the time.
                 return
             with self._lock:
                 self._offset = offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -148,3 +149,20 @@ def test_a_byte_a_second_of_the_first_does_not_hide_the_healthy_second(
         hdfs = Hdfs((first.address, second.address), ADA, Tls())
         assert hdfs.status("/a").length == 2
         hdfs.close()
+
+
+def test_only_an_active_namenodes_clock_counts(pair: Pair) -> None:
+    ahead = {"Date": "Thu, 01 Jan 2099 00:00:00 GMT"}
+    pair.first.script = {"": replace(STRANGE["503"], headers=ahead)}
+    assert pair.hdfs.now().year == 2026
+    pair.first.script = {"": replace(java("StandbyException", 403), headers=ahead)}
+    pair.hdfs.status("/a")
+    assert pair.hdfs.now().year == 2026
+
+
+def test_a_datanodes_clock_does_not_count(pair: Pair) -> None:
+    ahead = {"Date": "Thu, 01 Jan 2099 00:00:00 GMT"}
+    pair.second.script["/a-datanode"] = replace(CONTENT, headers=ahead)
+    pair.first.script["op=OPEN"] = Answer(307, headers={"Location": f"{pair.second.address}/a-datanode"})
+    assert pair.hdfs.read("/a") == "content"
+    assert pair.hdfs.now().year == 2026
