@@ -9,7 +9,7 @@ from airflow_kstream.model.errors import KstreamError, NotFound, Unavailable
 
 
 class Context(TypedDict):
-    """What was tried, on which server, as which principal: the arguments of every error."""
+    """The arguments that every error has: the attempt, its server and its principal."""
 
     tried: str
     server: str
@@ -20,7 +20,7 @@ def kind_of_all(errors: Collection[KstreamError]) -> type[KstreamError]:
     """Return the kind of error that several servers' errors are together.
 
     It is the lasting refusal that all of them answer, else Unavailable: another answer of one of them may pass. A
-    NotFound here is about the server's address; callers would take it for the lack of what they asked for.
+    NotFound here is about the server's address; callers would take it for the lack of an application or a file.
     """
     kinds = {type(error) for error in errors}
     lasting = len(kinds) == 1 and NotFound not in kinds and not any(error.retryable for error in errors)

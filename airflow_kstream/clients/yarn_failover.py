@@ -29,7 +29,7 @@ _Term = tuple[str, datetime]
 
 @dataclass(frozen=True)
 class _Introductions:
-    """What all the ResourceManagers said of themselves at one moment, and why the rest said nothing."""
+    """The words of all ResourceManagers about themselves at one moment, and the reasons why the rest said nothing."""
 
     infos: tuple[ClusterInfo, ...]
     errors: tuple[KstreamError, ...]
@@ -72,7 +72,7 @@ class ActiveResourceManager:
         return self._servers[self._active.address]
 
     def forget(self) -> None:
-        """Look for the active one anew at the next request."""
+        """Look for the active one again at the next request."""
         self._active = None
 
     def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:

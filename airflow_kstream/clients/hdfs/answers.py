@@ -36,7 +36,7 @@ class NextNameNode(requests.exceptions.ConnectionError):
 
 
 def require_webhdfs(operation: str, answer: requests.Response, context: Context) -> None:
-    """Check that a NameNode, or the DataNode that it named, gave this answer, be it a refusal.
+    """Check that a NameNode, or the DataNode that it named, gave this answer. A refusal of theirs is one.
 
     Raises Denied, Unavailable: when it is somebody else's, or of a NameNode that is not the active one.
     """

@@ -77,9 +77,7 @@ def test_one_wrong_answer_of_the_first_does_not_hide_the_healthy_second(pair: Pa
 
 
 @pytest.mark.parametrize("answer", STRANGE_INTRODUCTIONS.values(), ids=STRANGE_INTRODUCTIONS)
-def test_one_wrong_answer_of_the_active_one_after_a_failover_does_not_hide_the_new_one(
-    pair: Pair, answer: Answer
-) -> None:
+def test_a_wrong_answer_of_the_former_active_one_does_not_hide_the_new_one(pair: Pair, answer: Answer) -> None:
     pair.first.script, pair.second.script = dict(ACTIVE), dict(STANDBY)
     pair.states()
     pair.first.script, pair.second.script = {"": answer}, dict(ACTIVE)
@@ -134,7 +132,7 @@ def test_two_that_say_active_are_no_conclusion_and_both_are_named(pair: Pair) ->
     assert pair.second.address in str(caught.value)
 
 
-def test_an_application_that_yarn_itself_does_not_know_is_not_found_and_a_proxys_404_proves_nothing(pair: Pair) -> None:
+def test_only_yarn_itself_says_that_an_application_is_not_found_and_no_proxy(pair: Pair) -> None:
     unknown = {"RemoteException": {"exception": "NotFoundException", "message": "app with id a not found"}}
     pair.second.script["/apps/a"] = said(unknown, 404)
     with pytest.raises(NotFound, match="app with id a not found"):
@@ -160,7 +158,7 @@ def test_what_the_only_active_one_lacks_is_gone(pair: Pair) -> None:
     pair.yarn.confirm_absence(GONE, DAY, WAIT)
 
 
-def test_nothing_is_gone_on_the_word_of_one_that_was_frozen_while_the_other_took_over(pair: Pair) -> None:
+def test_nothing_is_gone_on_the_word_of_one_that_slept_while_the_other_took_over(pair: Pair) -> None:
     pair.first.script, pair.second.script = dict(EMPTY), dict(STANDBY)
     assert pair.states() == []
     pair.second.script = dict(ACTIVE)
@@ -239,7 +237,7 @@ class TestTheOtherCannotBeAsked:
         clock.append(clock[-1] + 2)
         yarn.confirm_absence(GONE, DAY, WAIT)
 
-    def test_what_showed_up_again_is_missed_anew(self, yarn: ResourceManager, clock: list[float]) -> None:
+    def test_what_showed_up_again_begins_a_new_time_of_missing(self, yarn: ResourceManager, clock: list[float]) -> None:
         yarn.applications("kstream")
         with pytest.raises(Unavailable):
             yarn.confirm_absence("kstream", DAY, WAIT)
@@ -251,7 +249,7 @@ class TestTheOtherCannotBeAsked:
         with pytest.raises(Unavailable):
             yarn.confirm_absence("kstream", DAY, WAIT)
 
-    def test_the_time_begins_anew_with_each_time_that_it_becomes_active(
+    def test_the_time_begins_again_with_each_time_that_it_becomes_active(
         self, yarn: ResourceManager, clock: list[float]
     ) -> None:
         yarn.applications("kstream")
@@ -264,7 +262,7 @@ class TestTheOtherCannotBeAsked:
                 yarn.confirm_absence(GONE, DAY, WAIT)
 
 
-def test_a_kill_outlasts_a_failover_and_a_new_active_one_that_does_not_know_the_application_yet(pair: Pair) -> None:
+def test_a_kill_outlasts_a_failover_to_one_that_does_not_know_the_application_yet(pair: Pair) -> None:
     unknown = said({"RemoteException": {"exception": "NotFoundException", "message": "not found"}}, 404)
     answers = iter([unknown, said({"state": "KILLED"}), said({"state": "KILLED"})])
     pair.states()
@@ -283,6 +281,6 @@ def test_an_application_that_no_one_knows_is_not_confirmed_dead(pair: Pair) -> N
         pair.yarn.kill("a", "why", timedelta())
 
 
-def test_the_time_since_it_became_active_is_told_by_its_own_clock(pair: Pair) -> None:
+def test_the_age_of_a_term_is_measured_by_the_resourcemanagers_own_clock(pair: Pair) -> None:
     info = pair.yarn.info(pair.second.address)
     assert (info.started, info.age) == (datetime(2025, 12, 31, tzinfo=UTC), DAY)

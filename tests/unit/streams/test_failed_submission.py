@@ -31,7 +31,7 @@ def test_what_surely_did_not_arrive_loses_its_fence(failing: Life) -> None:
     assert fences(failing) == []
 
 
-def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_told_all_the_same(
+def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_raised(
     failing: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def doubt(of: str, age: timedelta, settled: timedelta) -> None:

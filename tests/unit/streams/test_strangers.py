@@ -28,7 +28,7 @@ def state(life: Life, app: Application) -> ApplicationState:
     return life.yarn.apps[app.id].state
 
 
-def test_a_stranger_with_the_tag_of_the_running_generation_is_reported_and_nothing_happens(life: Life) -> None:
+def test_a_stranger_with_the_running_generations_tag_is_reported_and_left_alone(life: Life) -> None:
     ours = life.begin().application
     theirs = stranger(life, 1)
     told: list[str] = []
