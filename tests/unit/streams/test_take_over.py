@@ -43,6 +43,7 @@ def test_data_of_nobody_is_taken_over_and_continued(life: Life, hdfs: Interrupte
     life.yarn.start(frozenset({"by-hand"}))
     report = taken(life.run, "the old cron job is gone")
     assert report.checkpoints == (HERE,)
+    assert life.clock.ahead == timedelta(seconds=30)
     said = "; ".join(report.checked)
     assert f"{HERE} had no owner" in said
     assert "applications of streamer that run and are of no stream: application_1_0001" in said
@@ -159,6 +160,14 @@ def test_a_running_stream_gets_its_checkpoint_back_without_a_wait(life: Life, hd
     assert "application_1_0001 of this stream runs" in "; ".join(taken(life.run).checked)
     assert life.clock.ahead == now
     assert supervise(life.run).generation == 2
+
+
+def test_an_owner_that_a_newer_program_wrote_is_left_alone(life: Life, hdfs: Interrupted) -> None:
+    supervise(life.run)
+    life.yarn.apps.clear()
+    rewrite(hdfs, version=2)
+    with pytest.raises(Conflict, match="by a newer version of this program"):
+        taken(subject(life, COPY))
 
 
 def test_what_one_owns_is_not_taken_twice(life: Life, hdfs: Interrupted) -> None:
