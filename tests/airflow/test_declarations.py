@@ -13,6 +13,7 @@ from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from tests.airflow.declarations import Declarations
 
 STREAM = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/c]}"
@@ -136,4 +137,6 @@ def test_a_refused_declaration_keeps_its_dag_and_its_stream(
     # Another cluster's stream of this name is not handed the DAG by a typo.
     assert isinstance(dags["refused-streams-west-orders"].get_task("keep"), ClaimedStreamOperator)
     # A file that can't be read has not vanished.
-    assert dags["undeclared-east"].get_task("look_after").declared == ["orders"]
+    look_after = dags["undeclared-east"].get_task("look_after")
+    assert isinstance(look_after, VanishedStreamsOperator)
+    assert look_after.declared == ["orders"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
@@ -291,7 +292,7 @@ def test_a_refused_declarations_task_waits_for_servers_that_are_away(fleet: Flee
 
 def test_a_deferral_of_an_earlier_version_is_understood(fleet: Fleet) -> None:
     """Of its trigger, and of the event that such a trigger fired; a later version's facts are forgotten."""
-    old = {"cluster_conn_id": "prod", "stream": "orders", "every_seconds": 15.0, "pause_seconds": 0.0}
+    old: dict[str, Any] = {"cluster_conn_id": "prod", "stream": "orders", "every_seconds": 15.0, "pause_seconds": 0.0}
     _, fields = StreamTrigger(**old).serialize()
     assert fields == old | {"blind_after_seconds": 300.0, "policies": None, "memory": None}
     for unknown in (None, {"plan": "soon"}, {"wakings": "many"}, "text", {"new": 1}):
