@@ -200,6 +200,6 @@ def test_airflow_finds_the_shipped_dags_in_the_bundle(in_airflow: Any, tmp_path:
 
     found = in_airflow("-c", DAGS_OF_THE_BUNDLE, **settings).splitlines()[-1]
 
-    dags = ["keytabs-prod", "leases-prod", "stream-orders", "tickets-prod"]
+    dags = ["keytabs-prod", "leases-prod", "stream-orders", "tickets-prod", "undeclared-prod"]
     files = sorted(f"kstream_{kind}.py" for kind in SHIPPED)
     assert found == f"kstream {dags} {{}} {files}"

@@ -58,7 +58,7 @@ def test_a_stopped_stream_keeps_its_task_and_takes_no_worker_until_it_is_wanted(
         await asyncio.sleep(MINUTE)
         assert not any(app.alive for app in fleet.yarn.apps.values())
         fleet.wakings.clear()
-        await asyncio.sleep(24 * HOUR)
+        await asyncio.sleep(3 * HOUR)
         assert fleet.wakings == []
         set_desired(fleet.run_of("orders"), DesiredState.RUNNING, "over")
         await asyncio.sleep(16)
@@ -203,7 +203,7 @@ def test_a_stream_without_a_commit_has_a_pulse_and_an_age(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize(
     ("claimed", "declared", "generations"),
-    [(timedelta(hours=10), timedelta(hours=1), 2), (timedelta(hours=10), timedelta(days=5), 1)],
+    [(timedelta(hours=10), timedelta(hours=1), 2), (timedelta(hours=2), timedelta(days=5), 1)],
 )
 def test_a_declared_max_age_reaches_the_watcher_without_a_new_claim(
     fleet: Fleet, claimed: timedelta, declared: timedelta, generations: int
@@ -213,7 +213,7 @@ def test_a_declared_max_age_reaches_the_watcher_without_a_new_claim(
     fleet.specs["orders"] = replace(fleet.specs["orders"], restart=RestartPolicy(jitter_ratio=0, max_age=declared))
 
     async def story() -> None:
-        await asyncio.sleep(50 * MINUTE if generations == 2 else 11 * HOUR)
+        await asyncio.sleep(50 * MINUTE if generations == 2 else 2.5 * HOUR)
 
     fleet.live(story)
     assert len(fleet.generations("orders")) == generations
