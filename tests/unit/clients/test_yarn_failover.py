@@ -116,6 +116,12 @@ def test_when_all_refuse_each_is_named_with_its_answer(
         assert server.address in caught.value.message
 
 
+def test_two_without_the_page_of_introduction_lack_no_application(pair: Pair) -> None:
+    pair.first.script = pair.second.script = {"": said({"RemoteException": {"message": "no such page"}}, 404)}
+    with pytest.raises(Unavailable, match="no such page"):
+        pair.yarn.application("application_1_0001")
+
+
 def test_a_refusal_beside_a_server_that_is_away_may_pass() -> None:
     with serving({"": STRANGE["401"]}) as refusing:
         yarn = ResourceManager((refusing.address, NOBODY), ADA, Tls())
