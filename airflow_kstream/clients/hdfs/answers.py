@@ -49,8 +49,9 @@ def require_webhdfs(operation: str, answer: requests.Response, context: Context)
         raise Unavailable(f"it answered {answer.status_code}: a redirect to nowhere", **context)
     elif operation == "OPEN":
         _require_content(answer, context)
-    elif key := _OBJECTS.get(operation):
-        _require_object(key, answer, context)
+    elif operation in _OBJECTS or answer.content:
+        # The rest is answered by nothing or, by HttpFS, with a boolean.
+        _require_object(_OBJECTS.get(operation, "boolean"), answer, context)
 
 
 def _require_java_exception(answer: requests.Response, context: Context) -> None:

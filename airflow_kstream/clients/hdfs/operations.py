@@ -90,7 +90,6 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
             # Without the error's frames, whose variables may hold a token.
             self._refusals.by_server[context["server"]] = type(error)(error.message, **context)
             raise NextNameNode from None
-        self._refusals.by_server.clear()
         # The NameNode's own part of the answer, not that of a DataNode to which it redirected.
         self._heard(next(iter(answer.history), answer))
         return answer

@@ -33,6 +33,7 @@ HEALTHY = {
     "op=MKDIRS": said({"boolean": True}),
     "op=DELETE": said({"boolean": True}),
     "op=RENAME": Answer(200, b"", "application/octet-stream"),
+    "op=CANCELDELEGATIONTOKEN": Answer(200, b"", "application/octet-stream"),
     "op=RENEWDELEGATIONTOKEN": said({"long": 1000}),
 }
 ASK: dict[str, Callable[[Hdfs], object]] = {
@@ -42,6 +43,8 @@ ASK: dict[str, Callable[[Hdfs], object]] = {
     "write": lambda hdfs: hdfs.write("/a", "text"),
     "make a folder": lambda hdfs: hdfs.make_folder("/a"),
     "delete": lambda hdfs: hdfs.delete("/a"),
+    "rename": lambda hdfs: hdfs.rename_onto_nothing("/a", "/b"),
+    "cancel a token": lambda hdfs: hdfs.cancel_token("token"),
     "renew a token": lambda hdfs: hdfs.renew_token("token"),
 }
 
@@ -71,7 +74,8 @@ def test_one_wrong_answer_of_the_first_does_not_hide_the_healthy_second(
 ) -> None:
     pair.first.script = {"": answer}
     ask(pair.hdfs)
-    assert pair.first.requests, "the first one was asked"
+    assert pair.first.requests
+    assert pair.second.requests
 
 
 @pytest.mark.parametrize("answer", [java("StandbyException", 403), java("RetriableException", 500)])
