@@ -140,6 +140,14 @@ def test_the_products_client_writes_and_reads_through_httpfs(full: Minicluster) 
         assert abs(opened.hdfs.now() - datetime.now(UTC)) < timedelta(minutes=1)
 
 
+def test_the_check_of_a_connection_refuses_claims_through_httpfs(full: Minicluster) -> None:
+    with cluster_of("httpfs", fields(full, namenodes=full.httpfs)) as known:
+        refused = {step.name: step for step in check_connection(known)}["state_dir"]
+    assert not refused.passed
+    assert f" on {full.httpfs} as " in refused.detail
+    assert "it ignores renameoptions, as HttpFS does" in refused.detail
+
+
 def create(full: Minicluster, streamer: requests.Session, name: str) -> None:
     """Create a file; HttpFS takes the content itself, and sends nobody on to a DataNode."""
     answer = streamer.put(

@@ -29,6 +29,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.owner_steps import before_claim, before_stop, before_submission, when_settled
+from airflow_kstream.supervise.streams.ownership import require_available
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
 from airflow_kstream.supervise.streams.submit import (
@@ -129,6 +130,9 @@ class Reconciler:
             raise
 
     def _carry_out(self, observation: Observation, step: Step) -> None:
+        if isinstance(step, Wait | Refuse) and not observation.generation:
+            # Whose checkpoint it is says more than that it moves.
+            require_available(self.subject, observation)
         match step:
             case Wait():
                 time.sleep(self.spec.watch.look_every.total_seconds())

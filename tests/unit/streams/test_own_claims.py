@@ -323,3 +323,13 @@ def test_a_process_that_is_ended_while_its_client_runs_keeps_the_fence(supervise
     with pytest.raises(KeyboardInterrupt):
         supervised.reconcile()
     assert len(supervised.fences()) == 1
+
+
+def test_a_supervisor_without_patience_gives_its_claim_up_with_the_lost_reply(supervised: Supervised) -> None:
+    supervised.supervisor.patient = False
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.reconcile()
+    assert supervised.fences() == []
+    assert supervised.reconcile().generation == 2
+    assert supervised.took < SOON
