@@ -1,4 +1,4 @@
-"""`kstream streams ...`: see, start, stop, restart, adopt, take over."""
+"""`kstream streams ...`: see, start, stop, restart, adopt, take over, accept."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.acting import open_as_stream
 from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.desired import declared_at_last, known_spec, request_restart, set_desired
@@ -53,7 +54,8 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     """Show a stream, or every stream of this state_dir: application, heartbeat, last commit, time to the horizon.
 
     The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
-    STALLED or UNKNOWN. A horizon of none is a job that makes its own tokens.
+    NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A horizon of none is a job that
+    makes its own tokens.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         names = stream_names(session)
@@ -186,6 +188,20 @@ def take_over_checkpoints(
         say(f"checked: {line}")
     for checkpoint in taken.checkpoints:
         say(f"{checkpoint} belongs to {run.spec.name}")
+
+
+@app.command()
+def accept(cluster_name: ClusterOption, spec_file: SpecFile, reason: Reason = "") -> None:
+    """Let the next generation start from its checkpoints as they are, though they are not what the last one left.
+
+    A generation is refused if its checkpoint is gone, older than it was, or another query's. This accepts the position
+    that each has now, once. A checkpoint that never was this stream's is taken over instead.
+    """
+    with _declared(Client(cluster_name), spec_file) as run:
+        generation, accepted = accept_checkpoints(run, reason)
+    for line in accepted:
+        say(line)
+    say(f"generation {generation} of {run.spec.name} may start from there")
 
 
 def _say_first_step(run: StreamRun) -> None:

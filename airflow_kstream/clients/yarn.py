@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from airflow_kstream.clients.waiting import until
@@ -23,6 +24,14 @@ _KILL_EVERY = timedelta(seconds=0.5)
 log = logging.getLogger(__name__)
 _counter = itertools.count()
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ContainerPlace:
+    """The node on which a container ran: its id, and the `host:port` of its NodeManager's web server."""
+
+    node: str
+    web: str
 
 
 class ResourceManager:
@@ -91,7 +100,36 @@ class ResourceManager:
     def am_container(self, application_id: str) -> str | None:
         """Return the container of the newest application attempt: the driver's, in cluster mode."""
         path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
-        return self._call(f"read the attempts of {application_id}", "GET", path, _newest_container)
+        return self._call(f"read the attempts of {application_id}", "GET", path, _driver_container)
+
+    def driver_place(self, application_id: str) -> ContainerPlace | None:
+        """Return where the newest attempt's driver ran, also after its end; None if it never got a container."""
+        path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
+        return self._call(f"read the attempts of {application_id}", "GET", path, _driver_place)
+
+    def live_places(self, application_id: str) -> frozenset[ContainerPlace]:
+        """Return where containers of the newest attempt run; none are listed once it has ended."""
+        path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
+        attempt = self._call(f"read the attempts of {application_id}", "GET", path, _newest_attempt_id)
+        if attempt is None:
+            return frozenset()
+        tried = f"read the containers of {application_id}"
+        return self._call(tried, "GET", f"{path}/{attempt}/containers", _places)
+
+    def node_state(self, node: str) -> str:
+        """Return the state of a node: RUNNING, UNHEALTHY, LOST, DECOMMISSIONED ... Raises NotFound: if forgotten."""
+        path = f"/ws/v1/cluster/nodes/{node}"
+        return self._call(f"read the state of node {node}", "GET", path, lambda body: str(body["node"]["state"]))
+
+    def time_since(self, moment: datetime) -> timedelta:
+        """Return the time since a moment that the ResourceManager itself reported, by its own clock alone.
+
+        Raises Unavailable: when it does not tell its time.
+        """
+        info = self.info(self.active())
+        if info.age is None:
+            raise self._servers.server().unavailable("read its clock", "its answer has no Date")
+        return info.started + info.age - moment
 
     def signal_driver(self, application_id: str) -> bool:
         """Send SIGTERM to the driver's container; return False if there is none."""
@@ -166,10 +204,36 @@ def _requested_user(body: Mapping[str, Any]) -> str:
     return str(body["clusterUserInfo"]["requestedUser"])
 
 
-def _newest_container(body: Mapping[str, Any]) -> str | None:
+def _newest_attempt(body: Mapping[str, Any]) -> Mapping[str, Any]:
     attempts = (body["appAttempts"] or {}).get("appAttempt", [])
-    newest = max(attempts, key=lambda attempt: int(attempt["id"]), default=None)
-    return str(newest["containerId"]) if newest and newest.get("containerId") else None
+    return max(attempts, key=lambda attempt: int(attempt["id"]), default={})
+
+
+def _newest_attempt_id(body: Mapping[str, Any]) -> str | None:
+    newest = _newest_attempt(body)
+    return str(newest["appAttemptId"]) if newest else None
+
+
+def _driver_container(body: Mapping[str, Any]) -> str | None:
+    container = _newest_attempt(body).get("containerId")
+    return str(container) if container else None
+
+
+def _driver_place(body: Mapping[str, Any]) -> ContainerPlace | None:
+    newest = _newest_attempt(body)
+    return _place(newest["nodeId"], newest["nodeHttpAddress"]) if newest else None
+
+
+def _places(body: Mapping[str, Any]) -> frozenset[ContainerPlace]:
+    # One container is no list, and the outer object has come and gone between versions of Hadoop.
+    listed = body.get("containers", body).get("container") or []
+    containers = [listed] if isinstance(listed, Mapping) else listed
+    places = (_place(container["assignedNodeId"], container["nodeHttpAddress"]) for container in containers)
+    return frozenset(place for place in places if place)
+
+
+def _place(node: str, web: str) -> ContainerPlace | None:
+    return ContainerPlace(node, web.removeprefix("http://").removeprefix("https://")) if node and web else None
 
 
 def _nothing(body: Mapping[str, Any]) -> None:

@@ -18,7 +18,8 @@ The contract between a driver and its supervisor is four Spark confs and five ki
     gen-00000n      claim: its writer may submit generation n            written by the supervisor
     started-00000n  the driver of n runs and will honour stop-00000n     written here
     stop-00000n     asks the driver of n to stop                         written by the supervisor
-    stopped-00000n  the driver of n has stopped all its queries          written here
+    stopped-00000n  the driver of n has stopped all its queries; never
+                    while another query of the session runs              written here
     failed-00000n   the error that ended a query of n; for a Python
                     driver YARN's diagnostics have only the exit code    written here, if HDFS can still be reached
 
@@ -83,12 +84,15 @@ class Superseded(RuntimeError):
 class Generation:
     """One driver's part in the contract. Make it with `Generation.of(spark)`."""
 
-    def __init__(self, stream: str, number: int, folder: StateFolder | None, application: str = "") -> None:
+    def __init__(
+        self, stream: str, number: int, folder: StateFolder | None, application: str = "", spark: Any = None
+    ) -> None:
         self.stream = stream
         self.number = number
         self.poll_seconds = 1.0
         self.quiescence_seconds = 60.0
         self._application = application
+        self._spark = spark
         self._folder = folder
         self._blind = False
 
@@ -107,7 +111,7 @@ class Generation:
             raise ContractError(f"{CONTRACT_CONF} is {version!r}; this kstream_driver.py knows {CONTRACT!r} only")
         stream, number, uri = (_required(spark, name) for name in (STREAM_CONF, GENERATION_CONF, STATE_CONF))
         folder = StateFolder(spark.sparkContext, uri)
-        generation = cls(stream, int(number), folder, spark.sparkContext.applicationId)
+        generation = cls(stream, int(number), folder, spark.sparkContext.applicationId, spark)
         generation._refuse_to_follow(folder.names())
         folder.put(started_marker(generation.number), generation._report())
         return generation
@@ -168,7 +172,16 @@ class Generation:
         for query in queries:
             _await_quiescence(query, deadline)
             query.stop()
+        if others := self._still_active(queries):
+            # The supervisor takes the marker's word for all that this driver writes.
+            log.warning("no %s: these queries still run: %s", stopped_marker(self.number), ", ".join(others))
+            return
         self._tell(stopped_marker(self.number), queries=[_standing(query) for query in queries])
+
+    def _still_active(self, stopped: Any) -> list[str]:
+        """Return the ids of the session's queries that `await_termination` was not given."""
+        active = self._spark.streams.active if self._spark is not None else []
+        return [str(query.id) for query in active if query.id not in {given.id for given in stopped}]
 
     def _tell(self, name: str, **what: Any) -> None:
         if self._folder is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from airflow_kstream.model.generation import Position
 
@@ -27,6 +28,16 @@ class Checkpoint:
         return Position(self.query, max(self.offsets, default=-1), max(self.commits, default=-1))
 
     @property
+    def empty(self) -> bool:
+        """Return True if no batch was ever planned in it."""
+        return not self.offsets and not self.commits
+
+    @property
+    def absent(self) -> bool:
+        """Return True if no query ever started in it: the first file of each is its metadata."""
+        return self.empty and self.query is None
+
+    @property
     def quiescent(self) -> bool:
         """Return True if every planned batch is committed, so that no batch is repeated after a stop."""
         return self.position.offset == self.position.commit
@@ -43,3 +54,8 @@ class Checkpoint:
         """Return the durations of the batches that both logs still list, oldest first."""
         both = sorted(self.offsets.keys() & self.commits.keys())
         return tuple(self.commits[batch] - self.offsets[batch] for batch in both)
+
+    def intervals(self) -> tuple[timedelta, ...]:
+        """Return the times between the plans of successive batches: how often batches come, not how long they take."""
+        planned = [self.offsets[batch] for batch in sorted(self.offsets)]
+        return tuple(later - earlier for earlier, later in pairwise(planned))

@@ -21,7 +21,7 @@ _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 _UNNUMBERED_DESIRED = "desired.json"
 _CLEANED = "cleaned-"
 _DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|check)[-.].+")
-_OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence)-(\d+)(?:-.*)?")
+_OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence|accepted|reached)-(\d+)(?:-.*)?")
 
 
 def claim_file(generation: int) -> str:
@@ -52,6 +52,16 @@ def stopped_marker(generation: int) -> str:
 def failed_marker(generation: int) -> str:
     """Return the name of the driver's file with the cause of a query's death."""
     return f"failed-{generation:06d}"
+
+
+def accepted_marker(generation: int) -> str:
+    """Return the name of a person's word that this generation may start from the checkpoints as they are."""
+    return f"accepted-{generation:06d}"
+
+
+def reached_marker(generation: int) -> str:
+    """Return the name of the furthest positions that a supervisor saw this generation reach."""
+    return f"reached-{generation:06d}"
 
 
 def cleaned_marker(application: str) -> str:

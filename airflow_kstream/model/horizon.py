@@ -9,6 +9,7 @@ from enum import StrEnum
 
 class HorizonReason(StrEnum):
     TOKEN_MAX_LIFETIME = "the delegation token reaches its max-lifetime and nobody makes another"
+    NOT_RENEWED = "the ResourceManager doesn't renew its delegation token (excludeHadoopFileSystems)"
     YARN_LIFETIME = "YARN ends the application at its lifetime limit"
     KEYTAB_ROTATED = "its keytab was rotated: it gets no new tokens with the one that it was submitted with"
     POLICY_MAX_AGE = "the restart policy's max_age"

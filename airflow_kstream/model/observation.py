@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.generation import Claim, Desired, StreamId
+from airflow_kstream.model.containers import Containers
+from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
@@ -21,6 +23,9 @@ class Observation:
     count as no generation, and are never acted upon. `time_left` is what YARN's lifetime limit leaves the running one,
     None if it has no limit. `key_at_hand` is the key in this host's keytab that the next generation would be submitted
     with. `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
+    `renewed` is whether the ResourceManager renews the tokens that the job was submitted with. `containers` is what
+    NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
+    lets the next generation start, None if no person accepted any.
     """
 
     stream: StreamId
@@ -34,6 +39,9 @@ class Observation:
     key_at_hand: KeyVersion | None = None
     renewal_ratio: float = USUAL_RENEWAL_RATIO
     strangers: tuple[Application, ...] = ()
+    renewed: bool = True
+    containers: Containers | None = None
+    accepted: Mapping[str, Position] | None = None
 
     @property
     def generation(self) -> int:

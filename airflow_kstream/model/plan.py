@@ -48,12 +48,16 @@ class Kill:
 
 @dataclass(frozen=True)
 class Stop:
-    """A graceful end of a generation. `preflight`: check that its successor could start before stopping anything."""
+    """A graceful end of a generation. `preflight`: check that its successor could start before stopping anything.
+
+    `obstacle` is what is known already to keep its successor from starting, empty if nothing is.
+    """
 
     generation: int
     application: str
     why: str
     preflight: bool
+    obstacle: str = ""
 
 
 @dataclass(frozen=True)

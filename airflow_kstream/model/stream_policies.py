@@ -38,7 +38,12 @@ class RestartPolicy:
 
 @dataclass(frozen=True)
 class StopPolicy:
-    """The time that each means of ending a generation has, and the time its checkpoint must be silent afterwards."""
+    """The time that each means of ending a generation has, and the waits until an ended one counts as dead.
+
+    Its containers' NodeManagers prove its death. If they can't, its checkpoint must be silent for `silence`, or for
+    longer if its batches come less often, up to `longest_silence`. `am_expiry` is the cluster's
+    yarn.am.liveness-monitor.expiry-interval-ms: the driver of a lost node counts as dead after twice that time.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -47,6 +52,8 @@ class StopPolicy:
     signal_grace: Wait = timedelta(minutes=1)
     kill_wait: Patience = timedelta(minutes=2)
     silence: Patience = timedelta(seconds=30)
+    longest_silence: Patience = timedelta(minutes=30)
+    am_expiry: Patience = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,28 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream_policies import HeartbeatPolicy
 
 # Worst first: a job with several queries is as healthy as the worst of them.
-_BY_WEIGHT = (Pulse.STALLED, Pulse.START_STALLED, Pulse.UNKNOWN, Pulse.STARTING, Pulse.IDLE, Pulse.HEALTHY)
+_BY_WEIGHT = (
+    Pulse.STALLED,
+    Pulse.NO_CHECKPOINT,
+    Pulse.START_STALLED,
+    Pulse.UNKNOWN,
+    Pulse.STARTING,
+    Pulse.IDLE,
+    Pulse.HEALTHY,
+)
 
 
 def heartbeat(policy: HeartbeatPolicy, observation: Observation) -> Heartbeat:
     """Return the worst pulse among the stream's checkpoints; UNKNOWN when it declares none."""
     if observation.claim is None or not observation.checkpoints:
         return Heartbeat(Pulse.UNKNOWN, None, "no checkpoint is declared, or nothing was claimed yet")
-    beats = [_pulse(policy, point, observation.claim, observation.now) for point in observation.checkpoints]
+    app = observation.current
+    runs = app is not None and app.state is ApplicationState.RUNNING
+    claim, now = observation.claim, observation.now
+    beats = [
+        _nowhere(policy, point, claim, now, runs=runs) or _pulse(policy, point, claim, now)
+        for point in observation.checkpoints
+    ]
     return min(beats, key=lambda beat: _BY_WEIGHT.index(beat.pulse))
 
 
@@ -46,6 +60,17 @@ def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
         return policy.stall_floor
     p99 = durations[min(len(durations) - 1, int(len(durations) * 0.99))]
     return max(policy.stall_floor, p99 * policy.stall_factor)
+
+
+def _nowhere(
+    policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: datetime, *, runs: bool
+) -> Heartbeat | None:
+    """Return the heartbeat of a job that runs and does not write the folder that is declared, None for any other."""
+    waited = now - claim.claimed_at
+    if not (runs and point.absent and waited > policy.start_timeout):
+        return None
+    why = f"no query has written to {point.path} in {format_duration(waited)}: is it the folder that the job writes?"
+    return Heartbeat(Pulse.NO_CHECKPOINT, None, why)
 
 
 def _pulse(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: datetime) -> Heartbeat:

@@ -37,6 +37,8 @@ def horizon(
     time_left: timedelta | None,
     key_at_hand: KeyVersion | None = None,
     renewal_ratio: float = USUAL_RENEWAL_RATIO,
+    *,
+    renewed: bool = True,
 ) -> Horizon:
     """Return the earliest end of the claim's generation, with its reason.
 
@@ -44,11 +46,12 @@ def horizon(
     checked again, so only the deadline tells (Spark does not renew for proxy users, nor from a ticket in cluster
     mode). A job with a keytab gets its own tokens. It has no such end until `key_at_hand`, the key that its successor
     would start with, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
-    UNKNOWN, and we act at the earliest end that is known.
+    UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews (`renewed` is False) end after one
+    renew interval.
     """
     issue = issued_at(claim, policy)
     ends = [
-        *_ends(policy, claim, issue, now, time_left),
+        *_ends(policy, claim, issue, now, time_left, renewed=renewed),
         *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio),
     ]
     unknown = _unknown(claim, issue, key_at_hand)
@@ -85,13 +88,21 @@ def _unknown(claim: Claim, issue: datetime | None, key_at_hand: KeyVersion | Non
 
 
 def _ends(
-    policy: RestartPolicy, claim: Claim, issue: datetime | None, now: datetime, time_left: timedelta | None
+    policy: RestartPolicy,
+    claim: Claim,
+    issue: datetime | None,
+    now: datetime,
+    time_left: timedelta | None,
+    *,
+    renewed: bool,
 ) -> Iterator[_End]:
     # The submitted spec counts, not the one declared now.
     dies_with_its_tokens = isinstance(claim.spec, StreamSpec) and not claim.spec.credentials.renews_itself
     since = issue or claim.claimed_at
     if dies_with_its_tokens and claim.lifetimes and issue:
         yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
+        if not renewed:
+            yield _End(issue + claim.lifetimes.renew_interval, HorizonReason.NOT_RENEWED, issue, policy.plan_ratio)
     if time_left is not None:
         yield _End(now + time_left, HorizonReason.YARN_LIFETIME, since, policy.plan_ratio)
     if policy.max_age is not None:

@@ -8,24 +8,27 @@ generation n may still write the checkpoint.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from enum import StrEnum
 
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.contract import stop_marker, stopped_marker
+from airflow_kstream.model.contract import started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, DesiredState, Missing
 from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.horizon import Horizon
+from airflow_kstream.model.looks import Looks, SignKind
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
+from airflow_kstream.policy.streams.death import Dead, death, ran, unwritten
 from airflow_kstream.policy.streams.ends import end_of
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
+from airflow_kstream.policy.streams.positions import position_doubt
 from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
 
 # Ends by no fault of the job's own, and their words. A generation has to have worked for as long to be followed without
@@ -48,23 +51,23 @@ class Mode(StrEnum):
     WATCH = "watch"
 
 
-def next_step(spec: StreamSpec, observation: Observation, first_look: datetime, mode: Mode) -> Step:
-    """Decide what to do now. `first_look` is when this reconcile first looked: if the checkpoint moved since then while
-    none of our applications lived, somebody else writes it."""
+def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
+    """Decide what to do now. `looks` says how long this supervisor has seen what it sees, by its own clock."""
     if observation.desired.state is DesiredState.HELD:
         why = observation.desired.reason or "no reason given"
         return Settled(Phase.HELD, f"held by {_who(observation)}: {why}; {left_as(observation)}")
     if observation.claim and observation.claim.newer:
         return _hands_off(spec, observation, observation.claim)
     if observation.claim and observation.claim.generation < observation.generation:
-        # Claimed and submitted between the two halves of this check; an old claim tells nothing of the new application.
-        return Wait(observation.now, f"generation {observation.generation} appeared while we looked")
+        unclaimed = _unclaimed(spec, observation, looks)
+        if unclaimed:
+            return unclaimed
     for app in _intruders(observation):
         return Kill(app.id, f"only generation {observation.generation}'s newest application may write the checkpoint")
     current = observation.current
     if current and current.alive:
-        return _living(spec, observation, current)
-    return _dead(spec, observation, first_look, mode)
+        return _living(spec, observation, current, looks)
+    return _dead(spec, observation, looks, mode)
 
 
 def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
@@ -78,14 +81,8 @@ def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
         observation.time_left,
         observation.key_at_hand,
         observation.renewal_ratio,
+        renewed=observation.renewed,
     )
-
-
-def silence_needed(spec: StreamSpec, observation: Observation) -> timedelta:
-    """Return the time a checkpoint must not move before its writer counts as gone: at least two median batches."""
-    durations = sorted(duration for point in observation.checkpoints for duration in point.durations())
-    median = durations[len(durations) // 2] if durations else timedelta()
-    return max(spec.stop.silence, 2 * median)
 
 
 def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step:
@@ -102,19 +99,42 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
     return Refuse(f"no application of it runs, and {why}; start it where it was claimed, or upgrade this program")
 
 
+def _unclaimed(spec: StreamSpec, observation: Observation, looks: Looks) -> Step | None:
+    """Return the step for an application whose claim is missing, None once it is known to be lost and nothing lives.
+
+    It may have been claimed and submitted between the two halves of this look: the next one then shows the claim. An
+    older claim tells nothing of a living application, so that one is never touched.
+    """
+    number, waited = observation.generation, looks.age_of(SignKind.UNCLAIMED)
+    if waited < spec.submit.ttl:
+        until = observation.now + spec.submit.ttl - waited
+        return Wait(until, f"generation {number} appeared while we looked, and its claim may still be seen")
+    alive = [app for _, app in observation.applications if app.alive]
+    if not alive:
+        return None
+    listed = ", ".join(app.id for app in alive)
+    return Refuse(
+        f"{listed} carries the tag of generation {number}, which nobody claimed in this folder: it is left alone. If "
+        "it is a stranger's, kill it; if the folder was restored from an older copy, restore the newer one, or stop "
+        "the application: the next generation then follows"
+    )
+
+
 def _intruders(observation: Observation) -> list[Application]:
     keep = observation.current
     return [app for _, app in observation.applications if app.alive and keep is not None and app.id != keep.id]
 
 
-def _living(spec: StreamSpec, observation: Observation, app: Application) -> Step:
+def _living(spec: StreamSpec, observation: Observation, app: Application, looks: Looks) -> Step:
     why = _reason_to_stop(spec, observation)
     if why:
         ends = horizon_of(spec, observation)
         begun = stop_marker(observation.generation) in observation.files
         forced = ends is not None and ends.forced(observation.now)
         wanted_again = observation.desired.state is DesiredState.RUNNING
-        return Stop(observation.generation, app.id, why, preflight=wanted_again and not begun and not forced)
+        optional = wanted_again and not begun and not forced
+        obstacle = position_doubt(observation, looks) if optional else None
+        return Stop(observation.generation, app.id, why, preflight=optional, obstacle=obstacle or "")
     if app.state is ApplicationState.RUNNING:
         return Settled(Phase.RUNNING, f"{app.id} is RUNNING")
     return Settled(Phase.STARTING, f"{app.id} is {app.state}")
@@ -130,8 +150,22 @@ def _reason_to_stop(spec: StreamSpec, observation: Observation) -> str | None:
         (desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
         (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
         (spec.on_change is OnChange.RESTART and _changed(spec, claim), DECLARED_SPEC_CHANGED),
+        (_lost_its_fence(observation), "it was given up as it arrived, and without its fence no executor can join it"),
     )
     return next((why for holds, why in reasons if holds), None)
+
+
+def _lost_its_fence(observation: Observation) -> bool:
+    """Return True if a generation runs although somebody gave it up: YARN localised its fence before it was deleted."""
+    claim, app = observation.claim, observation.current
+    return (
+        claim is not None
+        and claim.submitted_by_us
+        and claim.generation == observation.generation
+        and claim.fence not in observation.files
+        and app is not None
+        and app.state is ApplicationState.RUNNING
+    )
 
 
 def _changed(spec: StreamSpec, claim: Claim | None) -> bool:
@@ -148,9 +182,9 @@ def _who(observation: Observation) -> str:
     return observation.desired.by or "somebody"
 
 
-def _dead(spec: StreamSpec, observation: Observation, first_look: datetime, mode: Mode) -> Step:
+def _dead(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     app, number = observation.current, observation.generation
-    if app is None and (pending := _arrival_pending(spec, observation)):
+    if app is None and (pending := _arrival_pending(spec, observation, looks)):
         return pending
     if observation.desired.state is DesiredState.STOPPED:
         return Settled(Phase.STOPPED, f"it is stopped, as {_who(observation)} wants")
@@ -159,11 +193,11 @@ def _dead(spec: StreamSpec, observation: Observation, first_look: datetime, mode
             f"no application carries the tag of generation {number}, and {observation.claim.doubt}: one may run"
         )
     if number == 0:
-        return _submit_when_silent(spec, observation, first_look, "its first generation")
+        return _submit_once_dead(spec, observation, looks, "its first generation")
     why = _reason_to_follow(spec, observation, app)
     if why is None and mode is Mode.WATCH and app is not None:
         return Settled(Phase.ENDED, _how_it_ended(app))
-    return _submit_when_silent(spec, observation, first_look, why or f"generation {number} ended by itself")
+    return _submit_once_dead(spec, observation, looks, why or f"generation {number} ended by itself")
 
 
 def _how_it_ended(app: Application) -> str:
@@ -176,16 +210,34 @@ def _how_it_ended(app: Application) -> str:
     return f"{app.id} ended by itself{cause}: {words}"
 
 
-def _arrival_pending(spec: StreamSpec, observation: Observation) -> Step | None:
-    """Return the step for a claim without an application: one may arrive until the claim times out or is fenced off."""
-    claim = observation.claim
-    if claim is None or claim.fence not in observation.files:
+def _arrival_pending(spec: StreamSpec, observation: Observation, looks: Looks) -> Step | None:
+    """Return the step for a claim without an application, None if it is known what became of it.
+
+    One that ran has vanished: a ResourceManager that has just started lists nothing, and an old one forgets. Its fence
+    is never taken. Another may arrive until the claim times out or is fenced off.
+    """
+    claim, waited = observation.claim, looks.age_of(SignKind.ABSENT)
+    if claim is None:
         return None
-    until = claim.claimed_at + spec.submit.ttl
-    if observation.now < until:
+    if ran(observation):
+        return _vanished(spec, observation, claim, looks)
+    if claim.fence not in observation.files:
+        return None
+    if waited < spec.submit.ttl:
+        until = observation.now + spec.submit.ttl - waited
         return Wait(until, f"generation {claim.generation} was claimed and its application may still arrive")
-    waited = format_duration(spec.submit.ttl)
-    return GiveUp(claim.generation, claim.fence, f"no application of generation {claim.generation} within {waited}")
+    within = format_duration(spec.submit.ttl)
+    return GiveUp(claim.generation, claim.fence, f"no application of generation {claim.generation} within {within}")
+
+
+def _vanished(spec: StreamSpec, observation: Observation, claim: Claim, looks: Looks) -> Step | None:
+    """Wait until a ResourceManager that recovers would list it. A stop that was begun and has left nothing is over."""
+    number, waited = claim.generation, looks.age_of(SignKind.ABSENT)
+    stopped = observation.desired.state is DesiredState.STOPPED and stop_marker(number) in observation.files
+    if stopped or stopped_marker(number) in observation.files or waited >= spec.watch.recovery_wait:
+        return None
+    until = observation.now + spec.watch.recovery_wait - waited
+    return Wait(until, f"generation {number} ran, and YARN lists no application of it: it may not have recovered them")
 
 
 def _reason_to_follow(spec: StreamSpec, observation: Observation, app: Application | None) -> str | None:
@@ -194,7 +246,7 @@ def _reason_to_follow(spec: StreamSpec, observation: Observation, app: Applicati
     ends = horizon_of(spec, observation)
     blameless = _blameless_end(observation, app)
     reasons = (
-        (app is None, f"generation {number} left no application"),
+        (app is None, f"no application of generation {number} is left"),
         (stop_marker(number) in observation.files, f"generation {number} was stopped to be followed"),
         (observation.desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
         (bool(blameless), f"generation {number} {blameless}"),
@@ -210,29 +262,34 @@ def _blameless_end(observation: Observation, app: Application | None) -> str:
     return _BLAMELESS.get(end_of(app.diagnostics).kind, "")
 
 
-def _submit_when_silent(spec: StreamSpec, observation: Observation, first_look: datetime, why: str) -> Step:
-    """Submit the next generation once nothing of the last one can still write."""
-    number = observation.generation
-    if number and stopped_marker(number) in observation.files:
-        return Submit(number + 1, why)
-    quiet_from = max(_last_signs(observation), default=None)
-    needed = silence_needed(spec, observation)
-    if quiet_from is None or observation.now >= quiet_from + needed:
-        return Submit(number + 1, why)
-    alone_since = max(
-        [
-            first_look,
-            *([observation.current.finished + needed] if observation.current and observation.current.finished else []),
-        ]
-    )
-    if observation.last_move and observation.last_move > alone_since and observation.now - alone_since > 2 * needed:
-        return Refuse(
-            f"the checkpoint moved at {quiet_from:%H:%M:%S} though no application of this stream lives: "
-            "somebody else writes it; stop that job, or take it over with `kstream streams adopt`"
-        )
-    return Wait(quiet_from + needed, f"the checkpoint must be silent for {format_duration(needed)}")
+def _submit_once_dead(spec: StreamSpec, observation: Observation, looks: Looks, why: str) -> Step:
+    """Submit the next generation once nothing of the last one can still write, and the checkpoints are its own."""
+    if doubt := position_doubt(observation, looks):
+        return Refuse(doubt)
+    verdict = death(spec, observation, looks)
+    if not isinstance(verdict, Dead):
+        return verdict
+    if fence := _standing_fence(observation):
+        return GiveUp(observation.generation, fence, f"{verdict.proof}, and its application must not arrive late")
+    return Submit(observation.generation + 1, "; ".join(_words(spec, observation, why, verdict)))
 
 
-def _last_signs(observation: Observation) -> list[datetime]:
-    signs = [observation.last_move, observation.current.finished if observation.current else None]
-    return [sign for sign in signs if sign is not None]
+def _words(spec: StreamSpec, observation: Observation, why: str, verdict: Dead) -> Iterator[str]:
+    yield why
+    if observation.generation:
+        yield verdict.proof
+    for point in unwritten(spec, observation):
+        yield f"{point.path} has no file, so nothing of it is watched: is it the folder that the job writes?"
+
+
+def _standing_fence(observation: Observation) -> str | None:
+    """Return the fence of a claim whose application is dead or never came, as far as anybody can tell: the commits
+    after the claim may be another writer's. None if its driver reported its start, which no late arrival does twice."""
+    claim = observation.claim
+    if claim is None or not claim.submitted_by_us or observation.current or claim.generation < observation.generation:
+        return None
+    return claim.fence if claim.fence in observation.files and not _started(observation) else None
+
+
+def _started(observation: Observation) -> bool:
+    return started_marker(observation.generation) in observation.files

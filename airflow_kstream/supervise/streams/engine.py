@@ -30,7 +30,7 @@ class Stopped:
 
 
 class Engine(Protocol):
-    """The seven methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
+    """The eight methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
 
     Several supervisors can call them for the same stream at once, and one can continue where another died, so
     repeating any of them must be harmless.
@@ -78,3 +78,6 @@ class Engine(Protocol):
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         """Return the share of a token's renew interval after which a job with a keytab gets its next token."""
+
+    def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
+        """Return whether the ResourceManager renews the tokens with which the client submits the job."""

@@ -53,7 +53,7 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
             "spec": draft.spec.to_mapping(),
             "renew_interval_seconds": draft.lifetimes.renew_interval.total_seconds(),
             "max_lifetime_seconds": draft.lifetimes.max_lifetime.total_seconds(),
-            "positions": {path: [at.query, at.offset, at.commit] for path, at in draft.positions.items()},
+            "positions": _written_positions(draft.positions),
             "adopted": draft.adopted,
             "adopted_started": draft.adopted_started.isoformat() if draft.adopted_started else None,
             "key": {"kvno": draft.key.kvno, "fingerprint": draft.key.fingerprint} if draft.key else None,
@@ -134,6 +134,23 @@ def read_desired(text: str, at: datetime) -> Desired:
         raise InvalidInput(f"its {state} or {up_to} can't be read; a {state} is one of {allowed}") from None
 
 
+def written_positions(positions: Mapping[str, Position], by: str, reason: str = "") -> str:
+    """Return the text of the positions that a person accepted, or that a supervisor saw."""
+    return json.dumps({"version": VERSION, "positions": _written_positions(positions), "by": by, "reason": reason})
+
+
+def read_positions(text: str) -> Mapping[str, Position]:
+    """Read what `written_positions` wrote. Raises InvalidInput: when there are none to read."""
+    fields = _object(text)
+    version = _version(fields)
+    if version > VERSION:
+        raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
+    try:
+        return _positions(fields)
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput("its positions can't be read") from None
+
+
 def written_stop(why: str, by: str) -> str:
     """Return the text of a stop marker. Only people read it: supervisors look only at the file's existence."""
     return json.dumps({"version": VERSION, "why": why, "by": by})
@@ -158,6 +175,10 @@ def _seconds(number: object) -> timedelta:
     if not isinstance(number, int | float):
         raise TypeError(number)
     return timedelta(seconds=number)
+
+
+def _written_positions(positions: Mapping[str, Position]) -> dict[str, list[str | int | None]]:
+    return {path: [at.query, at.offset, at.commit] for path, at in positions.items()}
 
 
 def _positions(fields: Mapping[str, Any]) -> Mapping[str, Position]:

@@ -56,6 +56,8 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     if claim and all(number != claim.generation for number, _ in applications):
         confirm_absence(run, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
+    newest = max([claim.generation if claim else 0, *(number for number, _ in applications)])
+    submitted = _submitted(claim) or spec
     return Observation(
         stream=run.id,
         now=session.hdfs.now(),
@@ -67,7 +69,9 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         time_left=running[-1].lifetime_left if running else None,
         key_at_hand=key_at_hand(spec, claim),
         # The submitted spec counts, not the one declared now.
-        renewal_ratio=run.engine.renewal_ratio(run.cluster, _submitted(claim) or spec),
+        renewal_ratio=run.engine.renewal_ratio(run.cluster, submitted),
+        renewed=run.engine.tokens_are_renewed(run.cluster, submitted),
+        accepted=folder.accepted(newest + 1, names),
         strangers=strangers,
     )
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
+from types import MappingProxyType
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import newest_desired, stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
-from airflow_kstream.model.generation import Claim, DesiredState, StreamId
+from airflow_kstream.model.generation import Claim, DesiredState, Position, StreamId
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.stream import StreamSpec
@@ -27,6 +28,7 @@ from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.cleanup import clean_up
+from airflow_kstream.supervise.streams.memory import Memory
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.owner_steps import before_claim, before_stop, before_submission, when_settled
 from airflow_kstream.supervise.streams.ownership import require_available
@@ -44,6 +46,7 @@ from airflow_kstream.supervise.streams.submit import (
     withdraw,
     withdraw_all,
 )
+from airflow_kstream.supervise.streams.witnesses import Witnesses
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +66,14 @@ class Reconciler:
     done: list[Done] = field(default_factory=list)
     _told: str = ""
     _strangers: set[str] = field(default_factory=set)
-    _first_look: datetime | None = None
+    _memory: Memory = field(default_factory=Memory)
+    _witnesses: Witnesses = field(init=False)
     _known: Prefetched = field(default_factory=Prefetched)
+    _noted: tuple[int, Mapping[str, Position]] = (-1, MappingProxyType({}))
     _own: OwnClaims = field(default_factory=OwnClaims)
+
+    def __post_init__(self) -> None:
+        self._witnesses = Witnesses(self.session)
 
     @property
     def session(self) -> ClusterSession:
@@ -80,10 +88,10 @@ class Reconciler:
         return self.subject.id
 
     def plan(self, mode: Mode = Mode.ENSURE) -> tuple[Observation, Step]:
-        """Return the first step that `run` would take, without taking it."""
+        """Return the first step that `run` would take, without taking it: a wait if a death takes time to prove."""
         require_submittable(self.spec, self.session.cluster)
-        observation = observe(self.subject)
-        return observation, next_step(self.spec, observation, observation.now, mode)
+        observation = self._witnesses.asked(observe(self.subject))
+        return observation, next_step(self.spec, observation, Memory().look(observation), mode)
 
     def run(self, mode: Mode = Mode.ENSURE) -> Report:
         """Take steps until the stream is settled.
@@ -96,7 +104,7 @@ class Reconciler:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
             require_submittable(self.spec, self.session.cluster)
         self.done = []
-        self._first_look, self._known = None, Prefetched()
+        self._memory, self._known, self._noted = Memory(), Prefetched(), (-1, {})
         try:
             while True:
                 # The servers may be away for this long after each step; the work continues when they are back.
@@ -110,12 +118,12 @@ class Reconciler:
     def _advance(self, mode: Mode) -> Report | Step:
         """Take one look and the step that it requires; return a report if there is nothing left to do."""
         try:
-            observation = observe(self.subject, self._known)
+            observation = self._witnesses.asked(observe(self.subject, self._known))
             # Facts missing from the claim's file are queried from the cluster once.
             self._known = Prefetched(observation.claim)
-            self._first_look = self._first_look or observation.now
+            self._recall(observation)
             self._tell_of_strangers(observation)
-            step = next_step(self.spec, observation, self._first_look, mode)
+            step = next_step(self.spec, observation, self._memory.look(observation), mode)
             pending = self._own.pending(observation)
             if pending and isinstance(step, Wait | Settled):
                 self._go_on(observation, pending)
@@ -130,7 +138,7 @@ class Reconciler:
             raise
 
     def _carry_out(self, observation: Observation, step: Step) -> None:
-        if isinstance(step, Wait | Refuse) and not observation.generation:
+        if isinstance(step, Wait | Refuse) and observation.claim is None:
             # Whose checkpoint it is says more than that it moves.
             require_available(self.subject, observation)
         match step:
@@ -141,13 +149,35 @@ class Reconciler:
                 self._record(f"killed {application}", why)
             case Stop():
                 self._stop(observation, step)
-            case GiveUp(generation, fence, why):
-                self.subject.folder.take_fence(fence)
-                self._record(f"gave up generation {generation}", why)
+            case GiveUp():
+                self._give_up(step)
             case Submit():
                 self._submit(observation, step)
             case Refuse(why):
                 raise Conflict(why, tried=f"start {self.spec.name}")
+
+    def _recall(self, observation: Observation) -> None:
+        """Read the positions that earlier supervisors saw, once for each generation."""
+        number = observation.generation
+        if self._noted[0] == number:
+            return
+        reached = self.subject.folder.reached(number, observation.files)
+        self._noted = number, reached
+        self._memory.recall(number, reached)
+
+    def _note(self, observation: Observation) -> None:
+        """Keep the furthest positions for later supervisors, if they have moved on. Nothing fails for the lack of it:
+        a stream must be stoppable when a quota is full."""
+        positions = {path: at for path, at in self._memory.furthest.items() if at.offset >= 0}
+        claim = observation.claim
+        if claim is None or claim.newer or positions in ({}, self._noted[1], claim.positions):
+            return
+        try:
+            self.subject.folder.note_reached(observation.generation, positions)
+        except KstreamError as error:
+            self.tell(f"the positions reached are not noted: {error}")
+            return
+        self._noted = observation.generation, positions
 
     def _stop(self, observation: Observation, step: Stop) -> None:
         try:
@@ -158,11 +188,24 @@ class Reconciler:
             raise RestartAborted(message, tried=tried) from error
         if self._somebody_spoke(observation):
             return
+        self._note(observation)
+        self._witnesses.remember_places(step.application)
         ended = stop(self.subject, step)
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
 
+    def _give_up(self, step: GiveUp) -> None:
+        """Take the fence of a claim without an application, unless that arrived since the look."""
+        # A stranger's application with its tag is none of the stream's, so not YARN's listing alone decides.
+        if any(number == step.generation and app.alive for number, app in observe(self.subject).applications):
+            self.tell(f"generation {step.generation} arrived as it was to be given up: checking again")
+            return
+        self.subject.folder.take_fence(step.fence)
+        self._record(f"gave up generation {step.generation}", step.why)
+
     def _check_successor(self, observation: Observation, step: Stop) -> None:
         """Check that a successor can start. A forced restart ignores files and tickets, not a client and a claim."""
+        if step.obstacle:
+            raise Conflict(step.obstacle, tried=f"restart {self.spec.name}")
         before_stop(self.subject, observation, step)
         if step.preflight:
             preflight(self.subject)
@@ -223,6 +266,7 @@ class Reconciler:
 
     def _cleaned(self, observation: Observation) -> tuple[str, ...]:
         try:
+            self._note(observation)
             return clean_up(self.subject, observation)
         except KstreamError as error:
             # The stream is as it should be; the next reconcile looks at the remains again.

@@ -12,6 +12,7 @@ from typing import TypeVar
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.contract import (
+    accepted_marker,
     claim_file,
     desired_file,
     fence_name,
@@ -20,11 +21,12 @@ from airflow_kstream.model.contract import (
     newest_claim,
     newest_desired,
     number_of_desired,
+    reached_marker,
     started_marker,
     stop_marker,
 )
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.generation import Claim, Desired, StreamId
+from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
@@ -32,8 +34,10 @@ from airflow_kstream.supervise.streams.formats import (
     ClaimDraft,
     read_claim,
     read_desired,
+    read_positions,
     written_claim,
     written_desired,
+    written_positions,
     written_stop,
 )
 
@@ -120,6 +124,39 @@ class StreamFolder:
 
     def take_fence(self, fence: str) -> None:
         self._hdfs.delete(self._path(fence))
+
+    def accept(self, generation: int, positions: Mapping[str, Position], reason: str) -> None:
+        """Write a person's word that this generation may start from these positions, and from no others."""
+        self._put(accepted_marker(generation), written_positions(positions, user_at_host(), reason))
+
+    def accepted(self, generation: int, names: frozenset[str]) -> Mapping[str, Position] | None:
+        """Read the positions from which a person lets this generation start; None if nobody said so."""
+        marker = accepted_marker(generation)
+        return self._positions(marker) if marker in names else None
+
+    def note_reached(self, generation: int, positions: Mapping[str, Position]) -> None:
+        """Keep the furthest positions of a generation: they tell a checkpoint that is lost or restored afterwards."""
+        self._put(reached_marker(generation), written_positions(positions, user_at_host()))
+
+    def reached(self, generation: int, names: frozenset[str]) -> Mapping[str, Position]:
+        """Read the furthest positions that a supervisor saw the generation reach; none if it saw none."""
+        marker = reached_marker(generation)
+        return self._positions(marker) if marker in names else {}
+
+    def _put(self, name: str, text: str) -> None:
+        """Write a file in place of what stands there."""
+        draft = f".{name}.{uuid.uuid4().hex}"
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        self._hdfs.write(self._path(draft), text, permission=_FILE_MODE)
+        try:
+            self._hdfs.rename_over(self._path(draft), self._path(name))
+        except (Conflict, NotFound, Unavailable):
+            # After a lost reply the other NameNode is asked, which finds the draft gone: the target's text decides.
+            if not self._stands(name, text):
+                raise
+
+    def _positions(self, name: str) -> Mapping[str, Position]:
+        return self._understood(self._path(name), lambda text, _: read_positions(text))
 
     def desired(self, names: frozenset[str]) -> Desired:
         """Read the desired state of the highest number among these names: running, if nobody wrote one."""

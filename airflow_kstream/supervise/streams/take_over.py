@@ -59,6 +59,7 @@ def take_over(
         lock.give(entry, owner_of(run), word=Word.TAKE_OVER, reason="; ".join([reason or "no reason given", *checked]))
         _look_again(run, lock, entry)
         taken.append(point.path)
+    _accept_as_they_are(run, before, reason)
     return TakenOver(tuple(taken), tuple(checked))
 
 
@@ -149,6 +150,13 @@ def _look_again(run: StreamRun, lock: CheckpointLock, former: Ownership | None) 
     except KstreamError:
         lock.give(lock.newest(), former.owner, reason="it was claimed during a take-over")
         raise
+
+
+def _accept_as_they_are(run: StreamRun, before: Observation, reason: str) -> None:
+    """Let the next generation go on from their data, whatever an earlier claim of this stream remembers of them."""
+    if before.claim and not (before.current and before.current.alive):
+        positions = {point.path: point.position for point in before.checkpoints}
+        run.folder.accept(before.generation + 1, positions, reason)
 
 
 def _user(identity: Identity) -> str:

@@ -24,6 +24,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.failures import failure_of
+from airflow_kstream.supervise.streams.memory import Memory
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -107,7 +108,7 @@ class Watch:
         self._session = session
         self._engine_of = engine_of
         self._claims: dict[str, Claim] = {}
-        self._since: dict[str, datetime] = {}
+        self._memory: dict[str, Memory] = {}
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
         """Return a verdict for each stream, all at the end."""
@@ -148,7 +149,8 @@ class Watch:
         if claim:
             # Includes the facts that its file lacked, so they are looked up once.
             self._claims[spec.name] = claim
-        step = next_step(spec, observation, self._since.setdefault(spec.name, now), Mode.WATCH)
+        looks = self._memory.setdefault(spec.name, Memory()).look(observation)
+        step = next_step(spec, observation, looks, Mode.WATCH)
         ends = horizon_of(spec, observation)
         beat = heartbeat(spec.heartbeat, observation) if claim else None
         queued = waiting_in_queue(observation)

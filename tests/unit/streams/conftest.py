@@ -17,4 +17,5 @@ def life(monkeypatch: pytest.MonkeyPatch) -> Life:
     monkeypatch.setattr(tickets, "acquire", granted)
     life = Life()
     monkeypatch.setattr(time, "sleep", life.clock.sleep)
+    monkeypatch.setattr(time, "monotonic", life.clock.monotonic)
     return life

@@ -65,6 +65,9 @@ class FakeEngine:
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return 0.5
 
+    def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
+        return True
+
     def complete_epoch(self, spec: StreamSpec) -> None:
         """Complete an epoch, as a running job does by itself."""
         for path in spec.checkpoints:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
-from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
@@ -41,6 +41,9 @@ class SimClock:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC) + self.ahead
+
+    def monotonic(self) -> float:
+        return time.perf_counter() + self.ahead.total_seconds()
 
     def sleep(self, seconds: float) -> None:
         self.ahead += timedelta(seconds=seconds)
@@ -158,8 +161,14 @@ class SimYarn:
         return "http://rm:8088"
 
     def info(self, address: str) -> ClusterInfo:
-        """It has been up for a month."""
-        return ClusterInfo(address, "ACTIVE", "3.4.2", self.clock.now() - timedelta(days=30))
+        """It has been up since long before every claim."""
+        return ClusterInfo(address, "ACTIVE", "3.4.3", datetime.fromtimestamp(0, UTC))
+
+    def driver_place(self, application_id: str) -> ContainerPlace | None:
+        return None
+
+    def live_places(self, application_id: str) -> frozenset[ContainerPlace]:
+        return frozenset()
 
     def kill(self, application_id: str, diagnostics: str, wait: timedelta) -> Application:
         return self.end(application_id, ApplicationState.KILLED)

@@ -40,7 +40,7 @@ from airflow_kstream.supervise.streams.formats import (
     written_claim,
     written_desired,
 )
-from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, SimulatedYarn, application
+from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, SimulatedYarn, application, watched
 
 OLD = Path(__file__).with_name("claims")
 DRAFT = ClaimDraft(1, "nonce1", TICKET_SPEC, WEEK, {CHECKPOINT: Position("q", 3, 2)}, "test", key=KeyVersion(1, "k"))
@@ -64,6 +64,9 @@ def running_under(claim: Claim) -> SimulatedYarn:
     """Return a simulated YARN an hour later, with the claim's application running."""
     world = SimulatedYarn(now=START + timedelta(hours=1), claims={1: claim}, files={"gen-000001", claim.fence})
     world.applications = [(1, application(1, ApplicationState.RUNNING))]
+    reached = claim.positions.get(CHECKPOINT, Position(None, -1, -1))
+    world.offsets = dict.fromkeys(range(reached.offset + 1), START - timedelta(hours=1))
+    world.commits = dict.fromkeys(range(reached.commit + 1), START - timedelta(hours=1))
     return world
 
 
@@ -74,7 +77,7 @@ def dead_under(claim: Claim) -> SimulatedYarn:
 
 
 def step(world: SimulatedYarn, mode: Mode = Mode.ENSURE, spec: StreamSpec = RESTARTING) -> Step:
-    return next_step(spec, world.look(), START, mode)
+    return next_step(spec, world.look(), watched(world.look()), mode)
 
 
 class TestWhatCommit7cddc87Wrote:

@@ -36,7 +36,14 @@ def test_supervisor_and_driver_speak_the_same_version_in_the_same_confs() -> Non
 
 @given(GENERATIONS, st.text("0123456789abcdef", min_size=12, max_size=12))
 def test_every_file_of_a_generation_names_it(generation: int, nonce: str) -> None:
-    markers = (contract.started_marker, contract.stop_marker, contract.stopped_marker, contract.failed_marker)
+    markers = (
+        contract.started_marker,
+        contract.stop_marker,
+        contract.stopped_marker,
+        contract.failed_marker,
+        contract.accepted_marker,
+        contract.reached_marker,
+    )
     names = [contract.claim_file(generation), contract.fence_name(generation, nonce), *(m(generation) for m in markers)]
     assert {contract.generation_of_file(name) for name in names} == {generation}
 

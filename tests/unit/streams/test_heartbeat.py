@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
-from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, claim_of
+from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 POLICY = TICKET_SPEC.heartbeat
 
@@ -59,3 +60,15 @@ def test_nothing_planned_for_long_is_idle_and_not_stalled() -> None:
 def test_without_a_declared_checkpoint_nothing_is_known() -> None:
     observation = replace(yarn_at(40, offsets={}, commits={}).look(), checkpoints=())
     assert heartbeat(POLICY, observation).pulse is Pulse.UNKNOWN
+
+
+def test_a_job_that_writes_elsewhere_than_declared_is_no_slow_start() -> None:
+    running = [(1, application(1, ApplicationState.RUNNING))]
+    late, soon, waiting = (yarn_at(seconds, offsets={}, commits={}) for seconds in (601, 599, 601))
+    late.claims[1] = soon.claims[1] = waiting.claims[1] = claim_of(TICKET_SPEC, 1, START)
+    late.applications = soon.applications = running
+    waiting.applications = [(1, application(1, ApplicationState.ACCEPTED))]
+    assert pulse(late) is Pulse.NO_CHECKPOINT
+    assert CHECKPOINT in heartbeat(POLICY, late.look()).why
+    assert pulse(soon) is Pulse.STARTING
+    assert pulse(waiting) is Pulse.START_STALLED

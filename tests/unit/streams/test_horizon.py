@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
+from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, tokens_are_renewed
 from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB_SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))
@@ -62,3 +64,32 @@ def test_plan_force_and_horizon_come_in_this_order_after_the_issue(
     assert ends.force is not None
     assert ends.hard is not None
     assert START < ends.plan <= ends.force < ends.hard
+
+
+def test_tokens_that_yarn_does_not_renew_end_after_one_renew_interval() -> None:
+    """excludeHadoopFileSystems: after a day, not after a week."""
+    ends = horizon(TICKET_SPEC.restart, CLAIM, START, None, renewed=False)
+    assert (ends.reason, ends.hard) == (HorizonReason.NOT_RENEWED, START + timedelta(days=1))
+    keytab = horizon(KEYTAB_SPEC.restart, claim_of(KEYTAB_SPEC, 1, START), START, None, renewed=False)
+    assert keytab.reason is HorizonReason.NONE
+
+
+@pytest.mark.parametrize(
+    ("excluded", "renewed"),
+    [
+        (None, True),
+        ("", True),
+        ("hdfs://other", True),
+        ("hdfs://prod", False),
+        ("hdfs://other, hdfs://prod:8020/", False),
+    ],
+)
+def test_only_filesystems_that_are_excluded_from_renewal_are_not_renewed(excluded: str | None, renewed: bool) -> None:
+    conf = {} if excluded is None else {NOT_RENEWED_CONF: excluded}
+    assert tokens_are_renewed("hdfs://prod", {NOT_RENEWED_CONF: "hdfs://prod"} if conf else {}, conf) is renewed
+
+
+def test_the_age_of_an_adopted_job_that_yarn_hides_is_unknown_and_not_young() -> None:
+    """The ResourceManager reports 0 as the start to whom it does not let view the application."""
+    adopted = replace(CLAIM, adopted="application_1_0001", started=None)
+    assert horizon(TICKET_SPEC.restart, adopted, START, None) == Horizon(HorizonReason.UNKNOWN)

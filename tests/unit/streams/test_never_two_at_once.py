@@ -1,4 +1,8 @@
-"""Supervisors that crash, freeze, race and act on stale looks never let two generations run at once."""
+"""Supervisors that crash, freeze, race and act on stale looks never let two generations write at once.
+
+The policy and the clock of a supervisor's own are the real ones. Drivers are processes that outlive the
+ResourceManager's word; it forgets its applications for a while, and NodeManagers may not answer.
+"""
 
 from __future__ import annotations
 
@@ -7,44 +11,91 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.plan import Step
-from airflow_kstream.policy.streams.reconcile import Mode, next_step
+from airflow_kstream.model.plan import Kill, Phase, Settled, Step, Stop, Submit
+from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.supervise.streams.memory import Memory
 from tests.examples import examples
 from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn
 
 pytestmark = pytest.mark.simulation
 
+# Shorter than stop.silence: how long a process may outlive its kill where no NodeManager tells.
+_LINGERS = [0, 3, 20]
+_ENDS = [ApplicationState.FAILED, ApplicationState.KILLED, ApplicationState.FINISHED]
+
+
+class Supervisor:
+    """A supervisor: the real policy, and the real memory on the simulated clock."""
+
+    def __init__(self, yarn: SimulatedYarn) -> None:
+        self.yarn = yarn
+        self.memory = Memory(yarn.monotonic)
+
+    def next(self, mode: Mode = Mode.ENSURE) -> Step:
+        seen = self.yarn.look()
+        return next_step(TICKET_SPEC, seen, self.memory.look(seen), mode)
+
 
 class TwoSupervisors(RuleBasedStateMachine):
     """Any number of supervisors that observe, and act on their observation at once, much later, or never."""
 
+    supervisors = Bundle("supervisors")
     looks = Bundle("looks")
 
     def __init__(self) -> None:
         super().__init__()
         self.yarn = SimulatedYarn()
-        self.first_look: datetime = self.yarn.now
+        self.forgot_at: datetime | None = None
 
-    @rule(target=looks, mode=st.sampled_from(Mode))
-    def look(self, mode: Mode) -> Step:
-        return self._next(mode)
+    @initialize(lingers=st.sampled_from(_LINGERS), answers=st.booleans(), helper=st.booleans(), idle=st.booleans())
+    def a_cluster(self, lingers: int, answers: bool, helper: bool, idle: bool) -> None:
+        self.yarn.lingers = timedelta(seconds=lingers)
+        self.yarn.nodemanager_answers, self.yarn.has_helper, self.yarn.idle = answers, helper, idle
+
+    @initialize(target=supervisors)
+    def the_first_supervisor(self) -> Supervisor:
+        return Supervisor(self.yarn)
+
+    @rule(target=supervisors)
+    def another_supervisor_starts(self) -> Supervisor:
+        return Supervisor(self.yarn)
+
+    @rule(target=looks, supervisor=supervisors, mode=st.sampled_from(Mode))
+    def look(self, supervisor: Supervisor, mode: Mode) -> Step:
+        return self._checked(supervisor, mode)
 
     @rule(step=looks)
     def act_on_what_was_seen(self, step: Step) -> None:
         self.yarn.carry_out(step)
 
-    @rule(mode=st.sampled_from(Mode))
-    def look_and_act_at_once(self, mode: Mode) -> None:
-        self.yarn.carry_out(self._next(mode))
+    @rule(supervisor=supervisors, mode=st.sampled_from(Mode))
+    def look_and_act_at_once(self, supervisor: Supervisor, mode: Mode) -> None:
+        self.yarn.carry_out(self._checked(supervisor, mode))
+
+    @rule(supervisor=supervisors, seconds=st.sampled_from([2, 10, 45]), times=st.sampled_from([3, 20]))
+    def wait_as_a_reconcile_does(self, supervisor: Supervisor, seconds: int, times: int) -> None:
+        """Look again and again and act each time; submissions arrive meanwhile."""
+        for _ in range(times):
+            self.yarn.carry_out(self._checked(supervisor, Mode.ENSURE))
+            if self.yarn.on_their_way:
+                self.yarn.arrive()
+            self.time_passes(seconds)
+            self.at_most_one_driver_writes()
 
     @precondition(lambda self: self.yarn.on_their_way)
+    @rule(at_once=st.booleans())
+    def a_submission_arrives(self, at_once: bool) -> None:
+        self.yarn.arrive(at_once=at_once)
+
+    @precondition(lambda self: self.yarn.accepted)
     @rule()
-    def a_submission_arrives(self) -> None:
-        self.yarn.arrive()
+    def the_queue_has_room(self) -> None:
+        self.yarn.start(self.yarn.accepted[0].id)
 
     @precondition(lambda self: self.yarn.on_their_way)
     @rule()
@@ -54,40 +105,114 @@ class TwoSupervisors(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 20, 45, 700, 86400, 3 * 86400]))
     def time_passes(self, seconds: int) -> None:
         self.yarn.pass_time(seconds)
+        if self.forgot_at and self.yarn.now - self.forgot_at > timedelta(minutes=1):
+            self.yarn.forgetful, self.forgot_at = False, None
+
+    @rule()
+    def the_resourcemanager_restarts(self) -> None:
+        """It recovers its applications within `watch.recovery_wait`."""
+        self.yarn.forgetful, self.forgot_at = True, self.yarn.now
 
     @precondition(lambda self: self.yarn.running)
-    @rule(state=st.sampled_from([ApplicationState.FAILED, ApplicationState.KILLED, ApplicationState.FINISHED]))
+    @rule(state=st.sampled_from(_ENDS))
     def the_job_ends_by_itself(self, state: ApplicationState) -> None:
         self.yarn.end(self.yarn.running[0].id, state)
 
-    @rule(state=st.sampled_from(DesiredState), again=st.booleans())
+    @rule(state=st.sampled_from([*DesiredState, DesiredState.RUNNING]), again=st.booleans())
     def a_person_wants(self, state: DesiredState, again: bool) -> None:
         through = max(self.yarn.claims, default=0) if again else 0
         self.yarn.desired = Desired(state, through, "somebody")
 
     @invariant()
-    def at_most_one_generation_runs(self) -> None:
-        assert len(self.yarn.running) <= 1, [app.id for app in self.yarn.running]
+    def at_most_one_driver_writes(self) -> None:
+        assert len(self.yarn.drivers) <= 1, self.yarn.drivers
 
-    def _next(self, mode: Mode) -> Step:
-        return next_step(TICKET_SPEC, self.yarn.look(), self.first_look, mode)
+    @invariant()
+    def what_runs_has_its_fence(self) -> None:
+        for driver in self.yarn.drivers:
+            assert self.yarn.claims[driver.generation].fence in self.yarn.files, driver
+
+    def _checked(self, supervisor: Supervisor, mode: Mode) -> Step:
+        """Return the next step, which must neither harm a healthy generation nor go against a person's word."""
+        step = supervisor.next(mode)
+        if isinstance(step, Kill | Stop):
+            self._may_end(step)
+        if self.yarn.desired.state is DesiredState.HELD:
+            assert isinstance(step, Settled), step
+        if self.yarn.desired.state is DesiredState.STOPPED:
+            assert not isinstance(step, Submit), step
+            assert not (isinstance(step, Settled) and step.phase in {Phase.RUNNING, Phase.STARTING}), step
+        return step
+
+    def _may_end(self, step: Kill | Stop) -> None:
+        seen = self.yarn.look()
+        current, ends = seen.current, horizon_of(TICKET_SPEC, seen)
+        assert current is not None
+        if isinstance(step, Kill):
+            assert step.application != current.id, step
+            return
+        wanted = seen.desired.state is DesiredState.STOPPED or seen.desired.restart_up_to >= step.generation
+        due = ends is not None and ends.due(seen.now)
+        assert wanted or due or stop_marker(step.generation) in seen.files, step
 
 
 TwoSupervisors.TestCase.settings = settings(max_examples=examples(300), stateful_step_count=60, deadline=None)
 TestTwoSupervisors = TwoSupervisors.TestCase
 
 
+def bring_up(yarn: SimulatedYarn, mode: Mode = Mode.ENSURE, looks: int = 1200) -> SimulatedYarn:
+    """Let one supervisor look every two seconds until it has nothing to do; its submissions arrive."""
+    supervisor = Supervisor(yarn)
+    for _ in range(looks):
+        step = supervisor.next(mode)
+        if isinstance(step, Settled) and step.phase in {Phase.RUNNING, Phase.STOPPED, Phase.HELD}:
+            break
+        yarn.carry_out(step)
+        if yarn.on_their_way:
+            yarn.arrive()
+        yarn.pass_time(2)
+    return yarn
+
+
 def test_a_supervisor_left_alone_brings_the_stream_to_run() -> None:
     """Liveness: regardless of the past, a working supervisor and working servers end with one running generation."""
     yarn = SimulatedYarn()
-    for _ in range(5):
-        yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), yarn.now, Mode.ENSURE))
+    yarn.carry_out(Supervisor(yarn).next())
     yarn.on_their_way.clear()  # the submission was lost with its submitter
     assert not yarn.running
-    first_look = yarn.now
-    for _ in range(400):
-        yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), first_look, Mode.ENSURE))
-        if yarn.on_their_way:
-            yarn.arrive()
-        yarn.now += timedelta(seconds=2)
-    assert len(yarn.running) == 1
+    assert len(bring_up(yarn).running) == 1
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("mode", Mode)
+def test_a_stream_is_restarted_before_its_tokens_die_and_no_sooner(mode: Mode, answers: bool) -> None:
+    yarn = bring_up(SimulatedYarn(lingers=timedelta(seconds=20), nodemanager_answers=answers))
+    claimed = yarn.claims[1].claimed_at
+    yarn.now = claimed + timedelta(days=4)
+    assert max(bring_up(yarn, mode).claims) == 1
+    yarn.now = claimed + timedelta(days=6)
+    yarn = bring_up(yarn, mode)
+    assert max(yarn.claims) == 2
+    assert len(yarn.drivers) == len(yarn.running) == 1
+
+
+def test_a_claim_whose_submitter_died_costs_one_wait_and_not_the_stream() -> None:
+    yarn = SimulatedYarn()
+    yarn.carry_out(Supervisor(yarn).next())
+    yarn.on_their_way.clear()
+    started = yarn.now
+    bring_up(yarn)
+    waited = yarn.now - started
+    assert TICKET_SPEC.submit.ttl <= waited < TICKET_SPEC.submit.ttl + timedelta(minutes=1)
+
+
+def test_a_resourcemanager_that_forgets_for_a_minute_changes_nothing() -> None:
+    yarn = bring_up(SimulatedYarn(idle=True))
+    yarn.forgetful = True
+    supervisor = Supervisor(yarn)
+    for _ in range(30):
+        yarn.carry_out(supervisor.next())
+        yarn.pass_time(2)
+    yarn.forgetful = False
+    assert max(bring_up(yarn).claims) == 1
+    assert yarn.claims[1].fence in yarn.files

@@ -1,0 +1,99 @@
+"""NodeManagers over REST: what still runs of an application on one node. Only they see processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import requests
+
+from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+
+_HEADERS = {"Accept": "application/json"}
+_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
+# ApplicationImpl enters these when the ResourceManager has told it that the application is over.
+_FINISHING = {"FINISHING_CONTAINERS_WAIT", "APPLICATION_RESOURCES_CLEANINGUP", "FINISHED"}
+# The signs of a NodeManager's own 404, which a proxy's page lacks.
+_UNKNOWN_APPLICATION = "not found"
+
+
+@dataclass(frozen=True)
+class NodeApplication:
+    """An application on a node. `containers` are the ids of those that are not complete: ContainerImpl leaves
+    ApplicationImpl only when its process is gone. `finishing` is False while the node still counts it as running."""
+
+    containers: tuple[str, ...]
+    finishing: bool
+
+
+class NodeManager:
+    """One NodeManager, asked as one identity. Any authenticated user may ask."""
+
+    def __init__(self, address: str, identity: Identity, tls: Tls) -> None:
+        self._address = address.rstrip("/")
+        self._session = kerberos_session(identity, tls)
+        self._identity = identity
+
+    def application(self, application_id: str) -> NodeApplication | None:
+        """Return what the node knows of the application; None if it knows none of this id."""
+        tried = f"ask what runs of {application_id}"
+        try:
+            body, _ = self._json(tried, f"/ws/v1/node/apps/{application_id}")
+        except NotFound as error:
+            if _UNKNOWN_APPLICATION in error.message:
+                return None
+            raise
+        with self._sense(tried):
+            app = body["app"]
+            containers = app.get("containerids") or ()
+            listed = (containers,) if isinstance(containers, str) else tuple(map(str, containers))
+            return NodeApplication(listed, finishing=app["state"] in _FINISHING)
+
+    def uptime(self) -> timedelta:
+        """Return the time since it started, by its own clock alone."""
+        tried = "ask when it started"
+        body, now = self._json(tried, "/ws/v1/node/info")
+        with self._sense(tried):
+            started = datetime.fromtimestamp(body["nodeInfo"]["nmStartupTime"] / 1000, UTC)
+            return now - started
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _json(self, tried: str, path: str) -> tuple[Mapping[str, Any], datetime]:
+        """Return the answer and its Date header."""
+        with http_errors(tried, self._address, self._identity):
+            answer = self._session.get(
+                self._address + path, headers=_HEADERS, timeout=CONNECT_AND_READ_SECONDS, allow_redirects=False
+            )
+        context = {"tried": tried, "server": self._address, "principal": str(self._identity)}
+        if answer.status_code in _REFUSALS:
+            raise _REFUSALS[answer.status_code](_message(answer), **context)
+        if answer.status_code != 200:
+            raise Unavailable(f"it answered {answer.status_code}", **context)
+        with self._sense(tried):
+            return answer.json(), parsedate_to_datetime(answer.headers["Date"])
+
+    @contextmanager
+    def _sense(self, tried: str) -> Iterator[None]:
+        """Raises Unavailable: when the answer is not a NodeManager's, which proves nothing."""
+        try:
+            yield
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError, OSError, RecursionError) as error:
+            message = f"its answer makes no sense ({error!r})"
+            raise Unavailable(message, tried=tried, server=self._address, principal=str(self._identity)) from error
+
+
+def _message(answer: requests.Response) -> str:
+    """Return the RemoteException's own words; those of HTTP say nothing about an application."""
+    try:
+        return str(answer.json()["RemoteException"]["message"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"it answered {answer.status_code} without a reason"

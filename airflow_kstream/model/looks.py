@@ -1,0 +1,50 @@
+"""The signs that a supervisor saw at its looks at a stream, and for how long it has seen each by its own clock.
+
+The clocks of ResourceManager, NameNodes and hosts differ by up to the five minutes that Kerberos allows, and a failover
+changes the clock. A wait that compares one with another can end before it began, so each wait lasts as long as this
+supervisor itself has watched the same sign. A new supervisor begins at zero: that is safe and costs one wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from airflow_kstream.model.generation import Position
+
+
+class SignKind(StrEnum):
+    """The kind of a sign. ALONE: no application of the stream lives. ABSENT: a claim has no application. UNCLAIMED: an
+    application's generation has no claim. QUIET: the checkpoints do not move. LOST: a node is lost to YARN."""
+
+    ALONE = "alone"
+    ABSENT = "absent"
+    UNCLAIMED = "unclaimed"
+    QUIET = "quiet"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Something seen. With another `value` it is another sign, with a time of its own."""
+
+    kind: SignKind
+    value: Hashable
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The time for which each sign has been seen without a break, and the furthest position seen in each checkpoint."""
+
+    ages: Mapping[Sign, timedelta] = field(default_factory=dict)
+    furthest: Mapping[str, Position] = field(default_factory=dict)
+
+    def age(self, sign: Sign) -> timedelta:
+        """Return how long it has been seen; zero at the first look, so nothing is concluded from a single one."""
+        return self.ages.get(sign, timedelta())
+
+    def age_of(self, kind: SignKind) -> timedelta:
+        """Return how long the sign of this kind has been seen; zero when there is none."""
+        return max((age for sign, age in self.ages.items() if sign.kind is kind), default=timedelta())

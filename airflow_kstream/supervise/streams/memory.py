@@ -1,0 +1,51 @@
+"""The clock of our own: how long one supervisor has seen each sign of a stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from airflow_kstream.model.generation import Position
+from airflow_kstream.model.looks import Looks, Sign
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.policy.streams.looks import further, signs
+
+# Seconds between two looks that count as looking. A supervisor that was frozen, or whose servers were away, has not
+# seen what happened in between: each look then adds this much at most, so a wait still ends.
+_LONGEST_STEP = 60.0
+
+
+def _monotonic() -> float:
+    return time.monotonic()
+
+
+@dataclass
+class Memory:
+    """The signs of one stream since they were first seen, by this host's monotonic clock.
+
+    `furthest` are the furthest positions that this supervisor, or one before it, saw in the checkpoints.
+    """
+
+    clock: Callable[[], float] = _monotonic
+    furthest: Mapping[str, Position] = field(default_factory=dict)
+    _ages: dict[Sign, float] = field(default_factory=dict)
+    _last: float | None = None
+    _generation: int | None = None
+
+    def recall(self, generation: int, reached: Mapping[str, Position]) -> None:
+        """Begin with what an earlier supervisor saw of this generation. A person may have let a newer one start from
+        an older position, so nothing of its predecessors is kept."""
+        self._generation, self.furthest = generation, reached
+
+    def look(self, observation: Observation) -> Looks:
+        """Return for how long each sign of this look has been seen without a break."""
+        now = self.clock()
+        step = 0.0 if self._last is None else min(now - self._last, _LONGEST_STEP)
+        self._last = now
+        self._ages = {sign: self._ages[sign] + step if sign in self._ages else 0.0 for sign in signs(observation)}
+        if observation.generation != self._generation:
+            self.recall(observation.generation, {})
+        self.furthest = further(self.furthest, observation)
+        return Looks({sign: timedelta(seconds=age) for sign, age in self._ages.items()}, self.furthest)

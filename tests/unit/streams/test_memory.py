@@ -1,0 +1,85 @@
+"""Waits are measured by the supervisor's own clock, from its own looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.generation import Position
+from airflow_kstream.model.looks import SignKind
+from airflow_kstream.supervise.streams.memory import Memory
+from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
+
+
+class Watcher:
+    """A memory with a clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.memory = Memory(lambda: self.seconds)
+
+    def age(self, yarn: SimulatedYarn, kind: SignKind, after: float = 0) -> float:
+        self.seconds += after
+        return self.memory.look(yarn.look()).age_of(kind).total_seconds()
+
+
+def ended() -> SimulatedYarn:
+    yarn = SimulatedYarn(claims={1: claim_of(TICKET_SPEC, 1, START)})
+    yarn.applications = [(1, application(1, ApplicationState.FAILED, finished=START))]
+    return yarn
+
+
+def test_a_first_look_has_seen_nothing_for_any_time() -> None:
+    yarn = ended()
+    yarn.now += timedelta(days=7)
+    assert Watcher().age(yarn, SignKind.ALONE) == 0
+
+
+def test_the_clocks_of_servers_do_not_count() -> None:
+    """A failover to a NameNode that is 40 s ahead, or one that is behind: e10 10d of the review."""
+    yarn, watcher = ended(), Watcher()
+    watcher.age(yarn, SignKind.QUIET)
+    yarn.now += timedelta(seconds=40)
+    assert watcher.age(yarn, SignKind.QUIET, after=2) == 2
+    yarn.now -= timedelta(minutes=5)
+    assert watcher.age(yarn, SignKind.QUIET, after=2) == 4
+
+
+def test_a_checkpoint_that_moves_is_silent_from_then_on() -> None:
+    yarn, watcher = ended(), Watcher()
+    watcher.age(yarn, SignKind.QUIET)
+    yarn.offsets[0] = START
+    assert watcher.age(yarn, SignKind.QUIET, after=20) == 0
+    yarn.commits[0] = START
+    assert watcher.age(yarn, SignKind.QUIET, after=20) == 0
+    assert watcher.age(yarn, SignKind.QUIET, after=20) == 20
+    assert watcher.age(yarn, SignKind.ALONE) == 60
+
+
+def test_an_application_that_shows_up_again_was_not_absent_before() -> None:
+    yarn, watcher = SimulatedYarn(claims={1: claim_of(TICKET_SPEC, 1, START)}), Watcher()
+    watcher.age(yarn, SignKind.ABSENT)
+    assert watcher.age(yarn, SignKind.ABSENT, after=50) == 50
+    yarn.applications = [(1, application(1, ApplicationState.RUNNING))]
+    watcher.age(yarn, SignKind.ABSENT, after=50)
+    yarn.applications = []
+    assert watcher.age(yarn, SignKind.ABSENT, after=50) == 0
+
+
+def test_a_supervisor_that_was_frozen_has_not_watched_meanwhile_and_still_gets_on() -> None:
+    yarn, watcher = ended(), Watcher()
+    watcher.age(yarn, SignKind.ALONE)
+    assert watcher.age(yarn, SignKind.ALONE, after=3600) == 60
+    assert watcher.age(yarn, SignKind.ALONE, after=3600) == 120
+
+
+def test_the_furthest_position_is_kept_when_a_checkpoint_is_replaced() -> None:
+    yarn, memory = ended(), Memory(lambda: 0.0)
+    for batch in range(3):
+        yarn.offsets[batch] = yarn.commits[batch] = START
+        memory.look(yarn.look())
+    yarn.offsets, yarn.commits = {0: START}, {0: START}
+    assert memory.look(yarn.look()).furthest == {CHECKPOINT: Position("q", 2, 2)}
+    other = replace(yarn.look(), checkpoints=(replace(yarn.look().checkpoints[0], query="other"),))
+    assert memory.look(other).furthest == {CHECKPOINT: Position("q", 2, 2)}

@@ -1,0 +1,271 @@
+"""The next step for a stream, case by case: each says what must be done, or must not be, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.containers import NodeVerdict
+from airflow_kstream.model.contract import started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, Position
+from airflow_kstream.model.looks import Looks
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
+from airflow_kstream.policy.streams.reconcile import Mode, next_step
+from tests.unit.simulated_yarn import (
+    CHECKPOINT,
+    START,
+    TICKET_SPEC,
+    SimulatedYarn,
+    application,
+    claim_of,
+    containers,
+    watched,
+)
+
+FIVE_DAYS, SIX_DAYS = timedelta(days=5), timedelta(days=6)
+RUNNING, ACCEPTED, FAILED = ApplicationState.RUNNING, ApplicationState.ACCEPTED, ApplicationState.FAILED
+FIRST_LOOK = Looks()
+
+
+def claim(generation: int = 1, commit: int = -1) -> Claim:
+    query = None if commit < 0 else "q"
+    return claim_of(TICKET_SPEC, generation, START, {CHECKPOINT: Position(query, commit, commit)})
+
+
+def yarn_of(state: ApplicationState | None, *files: str, hours: float = 1, generation: int = 1) -> SimulatedYarn:
+    """A generation with its fence, so many hours after its claim; its application in this state, or none."""
+    made = claim(generation)
+    yarn = SimulatedYarn(now=START + timedelta(hours=hours), claims={generation: made})
+    yarn.files = {f"gen-{generation:06d}", made.fence, *files}
+    if state:
+        yarn.applications = [(generation, application(generation, state))]
+    return yarn
+
+
+def commit(yarn: SimulatedYarn, batch: int, at: timedelta = timedelta(minutes=1)) -> SimulatedYarn:
+    yarn.offsets[batch] = yarn.commits[batch] = START + at
+    return yarn
+
+
+def step(yarn: SimulatedYarn, mode: Mode = Mode.WATCH, age: timedelta = timedelta(days=1)) -> Step:
+    """Return the step of a supervisor that has watched for so long without a change."""
+    seen = yarn.look()
+    return next_step(TICKET_SPEC, seen, watched(seen, age), mode)
+
+
+def at_once(yarn: SimulatedYarn, mode: Mode = Mode.WATCH) -> Step:
+    """Return the step of a first look."""
+    return next_step(TICKET_SPEC, yarn.look(), FIRST_LOOK, mode)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(("state", "phase"), [(RUNNING, Phase.RUNNING), (ACCEPTED, Phase.STARTING)])
+def test_a_generation_that_is_well_is_left_alone_for_as_long_as_its_tokens_live(
+    mode: Mode, state: ApplicationState, phase: Phase
+) -> None:
+    for hours in (0, 1, 24, 4 * 24):
+        seen = step(yarn_of(state, hours=hours), mode)
+        assert isinstance(seen, Settled)
+        assert seen.phase is phase
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("state", [RUNNING, ACCEPTED])
+def test_at_its_horizon_a_generation_is_stopped(mode: Mode, state: ApplicationState) -> None:
+    seen = step(yarn_of(state, hours=5.5 * 24), mode)
+    assert isinstance(seen, Stop)
+    assert seen.preflight
+    forced = step(yarn_of(state, hours=7 * 24 - 0.5), mode)
+    assert isinstance(forced, Stop)
+    assert not forced.preflight
+
+
+class TestAPersonsWord:
+    @pytest.mark.parametrize("state", [RUNNING, ACCEPTED, FAILED, None])
+    @pytest.mark.parametrize("hours", [1, 6 * 24, 8 * 24])
+    @pytest.mark.parametrize("file", [stop_marker(1), stopped_marker(1), started_marker(1)])
+    def test_a_held_stream_is_never_touched(self, state: ApplicationState | None, hours: float, file: str) -> None:
+        yarn = yarn_of(state, file, hours=hours)
+        yarn.desired = Desired(DesiredState.HELD, 1, "ann", reason="maintenance")
+        for mode in Mode:
+            seen = step(yarn, mode)
+            assert isinstance(seen, Settled)
+            assert seen.phase is Phase.HELD
+            assert seen.why.startswith("held by ann: maintenance; ")
+
+    @pytest.mark.parametrize("mode", Mode)
+    def test_a_stopped_one_that_lives_is_stopped(self, mode: Mode) -> None:
+        for state in (RUNNING, ACCEPTED):
+            yarn = yarn_of(state)
+            yarn.desired = Desired(DesiredState.STOPPED, 0, "ann")
+            seen = step(yarn, mode)
+            assert isinstance(seen, Stop)
+            assert (seen.application, seen.preflight) == ("application_1_0001", False)
+
+    @pytest.mark.parametrize("mode", Mode)
+    @pytest.mark.parametrize("files", [(), (stop_marker(1),), (stopped_marker(1),)])
+    def test_a_stopped_one_that_is_dead_stays_dead(self, mode: Mode, files: tuple[str, ...]) -> None:
+        for hours in (1, 8 * 24):
+            yarn = yarn_of(FAILED, *files, hours=hours)
+            yarn.desired = Desired(DesiredState.STOPPED, 1, "ann")
+            seen = step(yarn, mode)
+            assert isinstance(seen, Settled)
+            assert seen.phase is Phase.STOPPED
+
+    def test_a_stream_that_was_stopped_and_that_yarn_forgot_waits_for_nothing(self) -> None:
+        """Its run would otherwise wait in a worker slot at each schedule, for every stopped stream."""
+        yarn = yarn_of(None, started_marker(1), stop_marker(1))
+        yarn.desired = Desired(DesiredState.STOPPED, 0, "ann")
+        assert isinstance(at_once(yarn), Settled)
+
+    def test_a_requested_restart_stops_that_generation_and_no_later_one(self) -> None:
+        yarn = yarn_of(RUNNING)
+        yarn.desired = Desired(DesiredState.RUNNING, 1, "ann")
+        assert isinstance(step(yarn), Stop)
+        later = yarn_of(RUNNING, generation=2)
+        later.desired = Desired(DesiredState.RUNNING, 1, "ann")
+        assert isinstance(step(later), Settled)
+
+    def test_a_requested_restart_follows_one_that_died_meanwhile(self) -> None:
+        yarn = yarn_of(FAILED)
+        yarn.desired = Desired(DesiredState.RUNNING, 1, "ann")
+        assert step(yarn) == Submit(2, "ann requested a restart; all its containers are complete")
+
+    def test_a_begun_stop_is_finished_whatever_is_wanted_by_then(self) -> None:
+        seen = step(yarn_of(RUNNING, stop_marker(1)))
+        assert isinstance(seen, Stop)
+        assert not seen.preflight
+        assert isinstance(step(yarn_of(FAILED, stop_marker(1))), Submit)
+
+
+class TestItsOwnEnd:
+    def test_the_watch_reports_it_and_an_ensure_starts_the_next(self) -> None:
+        seen = step(yarn_of(FAILED), Mode.WATCH)
+        assert isinstance(seen, Settled)
+        assert seen.phase is Phase.ENDED
+        assert step(yarn_of(FAILED), Mode.ENSURE) == Submit(
+            2, "generation 1 ended by itself; all its containers are complete"
+        )
+
+    def test_one_past_its_horizon_is_followed_by_the_watch_too(self) -> None:
+        assert isinstance(step(yarn_of(FAILED, hours=8 * 24), Mode.WATCH), Submit)
+
+    def test_a_first_generation_is_submitted_at_once(self) -> None:
+        assert at_once(SimulatedYarn(), Mode.ENSURE) == Submit(1, "its first generation")
+
+
+class TestTwoAtOnce:
+    @pytest.mark.parametrize("mode", Mode)
+    def test_an_older_generation_that_lives_is_killed(self, mode: Mode) -> None:
+        yarn = yarn_of(RUNNING, generation=2)
+        yarn.applications = [(1, application(1, RUNNING, number=1)), (2, application(2, RUNNING, number=2))]
+        assert isinstance(seen := step(yarn, mode), Kill)
+        assert seen.application == "application_1_0001"
+
+    def test_of_two_of_one_generation_one_is_killed_and_the_other_left(self) -> None:
+        yarn = yarn_of(RUNNING)
+        yarn.applications.append((1, application(1, ACCEPTED, number=2)))
+        first = step(yarn)
+        assert isinstance(first, Kill)
+        yarn.end(first.application, ApplicationState.KILLED)
+        assert isinstance(step(yarn), Settled)
+
+
+class TestAClaimWithoutAnApplication:
+    def test_it_may_still_arrive_until_this_supervisor_has_waited_for_it(self) -> None:
+        """Whatever the clocks of servers say: a NameNode ten minutes ahead takes no fence."""
+        yarn = yarn_of(None, hours=48)
+        seen = at_once(yarn)
+        assert isinstance(seen, Wait)
+        assert seen.until - yarn.now == TICKET_SPEC.submit.ttl
+        assert isinstance(step(yarn, age=TICKET_SPEC.submit.ttl - timedelta(seconds=1)), Wait)
+        assert isinstance(step(yarn, age=TICKET_SPEC.submit.ttl), GiveUp)
+
+    def test_once_given_up_it_is_followed(self) -> None:
+        yarn = yarn_of(None)
+        yarn.files.discard(yarn.claims[1].fence)
+        seen = at_once(yarn)
+        assert isinstance(seen, Submit)
+        assert seen.generation == 2
+
+    @pytest.mark.parametrize("evidence", ["its driver's marker", "a commit"])
+    def test_one_that_ran_keeps_its_fence_while_it_may_live(self, evidence: str) -> None:
+        """A ResourceManager that has just taken over lists nothing: e06 of the review."""
+        yarn = yarn_of(None, *([started_marker(1)] if "marker" in evidence else []))
+        if evidence == "a commit":
+            commit(yarn, 0)
+        assert isinstance(at_once(yarn), Wait)
+        for seconds in (0, 10, 100, 119):
+            assert isinstance(step(yarn, age=timedelta(seconds=seconds)), Wait)
+
+    def test_one_whose_driver_reported_its_start_never_loses_its_fence(self) -> None:
+        yarn = commit(yarn_of(None, started_marker(1)), 0)
+        seen = step(yarn)
+        assert isinstance(seen, Submit)
+        assert "its checkpoints were silent for 30s" in seen.why
+
+    def test_commits_may_be_anothers_so_its_application_is_fenced_off_before_the_next(self) -> None:
+        yarn = commit(yarn_of(None), 0)
+        seen = step(yarn)
+        assert isinstance(seen, GiveUp)
+        yarn.carry_out(seen)
+        assert isinstance(step(yarn), Submit)
+
+    def test_one_that_was_given_up_as_it_arrived_is_replaced_in_good_order(self) -> None:
+        yarn = yarn_of(RUNNING)
+        yarn.files.discard(yarn.claims[1].fence)
+        seen = step(yarn)
+        assert isinstance(seen, Stop)
+        assert seen.preflight
+        assert "given up as it arrived" in seen.why
+
+    def test_an_adopted_job_has_no_fence_to_lose(self) -> None:
+        yarn = yarn_of(RUNNING)
+        yarn.claims[1] = replace(claim(), adopted="application_1_0001", started=START)
+        yarn.files.discard(yarn.claims[1].fence)
+        assert isinstance(step(yarn), Settled)
+
+
+class TestAnApplicationWithoutAClaim:
+    def test_its_claim_may_show_at_the_next_look(self) -> None:
+        yarn = yarn_of(RUNNING)
+        yarn.applications.append((2, application(2, RUNNING, number=2)))
+        assert isinstance(at_once(yarn), Wait)
+        assert isinstance(step(yarn, age=TICKET_SPEC.submit.ttl - timedelta(seconds=1)), Wait)
+
+    def test_one_that_lives_is_left_alone_and_a_person_is_told_what_to_do(self) -> None:
+        yarn = yarn_of(None)
+        yarn.applications = [(999999, application(999999, RUNNING))]
+        seen = step(yarn)
+        assert isinstance(seen, Refuse)
+        assert "application_1_0001 carries the tag of generation 999999, which nobody claimed" in seen.why
+
+    def test_when_nothing_lives_the_next_number_is_above_claims_and_tags(self) -> None:
+        """The folder was restored from an older copy: faults.md D2, protocol.md 3c."""
+        yarn = yarn_of(FAILED)
+        yarn.applications = [(7, application(7, FAILED))]
+        seen = step(yarn, Mode.ENSURE)
+        assert isinstance(seen, Submit)
+        assert seen.generation == 8
+
+
+class TestProofOfDeath:
+    """What nobody proved dead is not followed."""
+
+    @pytest.mark.parametrize("verdict", [NodeVerdict.LIVE, NodeVerdict.UNREACHABLE, NodeVerdict.RESTARTED])
+    def test_without_proof_a_first_look_is_never_enough(self, verdict: NodeVerdict) -> None:
+        """However long ago the ResourceManager's clock says that it ended, and the checkpoint moved."""
+        yarn = commit(yarn_of(FAILED, hours=24), 0)
+        seen: Observation = replace(yarn.look(), containers=containers(verdict))
+        assert isinstance(next_step(TICKET_SPEC, seen, FIRST_LOOK, Mode.ENSURE), Wait)
+
+    def test_a_request_to_stop_does_not_say_that_it_stopped(self) -> None:
+        yarn = commit(yarn_of(FAILED, stop_marker(1)), 0)
+        yarn.nodemanager_answers = False
+        assert isinstance(at_once(yarn), Wait)
+        yarn.files.add(stopped_marker(1))
+        assert at_once(yarn) == Submit(2, "generation 1 was stopped to be followed; its driver stopped all its queries")
