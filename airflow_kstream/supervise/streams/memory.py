@@ -14,7 +14,7 @@ from airflow_kstream.policy.streams.looks import further, signs
 
 # Seconds between two looks that count as looking. A supervisor that was frozen, or whose servers were away, has not
 # seen what happened in between: each look then adds this much at most, so a wait still ends.
-_LONGEST_STEP = 60.0
+_LONGEST_STEP = 20.0
 
 
 def _monotonic() -> float:

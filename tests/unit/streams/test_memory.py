@@ -60,7 +60,7 @@ def test_a_checkpoint_that_moves_is_silent_from_then_on() -> None:
 def test_an_application_that_shows_up_again_was_not_absent_before() -> None:
     yarn, watcher = SimulatedYarn(claims={1: claim_of(TICKET_SPEC, 1, START)}), Watcher()
     watcher.age(yarn, SignKind.ABSENT)
-    assert watcher.age(yarn, SignKind.ABSENT, after=50) == 50
+    assert watcher.age(yarn, SignKind.ABSENT, after=15) == 15
     yarn.applications = [(1, application(1, ApplicationState.RUNNING))]
     watcher.age(yarn, SignKind.ABSENT, after=50)
     yarn.applications = []
@@ -70,8 +70,8 @@ def test_an_application_that_shows_up_again_was_not_absent_before() -> None:
 def test_a_supervisor_that_was_frozen_has_not_watched_meanwhile_and_still_gets_on() -> None:
     yarn, watcher = ended(), Watcher()
     watcher.age(yarn, SignKind.ALONE)
-    assert watcher.age(yarn, SignKind.ALONE, after=3600) == 60
-    assert watcher.age(yarn, SignKind.ALONE, after=3600) == 120
+    assert watcher.age(yarn, SignKind.ALONE, after=3600) == 20
+    assert watcher.age(yarn, SignKind.ALONE, after=3600) == 40
 
 
 def test_the_furthest_position_is_kept_when_a_checkpoint_is_replaced() -> None:

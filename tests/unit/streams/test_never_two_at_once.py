@@ -51,6 +51,7 @@ class TwoSupervisors(RuleBasedStateMachine):
         super().__init__()
         self.yarn = SimulatedYarn()
         self.forgot_at: datetime | None = None
+        self.may_forget = self.yarn.now
 
     @initialize(lingers=st.sampled_from(_LINGERS), answers=st.booleans(), helper=st.booleans(), idle=st.booleans())
     def a_cluster(self, lingers: int, answers: bool, helper: bool, idle: bool) -> None:
@@ -108,10 +109,12 @@ class TwoSupervisors(RuleBasedStateMachine):
         if self.forgot_at and self.yarn.now - self.forgot_at > timedelta(minutes=1):
             self.yarn.forgetful, self.forgot_at = False, None
 
+    @precondition(lambda self: self.yarn.now >= self.may_forget)
     @rule()
     def the_resourcemanager_restarts(self) -> None:
-        """It recovers its applications within `watch.recovery_wait`."""
+        """It recovers its applications within `watch.recovery_wait`, and does not restart again before."""
         self.yarn.forgetful, self.forgot_at = True, self.yarn.now
+        self.may_forget = self.yarn.now + 2 * TICKET_SPEC.watch.recovery_wait
 
     @precondition(lambda self: self.yarn.running)
     @rule(state=st.sampled_from(_ENDS))

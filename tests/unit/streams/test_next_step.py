@@ -237,7 +237,7 @@ class TestAnApplicationWithoutAClaim:
         assert isinstance(at_once(yarn), Wait)
         assert isinstance(step(yarn, age=TICKET_SPEC.submit.ttl - timedelta(seconds=1)), Wait)
 
-    def test_one_that_lives_is_left_alone_and_a_person_is_told_what_to_do(self) -> None:
+    def test_one_that_lives_is_left_alone_and_a_person_reads_what_to_do(self) -> None:
         yarn = yarn_of(None)
         yarn.applications = [(999999, application(999999, RUNNING))]
         seen = step(yarn)

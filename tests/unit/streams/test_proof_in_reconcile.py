@@ -68,7 +68,7 @@ def test_a_lost_checkpoint_is_refused_until_a_person_accepts_it_as_it_is(life: L
     assert life.begin().generation == 2
 
 
-def test_a_generation_from_an_accepted_older_position_is_replaced_like_any_other(life: Life) -> None:
+def test_a_generation_from_an_accepted_position_is_replaced_like_any_other(life: Life) -> None:
     """What its predecessors had reached is no longer held against it, in one reconcile or in the next."""
     ended(life)
     newest = life.hdfs.files.pop(EPOCHS)
@@ -135,7 +135,7 @@ def test_an_application_that_arrives_as_it_is_given_up_keeps_its_fence(life: Lif
     assert told == ["generation 1 arrived as it was to be given up: checking again"]
 
 
-def test_a_claim_without_application_is_waited_for_by_the_clock_of_the_one_that_waits(life: Life) -> None:
+def test_a_wait_for_an_application_lasts_by_the_clock_of_the_one_that_waits(life: Life) -> None:
     life.run.folder.make_claim(ClaimDraft(1, "nonce1", SPEC, WEEK, {}, "test"))
     life.clock.ahead += timedelta(hours=5)
     before = life.clock.ahead
