@@ -11,7 +11,7 @@ from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import NotFound
-from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import UnknownSpec
@@ -58,10 +58,11 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     newest = max([claim.generation if claim else 0, *(number for number, _ in applications)])
     submitted = _submitted(claim) or spec
+    desired = folder.desired(names)
     return Observation(
         stream=run.id,
         now=session.hdfs.now(),
-        desired=folder.desired(names),
+        desired=desired,
         claim=claim,
         files=names,
         applications=applications,
@@ -71,7 +72,8 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         # The submitted spec counts, not the one declared now.
         renewal_ratio=run.engine.renewal_ratio(run.cluster, submitted),
         renewed=run.engine.tokens_are_renewed(run.cluster, submitted),
-        accepted=folder.accepted(newest + 1, names),
+        # No file that concerns a successor alone keeps a person from stopping the stream.
+        accepted=folder.accepted(newest + 1, names) if desired.state is DesiredState.RUNNING else None,
         strangers=strangers,
     )
 

@@ -159,7 +159,7 @@ class Reconciler:
     def _recall(self, observation: Observation) -> None:
         """Read the positions that earlier supervisors saw, once for each generation."""
         number = observation.generation
-        if self._noted[0] == number:
+        if self._noted[0] == number or observation.desired.state is not DesiredState.RUNNING:
             return
         reached = self.subject.folder.reached(number, observation.files)
         self._noted = number, reached

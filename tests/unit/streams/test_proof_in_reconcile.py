@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.contract import stopped_marker
-from airflow_kstream.model.errors import Conflict, RestartAborted
+from airflow_kstream.model.contract import accepted_marker, reached_marker, stopped_marker
+from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import GiveUp, Phase, Report
 from airflow_kstream.policy.streams.reconcile import Mode
@@ -177,6 +177,16 @@ def test_a_stopped_stream_is_stopped_whatever_became_of_its_checkpoint(life: Lif
     life.hdfs.delete(EPOCHS)
     life.set_desired(DesiredState.STOPPED)
     assert life.reconcile(Mode.ENSURE).phase is Phase.STOPPED
+
+
+@pytest.mark.parametrize("name", [reached_marker(1), accepted_marker(2)])
+def test_a_file_for_the_successor_that_is_broken_keeps_nobody_from_stopping(life: Life, name: str) -> None:
+    life.begin()
+    life.hdfs.write(f"{life.run.id.folder}/{name}", "no JSON")
+    with pytest.raises(InvalidInput, match=f"{name} can't be understood"):
+        life.begin()
+    life.set_desired(DesiredState.STOPPED)
+    assert life.reconcile().phase is Phase.STOPPED
 
 
 def test_a_job_without_checkpoints_gets_the_silence_as_a_wait(life: Life) -> None:
