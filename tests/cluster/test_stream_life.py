@@ -166,7 +166,10 @@ def test_a_job_that_ends_by_itself_is_reported_and_the_next_ensure_starts_it(
         report = supervisor.run(Mode.WATCH)
         assert (report.phase, report.succeeded) == (Phase.ENDED, False)
         assert "somebody else's kill" in report.diagnostics
-        assert supervisor.run(Mode.ENSURE).generation == 2
+        again = supervisor.run(Mode.ENSURE)
+        assert again.generation == 2
+        # Asked of its NodeManager, which has run since before the application.
+        assert any("its driver's container is complete" in done.why for done in again.done), again.done
 
 
 def test_a_stream_is_held_before_it_was_ever_submitted(minicluster: Minicluster) -> None:

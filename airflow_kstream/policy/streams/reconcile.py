@@ -121,8 +121,9 @@ def _unclaimed(spec: StreamSpec, observation: Observation, looks: Looks) -> Step
 
 
 def _intruders(observation: Observation) -> list[Application]:
+    """Return what must not live beside the newest application, or beside a newer claim whose application may come."""
     keep = observation.current
-    return [app for _, app in observation.applications if app.alive and keep is not None and app.id != keep.id]
+    return [app for _, app in observation.applications if app.alive and (keep is None or app.id != keep.id)]
 
 
 def _living(spec: StreamSpec, observation: Observation, app: Application, looks: Looks) -> Step:

@@ -166,6 +166,13 @@ class TestTwoAtOnce:
         assert isinstance(seen := step(yarn, mode), Kill)
         assert seen.application == "application_1_0001"
 
+    def test_an_older_generation_never_lives_beside_a_newer_claim(self) -> None:
+        """Its application may come at any moment."""
+        yarn = yarn_of(None, generation=2)
+        yarn.applications = [(1, application(1, RUNNING))]
+        for seen in (at_once(yarn), step(yarn)):
+            assert isinstance(seen, Kill)
+
     def test_of_two_of_one_generation_one_is_killed_and_the_other_left(self) -> None:
         yarn = yarn_of(RUNNING)
         yarn.applications.append((1, application(1, ACCEPTED, number=2)))
