@@ -172,6 +172,24 @@ def test_after_a_take_over_nothing_is_left_to_accept(life: Life) -> None:
     assert life.begin().generation == 3
 
 
+@pytest.mark.parametrize("seconds", [1, 30, 110])
+def test_a_resourcemanager_that_lists_nothing_for_a_while_harms_nobody(
+    life: Life, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """An old one that woke, or a new one that recovers: the source is idle, so no commit tells: e06 of the review."""
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    remembers, listed = life.clock.now() + timedelta(seconds=seconds), life.yarn.applications
+    forgetful = lambda tag: listed(tag) if life.clock.now() > remembers else ()  # noqa: E731
+    monkeypatch.setattr(life.yarn, "applications", forgetful)
+    report = life.begin()
+    assert (report.phase, report.generation, report.done) == (Phase.RUNNING, 1, ())
+    names = life.run.folder.names()
+    claim = life.run.folder.claim(names)
+    assert claim is not None
+    assert claim.fence in names
+
+
 def test_a_stopped_stream_is_stopped_whatever_became_of_its_checkpoint(life: Life) -> None:
     ended(life)
     life.hdfs.delete(EPOCHS)
