@@ -107,6 +107,7 @@ class SimulatedYarn:
     forgetful: bool = False
     idle: bool = False
     has_helper: bool = False
+    accepted: dict[int, Position] = field(default_factory=dict)
 
     def look(self) -> Observation:
         newest = max(self.claims, default=None)
@@ -114,6 +115,8 @@ class SimulatedYarn:
         claim = self.claims[newest] if newest else None
         listed = () if self.forgetful else tuple(self.applications)
         seen = Observation(STREAM, self.now, self.desired, claim, frozenset(self.files), listed, (point,))
+        word = self.accepted.get(seen.generation + 1)
+        seen = replace(seen, accepted={CHECKPOINT: word} if word else None)
         app = seen.current
         return replace(seen, containers=self._containers(app)) if app and not app.alive else seen
 
@@ -173,6 +176,15 @@ class SimulatedYarn:
             self.offsets[batch] = self.commits[batch] = self.now
         self._bury()
 
+    def lose_the_checkpoint(self) -> None:
+        self.offsets.clear()
+        self.commits.clear()
+
+    def accept(self) -> None:
+        """Write a person's word that the next generation may start from the checkpoint as it is."""
+        seen = self.look()
+        self.accepted[seen.generation + 1] = seen.checkpoints[0].position
+
     def monotonic(self) -> float:
         return (self.now - START).total_seconds()
 
@@ -181,7 +193,7 @@ class SimulatedYarn:
         return [app for _, app in self.applications if app.state is ApplicationState.RUNNING]
 
     @property
-    def accepted(self) -> list[Application]:
+    def waiting(self) -> list[Application]:
         return [app for _, app in self.applications if app.state is ApplicationState.ACCEPTED]
 
     def _become(self, app_id: str, state: ApplicationState, finished: datetime | None) -> None:

@@ -20,7 +20,7 @@ from airflow_kstream.model.plan import Kill, Phase, Settled, Step, Stop, Submit
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.streams.memory import Memory
 from tests.examples import examples
-from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn
+from tests.unit.simulated_yarn import CHECKPOINT, TICKET_SPEC, SimulatedYarn
 
 pytestmark = pytest.mark.simulation
 
@@ -78,12 +78,17 @@ class TwoSupervisors(RuleBasedStateMachine):
     def look_and_act_at_once(self, supervisor: Supervisor, mode: Mode) -> None:
         self.yarn.carry_out(self._checked(supervisor, mode))
 
-    @rule(supervisor=supervisors, seconds=st.sampled_from([2, 10, 45]), times=st.sampled_from([3, 20]))
-    def wait_as_a_reconcile_does(self, supervisor: Supervisor, seconds: int, times: int) -> None:
-        """Look again and again and act each time; submissions arrive meanwhile."""
+    @rule(
+        supervisor=supervisors,
+        seconds=st.sampled_from([2, 10, 45]),
+        times=st.sampled_from([3, 20, 40]),
+        arrives=st.booleans(),
+    )
+    def wait_as_a_reconcile_does(self, supervisor: Supervisor, seconds: int, times: int, arrives: bool) -> None:
+        """Look again and again and act each time; its submissions arrive at once, or not before it has gone on."""
         for _ in range(times):
             self.yarn.carry_out(self._checked(supervisor, Mode.ENSURE))
-            if self.yarn.on_their_way:
+            if self.yarn.on_their_way and arrives:
                 self.yarn.arrive()
             self.time_passes(seconds)
             self.at_most_one_driver_writes()
@@ -93,10 +98,10 @@ class TwoSupervisors(RuleBasedStateMachine):
     def a_submission_arrives(self, at_once: bool) -> None:
         self.yarn.arrive(at_once=at_once)
 
-    @precondition(lambda self: self.yarn.accepted)
+    @precondition(lambda self: self.yarn.waiting)
     @rule()
     def the_queue_has_room(self) -> None:
-        self.yarn.start(self.yarn.accepted[0].id)
+        self.yarn.start(self.yarn.waiting[0].id)
 
     @precondition(lambda self: self.yarn.on_their_way)
     @rule()
@@ -121,6 +126,15 @@ class TwoSupervisors(RuleBasedStateMachine):
     def the_job_ends_by_itself(self, state: ApplicationState) -> None:
         self.yarn.end(self.yarn.running[0].id, state)
 
+    @precondition(lambda self: self.yarn.offsets and not self.yarn.drivers)
+    @rule()
+    def the_checkpoint_is_lost(self) -> None:
+        self.yarn.lose_the_checkpoint()
+
+    @rule()
+    def a_person_accepts_the_checkpoint(self) -> None:
+        self.yarn.accept()
+
     @rule(state=st.sampled_from([*DesiredState, DesiredState.RUNNING]), again=st.booleans())
     def a_person_wants(self, state: DesiredState, again: bool) -> None:
         through = max(self.yarn.claims, default=0) if again else 0
@@ -140,12 +154,20 @@ class TwoSupervisors(RuleBasedStateMachine):
         step = supervisor.next(mode)
         if isinstance(step, Kill | Stop):
             self._may_end(step)
+        if isinstance(step, Submit):
+            self._goes_on(step)
         if self.yarn.desired.state is DesiredState.HELD:
             assert isinstance(step, Settled), step
         if self.yarn.desired.state is DesiredState.STOPPED:
             assert not isinstance(step, Submit), step
             assert not (isinstance(step, Settled) and step.phase in {Phase.RUNNING, Phase.STARTING}), step
         return step
+
+    def _goes_on(self, step: Submit) -> None:
+        """Check that no generation starts behind its predecessor's beginning without a person's word."""
+        claim, position = self.yarn.look().claim, self.yarn.look().checkpoints[0].position
+        if claim and self.yarn.accepted.get(step.generation) != position:
+            assert position.offset >= claim.positions[CHECKPOINT].offset, step
 
     def _may_end(self, step: Kill | Stop) -> None:
         seen = self.yarn.look()
