@@ -26,10 +26,12 @@ class Memory:
     """The signs of one stream since they were first seen, by this host's monotonic clock.
 
     `furthest` are the furthest positions that this supervisor, or one before it, saw in the checkpoints.
+    `look_every` is the usual time between two looks.
     """
 
     clock: Callable[[], float] = _monotonic
     furthest: Mapping[str, Position] = field(default_factory=dict)
+    look_every: timedelta = timedelta()
     _ages: dict[Sign, float] = field(default_factory=dict)
     _last: float | None = None
     _generation: int | None = None
@@ -39,10 +41,14 @@ class Memory:
         an older position, so nothing of its predecessors is kept."""
         self._generation, self.furthest = generation, reached
 
+    @property
+    def _longest_step(self) -> float:
+        return max(_LONGEST_STEP, 2 * self.look_every.total_seconds())
+
     def look(self, observation: Observation) -> Looks:
         """Return for how long each sign of this look has been seen without a break."""
         now = self.clock()
-        step = 0.0 if self._last is None else min(now - self._last, _LONGEST_STEP)
+        step = 0.0 if self._last is None else min(now - self._last, self._longest_step)
         self._last = now
         self._ages = {sign: self._ages[sign] + step if sign in self._ages else 0.0 for sign in signs(observation)}
         if observation.generation != self._generation:

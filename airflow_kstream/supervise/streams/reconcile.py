@@ -104,7 +104,7 @@ class Reconciler:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
             require_submittable(self.spec, self.session.cluster)
         self.done = []
-        self._memory, self._known, self._noted = Memory(), Prefetched(), (-1, {})
+        self._memory, self._known, self._noted = Memory(look_every=self.spec.watch.look_every), Prefetched(), (-1, {})
         try:
             while True:
                 # The servers may be away for this long after each step; the work continues when they are back.

@@ -74,6 +74,14 @@ def test_a_supervisor_that_was_frozen_has_not_watched_meanwhile_and_still_gets_o
     assert watcher.age(yarn, SignKind.ALONE, after=3600) == 40
 
 
+def test_a_supervisor_that_looks_seldom_gets_on_as_fast_as_one_that_looks_often() -> None:
+    yarn, watcher = ended(), Watcher()
+    watcher.memory.look_every = timedelta(minutes=5)
+    watcher.age(yarn, SignKind.ALONE)
+    assert watcher.age(yarn, SignKind.ALONE, after=300) == 300
+    assert watcher.age(yarn, SignKind.ALONE, after=3600) == 900
+
+
 def test_the_furthest_position_is_kept_when_a_checkpoint_is_replaced() -> None:
     yarn, memory = ended(), Memory(lambda: 0.0)
     for batch in range(3):
