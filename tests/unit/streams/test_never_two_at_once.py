@@ -82,14 +82,14 @@ class TwoSupervisors(RuleBasedStateMachine):
         supervisor=supervisors,
         seconds=st.sampled_from([2, 10, 45]),
         times=st.sampled_from([3, 20, 40]),
-        arrives=st.booleans(),
+        arrives=st.sampled_from(["at once", "in a full queue", "late"]),
     )
-    def wait_as_a_reconcile_does(self, supervisor: Supervisor, seconds: int, times: int, arrives: bool) -> None:
-        """Look again and again and act each time; its submissions arrive at once, or not before it has gone on."""
+    def wait_as_a_reconcile_does(self, supervisor: Supervisor, seconds: int, times: int, arrives: str) -> None:
+        """Look again and again and act each time; its submissions arrive and start, wait, or come later."""
         for _ in range(times):
             self.yarn.carry_out(self._checked(supervisor, Mode.ENSURE))
-            if self.yarn.on_their_way and arrives:
-                self.yarn.arrive()
+            if self.yarn.on_their_way and arrives != "late":
+                self.yarn.arrive(at_once=arrives == "at once")
             self.time_passes(seconds)
             self.at_most_one_driver_writes()
 
