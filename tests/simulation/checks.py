@@ -1,0 +1,174 @@
+"""What must hold in every history, checked as it happens; and the story of the history, for a person to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_kstream.model.contract import claim_file, generation_of_file, newest_claim, stop_marker
+from airflow_kstream.model.generation import DesiredState
+
+if TYPE_CHECKING:
+    from tests.simulation.jobs import Driver
+    from tests.simulation.world import World
+    from tests.simulation.yarn import App
+
+OUR_USER = "streamer"
+# Claims of one stream within this many seconds, beyond those that a person or an end of its job calls for.
+_LOOP_SECONDS, _LOOP = 1800.0, 6
+# A restart is planned at 65 to 75 % of a life; the clocks of the servers differ.
+_EARLIEST_SHARE = 0.55
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A promise that was broken: `promise` is one of a few words, `what` says how."""
+
+    promise: str
+    at: float
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.at:9.1f} s  {self.promise}: {self.what}"
+
+
+TWO_WRITERS = "two writers"
+BACKWARDS = "progress went backwards"
+GRANTED_TWICE = "one claim was granted twice"
+HARMED = "a healthy generation was harmed"
+NO_FENCE = "a healthy generation lost its fence"
+STUCK = "no way out"
+NOTHING_RAN = "nothing ran for too long"
+LOOP = "restart loop"
+WORD_LOST = "a person's word was lost"
+DEFECT = "an error that is none of ours"
+
+
+@dataclass
+class Word:
+    """What a person said about a stream. `ended` is when the command reported success; None if it has not."""
+
+    folder: str
+    said: DesiredState | None
+    began: float
+    ended: float | None = None
+
+
+@dataclass
+class Checks:
+    """The record of one history."""
+
+    world: World
+    told: list[str] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
+    claims: dict[tuple[str, int], float] = field(default_factory=dict)
+    excuses: list[float] = field(default_factory=list)
+    last_ran: dict[str, float] = field(default_factory=dict)
+
+    def tell(self, who: str, what: str) -> None:
+        self.told.append(f"{self.world.now:9.1f} s  {who}: {what}")
+
+    def broken(self, promise: str, what: str) -> None:
+        violation = Violation(promise, self.world.now, what)
+        self.violations.append(violation)
+        self.told.append(f"{violation.at:9.1f} s  BROKEN  {promise}: {what}")
+
+    def on_file(self, path: str, appeared: bool, by: str) -> None:
+        folder, _, name = path.rpartition("/")
+        number = generation_of_file(name)
+        if number is None:
+            return
+        if name == claim_file(number) and appeared:
+            self._claimed(folder, number, by)
+        elif name == stop_marker(number) and appeared:
+            self.tell(by, f"asks generation {number} to stop")
+            if not self._cause(folder, number):
+                self.broken(HARMED, f"{by} stops generation {number}, which nobody wanted and which is young")
+        elif name.startswith("fence-") and not appeared:
+            self._unfenced(path, number, by)
+
+    def on_kill(self, app: App, by: str, how: str) -> None:
+        self.tell(by, f"{how} {app.id}")
+        driver = self.world.driver_of(app)
+        if driver is None or not driver.alive or not driver.folder:
+            return
+        names = self.world.files.names(driver.folder)
+        marked = stop_marker(driver.generation) in names
+        superseded = newest_claim(names) > driver.generation
+        if not marked and not superseded and self.world.files.exists(driver.fence):
+            self.broken(HARMED, f"{by}: {how} {app.id}, generation {driver.generation}, the only one with a fence")
+
+    def submitted(self, driver: Driver) -> None:
+        for other in self._others(driver):
+            if (other.folder, other.generation) == (driver.folder, driver.generation) and other.app.alive:
+                self.broken(GRANTED_TWICE, f"{driver} and {other} were submitted under one claim")
+
+    def began(self, driver: Driver) -> None:
+        for other in self._others(driver):
+            if other.app.alive and other.begun:
+                self.broken(TWO_WRITERS, f"{driver} began while {other} runs, which YARN knows")
+        self._ran_again(driver)
+
+    def plans(self, driver: Driver, batch: int) -> None:
+        """Check that nobody plans a batch beside a driver that began later: a driver given up may end its batch."""
+        for other in self._others(driver):
+            if other.begun and other.began_at > driver.began_at:
+                self.broken(TWO_WRITERS, f"{driver} plans batch {batch} beside {other}")
+
+    def ended(self, driver: Driver) -> None:
+        self.excuses.append(self.world.now)
+        if driver.begun and driver.folder:
+            self.last_ran[driver.folder] = self.world.now
+
+    def wanted(self, folder: str) -> set[DesiredState]:
+        """Return the states of which one must hold now: the last word, and each that overlapped it."""
+        said = [word for word in self.words if word.folder == folder and word.said is not None]
+        ended = [word for word in said if word.ended is not None]
+        if not ended:
+            return {DesiredState.RUNNING, *(word.said for word in said if word.said)}
+        last = max(word.began for word in ended)
+        return {word.said for word in said if word.said and (word.ended is None or word.ended >= last)}
+
+    def story(self, last: int = 400) -> str:
+        return "\n".join(self.told[-last:])
+
+    def _claimed(self, folder: str, number: int, by: str) -> None:
+        now = self.world.now
+        self.claims[folder, number] = now
+        self.tell(by, f"claims generation {number}")
+        since = now - _LOOP_SECONDS
+        recent = [at for (of, _), at in self.claims.items() if of == folder and at > since]
+        excused = len([word for word in self.words if word.began > since])
+        if len(recent) > _LOOP + excused:
+            self.broken(LOOP, f"{len(recent)} claims within {_LOOP_SECONDS:.0f} s")
+
+    def _unfenced(self, path: str, number: int, by: str) -> None:
+        self.tell(by, f"takes the fence of generation {number}")
+        for driver in self.world.drivers:
+            if driver.fence == path and driver.alive and driver.localised:
+                self.broken(NO_FENCE, f"{by} takes the fence of {driver}")
+
+    def _cause(self, folder: str, number: int) -> bool:
+        now, claimed = self.world.now, self.claims.get((folder, number), 0.0)
+        said = any(
+            word.folder == folder and word.said in {DesiredState.STOPPED, None} and claimed - 3600 <= word.began <= now
+            for word in self.words
+        )
+        return said or now - claimed >= _EARLIEST_SHARE * self.world.life
+
+    def _others(self, driver: Driver) -> Iterator[Driver]:
+        for other in self.world.drivers:
+            if other is not driver and other.alive and other.checkpoint == driver.checkpoint:
+                yield other
+
+    def _ran_again(self, driver: Driver) -> None:
+        limit = self.world.plan.longest_gap
+        since = self.last_ran.get(driver.folder, 0.0)
+        if limit is None or not driver.folder:
+            return
+        spoken = [word.ended or self.world.now for word in self.words]
+        gap = self.world.now - max([since, *spoken])
+        if gap > limit:
+            self.broken(NOTHING_RAN, f"nothing of {driver.folder} ran for {gap:.0f} s")

@@ -1,0 +1,175 @@
+"""Random plans, by the doors that they open. A family's plans depend on their number alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from tests.simulation.jobs import FATES, Pace
+from tests.simulation.wire import FAULTS
+from tests.simulation.world import Happening, Plan
+
+_ONE, _ANOTHER = "/kstream", "/another"
+_KEEPERS = ("keeper1", "keeper2")
+
+
+def plans(family: str, numbers: range) -> Iterator[Plan]:
+    for number in numbers:
+        yield plan(family, number)
+
+
+def plan(family: str, number: int) -> Plan:
+    seed = f"{family} {number}"
+    rng = random.Random(f"plan/{seed}")
+    return FAMILIES[family](rng, Plan(seed))
+
+
+def _usual(rng: random.Random, plan: Plan) -> Plan:
+    """Crashes, freezes, lost requests and replies, failovers, late and lost submissions, ends of jobs, persons."""
+    ends = rng.uniform(1200, 3000)
+    happenings = [_at_a_request(rng) for _ in range(rng.randint(1, 6))]
+    happenings += [_at_a_time(rng, ends) for _ in range(rng.randint(1, 5))]
+    happenings += [_person(rng, ends) for _ in range(rng.randint(0, 3))]
+    happenings += [_submission(rng) for _ in range(rng.randint(0, 2))]
+    return replace(
+        plan,
+        happenings=_sorted(happenings),
+        ends=ends,
+        keepers=((0.0, _ONE), (rng.uniform(0, 30), _ONE))[: rng.choice((1, 2, 2))],
+        helper=rng.random() < 0.6,
+        pace=Pace(rng.uniform(6, 20), rng.uniform(1, 5)),
+        max_lifetime=rng.choice((2400.0, 7 * 86400.0, 7 * 86400.0)),
+        skews=_skews(rng, 3),
+        host_skew=rng.uniform(-200, 200),
+    )
+
+
+def _other_writers(rng: random.Random, plan: Plan) -> Plan:
+    """Writers that no look at YARN tells of: jobs by hand, another installation, nodes that YARN has given up."""
+    usual = _usual(rng, plan)
+    pace = Pace(rng.choice((20.0, 120.0, 300.0)), rng.uniform(2, 6), rng.choice((0.0, 90.0, 240.0)))
+    door = rng.choice(("job by hand", "another installation", "node cut off"))
+    if door == "job by hand":
+        first = Happening(door, at=1.0)
+        return replace(usual, happenings=(first,), pace=pace, keepers=((rng.uniform(60, 600), _ONE),), ends=2400.0)
+    if door == "another installation":
+        keepers = ((0.0, _ONE), (rng.uniform(60, 600), _ANOTHER))
+        return replace(usual, happenings=(), pace=pace, keepers=keepers, ends=2400.0, max_lifetime=7 * 86400.0)
+    cut = Happening(door, at=rng.uniform(200, 900), seconds=rng.uniform(300, 3000))
+    return replace(usual, happenings=(cut,), pace=pace, helper=rng.random() < 0.3, ends=3600.0)
+
+
+def _two_actives(rng: random.Random, plan: Plan) -> Plan:
+    """ResourceManagers that say ACTIVE and don't know the newest applications."""
+    usual = _usual(rng, plan)
+    at, begins = rng.uniform(5, 300), rng.uniform(0, 200)
+    late = Happening(
+        "ResourceManager wakes late", at=at, seconds=rng.uniform(200, 1500), number=rng.choice((20, 60, 120))
+    )
+    wakes = at + late.seconds
+    others = [
+        Happening("crash of", at=rng.uniform(wakes - 90, wakes + late.number), who=rng.choice(_KEEPERS))
+        for _ in range(rng.randint(1, 2))
+    ]
+    others += [Happening("restart", at=rng.uniform(at + 20, at + 600)) for _ in range(rng.choice((0, 1)))]
+    return replace(
+        usual,
+        happenings=_sorted([late, *others]),
+        ends=max(usual.ends, wakes + 300),
+        pace=replace(usual.pace, idle=rng.choice((0.0, 200.0))),
+        keepers=((begins, _ONE), (begins + 9.0, _ONE)),
+    )
+
+
+def _httpfs(rng: random.Random, plan: Plan) -> Plan:
+    """HttpFS in the place of the NameNodes' own web server."""
+    usual = _usual(rng, plan)
+    speaks = [Happening(rng.choice(("stop", "hold")), at=rng.uniform(300, usual.ends))] if rng.random() < 0.5 else []
+    begin = rng.uniform(0, 3)
+    return replace(usual, happenings=_sorted(speaks), keepers=((0.0, _ONE), (begin, _ONE)), httpfs=True)
+
+
+def _strangers(rng: random.Random, plan: Plan) -> Plan:
+    """Applications of another user that carry our tags."""
+    usual = _usual(rng, plan)
+    tagged = Happening(
+        "stranger's tags",
+        at=rng.uniform(30, 900),
+        seconds=rng.choice((5.0, 300.0, 86400.0)),
+        number=rng.choice((0, 1, 2, 999999)),
+    )
+    others = [_at_a_time(rng, usual.ends) for _ in range(rng.randint(0, 2))]
+    return replace(usual, happenings=_sorted([tagged, *others]))
+
+
+def _lost_replies(rng: random.Random, plan: Plan) -> Plan:
+    """Single lost replies and a KDC that is away for a minute; nobody crashes: then nothing waits for ten minutes."""
+    usual = _usual(rng, plan)
+    lost = [
+        Happening("reply lost", who="keeper1", write=rng.randint(1, 20), after=rng.randint(0, 4))
+        for _ in range(rng.randint(1, 2))
+    ]
+    kdc = [Happening("KDC away", at=rng.uniform(300, 1000), seconds=60.0)] if rng.random() < 0.3 else []
+    restart = Happening("restart", at=rng.uniform(200, 900))
+    return replace(
+        usual,
+        happenings=_sorted([restart, *lost, *kdc]),
+        keepers=((0.0, _ONE),),
+        ends=2400.0,
+        max_lifetime=7 * 86400.0,
+        longest_gap=300.0,
+    )
+
+
+FAMILIES: Mapping[str, Callable[[random.Random, Plan], Plan]] = {
+    "usual": _usual,
+    "other writers": _other_writers,
+    "two actives": _two_actives,
+    "httpfs": _httpfs,
+    "strangers": _strangers,
+    "lost replies": _lost_replies,
+}
+
+
+def _at_a_request(rng: random.Random) -> Happening:
+    """Disturb a changing request of a keeper, or one of the few that follow it."""
+    kind = rng.choice(FAULTS)
+    seconds = rng.choice((20.0, 240.0, 700.0, 3600.0)) if kind.startswith("freeze") else 0.0
+    who = rng.choice(_KEEPERS)
+    return Happening(kind, who=who, seconds=seconds, write=rng.randint(1, 30), after=rng.choice((0, 0, 1, 2, 3, 5)))
+
+
+def _at_a_time(rng: random.Random, ends: float) -> Happening:
+    kind, longest = rng.choice(
+        (
+            ("NameNode failover", 15.0),
+            ("NameNode freezes", 60.0),
+            ("ResourceManager failover", 20.0),
+            ("ResourceManager restarts", 60.0),
+            ("KDC away", 120.0),
+            ("driver dies", 0.0),
+            ("crash of", 0.0),
+            ("freeze of", 1800.0),
+        )
+    )
+    seconds = rng.uniform(1, longest) if longest else 0.0
+    return Happening(kind, at=rng.uniform(20, ends), who=rng.choice(_KEEPERS), seconds=seconds)
+
+
+def _person(rng: random.Random, ends: float) -> Happening:
+    return Happening(rng.choice(("stop", "start", "hold", "restart", "restart")), at=rng.uniform(60, ends))
+
+
+def _submission(rng: random.Random) -> Happening:
+    kind = rng.choice(FATES)
+    return Happening(f"a submission {kind}", number=rng.randint(1, 3), seconds=rng.choice((5.0, 60.0, 400.0, 900.0)))
+
+
+def _skews(rng: random.Random, most: float) -> tuple[float, float, float, float]:
+    one, two, three, four = (rng.uniform(-most, most) for _ in range(4))
+    return one, two, three, four
+
+
+def _sorted(happenings: list[Happening]) -> tuple[Happening, ...]:
+    return tuple(sorted(happenings, key=lambda happening: (happening.at, happening.write, happening.kind)))

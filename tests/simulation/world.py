@@ -1,0 +1,257 @@
+"""A whole world: servers, nodes, drivers, programs, persons, and what happens to them. It is made from a Plan alone."""
+
+from __future__ import annotations
+
+import random
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.stream_policies import WatchPolicy
+from tests.simulation.checks import OUR_USER, Checks
+from tests.simulation.files import Files
+from tests.simulation.jobs import Driver, Fate, Order, Pace, SparkSubmit
+from tests.simulation.virtual import Program, Scheduler, current, virtual
+from tests.simulation.webhdfs import DATANODE, DataNode, HttpFs, NameNode, Namespace
+from tests.simulation.wire import Fault, Request, Wire
+from tests.simulation.yarn import App, Node, ResourceManager, Yarn
+
+STREAM = "orders"
+CHECKPOINT = "/data/orders/checkpoint"
+_MICRO_LOOK = WatchPolicy(every=timedelta(seconds=60), look_every=timedelta(seconds=10))
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One thing that happens. Which fields count depends on `kind`, a key of happenings.HAPPENINGS.
+
+    `at` is the true time; or, for a disturbed request, `write` and `after` name it: the request that is `after`
+    requests behind the `write`-th changing request of program `who`.
+    """
+
+    kind: str
+    at: float = 0.0
+    who: str = ""
+    seconds: float = 0.0
+    number: int = 0
+    write: int = 0
+    after: int = 0
+
+    def __str__(self) -> str:
+        where = f"at {self.at:.1f} s" if not self.write else f"at write {self.write}+{self.after}"
+        return f"{where}: {self.kind} {self.who} {self.seconds or ''} {self.number or ''}".rstrip()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A history before it runs: the same plan gives the same history. Times are in seconds."""
+
+    seed: str
+    happenings: tuple[Happening, ...] = ()
+    ends: float = 3600.0
+    keepers: tuple[tuple[float, str], ...] = ((0.0, "/kstream"),)
+    helper: bool = True
+    pace: Pace = Pace()
+    max_lifetime: float = 7 * 86400.0
+    httpfs: bool = False
+    skews: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    host_skew: float = 0.0
+    longest_gap: float | None = None
+    patience: float = 2700.0
+
+    def __str__(self) -> str:
+        return "\n  ".join([f"seed {self.seed!r}, until {self.ends:.0f} s", *map(str, self.happenings)])
+
+
+class World:
+    """Servers and hosts. Nothing in it knows the supervisor's internals: it sees requests, files and applications."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.rng = random.Random(f"{plan.seed}/world")
+        self.scheduler = Scheduler()
+        self.checks = Checks(self)
+        self.namespace = Namespace(lambda: self.now, max_lifetime=timedelta(seconds=plan.max_lifetime))
+        self.yarn = Yarn(lambda: self.now)
+        self.yarn.on_kill, self.yarn.on_signal = self._kill, self._signal
+        self.nodes = [Node(f"node{number}") for number in (1, 2, 3)]
+        self.drivers: list[Driver] = []
+        self.programs: dict[str, Program] = {}
+        self.kdc_down_until = 0.0
+        self.calm = False
+        self._fates = {
+            happening.number: Fate(happening.kind.removeprefix("a submission "), happening.seconds)
+            for happening in plan.happenings
+            if happening.kind.startswith("a submission ")
+        }
+        self._submissions = 0
+        self._faults = {
+            (happening.who, happening.write, happening.after): Fault(happening.kind, happening.seconds)
+            for happening in plan.happenings
+            if happening.write
+        }
+        self.wire = Wire(lambda: self.now, self.scheduler.after, self._fault, self.fail_over_at_once, self._disturbed)
+        self._build()
+
+    @property
+    def now(self) -> float:
+        return self.scheduler.now
+
+    @property
+    def files(self) -> Files:
+        return self.namespace.files
+
+    @property
+    def life(self) -> float:
+        return self.plan.max_lifetime
+
+    def cluster(self, state_dir: str) -> Cluster:
+        return Cluster(
+            name="simulated",
+            resourcemanagers=tuple(rm.address for rm in self.resourcemanagers),
+            namenodes=(self.httpfs.address,) if self.plan.httpfs else tuple(nn.address for nn in self.namenodes),
+            default_fs="hdfs://simulated",
+            watcher=Identity("streamer@EXAMPLE.COM", keytab="/streamer.keytab"),
+            state_dir=state_dir,
+            hadoop_conf_dir=str(_client_folder()),
+        )
+
+    def spec(self) -> StreamSpec:
+        return StreamSpec(
+            name=STREAM,
+            credentials=TicketCredentials(),
+            application="hdfs:///apps/orders.py",
+            checkpoints=(CHECKPOINT,),
+            watch=_MICRO_LOOK,
+        )
+
+    def arrive(self, order: Order, issued: float, hidden: float) -> None:
+        """Let a submission reach the ResourceManager."""
+        app = self.yarn.submit(OUR_USER, order.name, order.tags, self.rng.choice(self.nodes), hidden)
+        self.checks.tell("YARN", f"accepts {app.id} of generation {order.generation}")
+        driver = Driver(self, app, order, CHECKPOINT, issued)
+        self.drivers.append(driver)
+        self.checks.submitted(driver)
+
+    def start_foreign_job(self) -> None:
+        """Start a job that somebody submitted by hand, on the stream's checkpoint."""
+        app = self.yarn.submit(OUR_USER, "by hand", (), self.rng.choice(self.nodes))
+        self.checks.tell("a person", f"submits {app.id} by hand on {CHECKPOINT}")
+        self.drivers.append(Driver(self, app, Order("by hand", (), "", 0, ""), CHECKPOINT, self.now))
+
+    def driver_of(self, app: App) -> Driver | None:
+        return next((driver for driver in self.drivers if driver.app.id == app.id), None)
+
+    def next_fate(self) -> Fate | None:
+        self._submissions += 1
+        return self._fates.get(self._submissions)
+
+    def fail_over_at_once(self) -> None:
+        one, other = self.namenodes
+        self.namespace.active = other if self.namespace.active is one else one
+        self.checks.tell("HDFS", f"{self.namespace.active.address} is active")
+
+    def standing(self) -> list[Driver]:
+        """Return the drivers that run for our stream."""
+        return [driver for driver in self.drivers if driver.alive and driver.begun and driver.folder]
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Put the product into this world: clocks, network, KDC and child processes."""
+        tickets = "airflow_kstream.clients.kerberos.tickets."
+        with ExitStack() as stack:
+            stack.enter_context(virtual(SparkSubmit(self).run))
+            stack.enter_context(self.wire.connected())
+            stack.enter_context(patch(tickets + "acquire", self._ticket))
+            stack.enter_context(patch(tickets + "log_in", self._ticket))
+            yield
+
+    def _build(self) -> None:
+        rm1, rm2, nn1, nn2 = self.plan.skews
+        self.resourcemanagers = [
+            ResourceManager("http://rm1:8088", self.yarn, rm1),
+            ResourceManager("http://rm2:8088", self.yarn, rm2),
+        ]
+        self.namenodes = [
+            NameNode("http://nn1:9870", self.namespace, nn1),
+            NameNode("http://nn2:9870", self.namespace, nn2),
+        ]
+        self.httpfs = HttpFs("http://httpfs:14000", self.namespace, nn1)
+        self.yarn.active, self.namespace.active = self.resourcemanagers[0], self.namenodes[0]
+        for server in (*self.resourcemanagers, *self.namenodes, self.httpfs):
+            self.wire.servers[server.address] = server
+        self.wire.servers[DATANODE] = DataNode(self.namespace)
+        self.files.listeners.append(self._on_file)
+        for folder in ("/tmp", "/user/streamer", "/data"):
+            self.files.make_folder(folder, 0)
+
+    def _on_file(self, path: str, appeared: bool) -> None:
+        program = current()
+        self.checks.on_file(path, appeared, program.name if program else "a driver")
+        if appeared:
+            folder, _, name = path.rpartition("/")
+            for driver in self.drivers:
+                if driver.folder == folder:
+                    driver.noticed(name)
+
+    def _kill(self, app: App, diagnostics: str, by: str) -> None:
+        self.checks.on_kill(app, by, f"kills ({diagnostics})")
+        self.scheduler.after(self.rng.uniform(0.2, 1.5), lambda: self._killed(app, diagnostics))
+
+    def _killed(self, app: App, diagnostics: str) -> None:
+        self.yarn.end(app, "KILLED", "KILLED", diagnostics)
+        driver = self.driver_of(app)
+        if driver and not app.node.cut_off:
+            self.scheduler.after(self.rng.uniform(0.1, 2.0), driver.killed)
+
+    def _signal(self, app: App, command: str, by: str) -> None:
+        driver = self.driver_of(app)
+        if command == "GRACEFUL_SHUTDOWN":
+            self.checks.on_kill(app, by, "sends SIGTERM to")
+            if driver:
+                self.scheduler.after(self.rng.uniform(0.2, 3.0), driver.signalled)
+
+    def _fault(self, program: Program, request: Request) -> Fault | None:
+        if self.calm:
+            return None
+        return self._faults.pop((program.name, program.writes, program.since_write), None)
+
+    def _disturbed(self, request: Request, kind: str) -> None:
+        what = f"{request.method} {request.params.get('op') or ''} {request.path.removeprefix('/webhdfs/v1')}"
+        self.checks.tell(request.program, f"{kind}: {' '.join(what.split())}")
+
+    def _ticket(self, identity: Identity, cache: Path) -> Any:
+        program = current()
+        assert program is not None
+        program.pause(0.05)
+        if self.now < self.kdc_down_until:
+            program.pause(6.0)
+            raise Unavailable("no KDC answers", tried="log in", principal=identity.principal)
+        return SimpleNamespace(remaining=lambda now: timedelta(hours=10))
+
+
+@cache
+def _client_folder() -> Path:
+    """Make the only files that a supervisor reads from its host: a conf folder and a client, which never runs."""
+    folder = Path(tempfile.mkdtemp(prefix="kstream-simulation-"))
+    for name in ("core-site.xml", "yarn-site.xml"):
+        (folder / name).write_text("<configuration/>")
+    client_of(folder).write_text("")
+    client_of(folder).chmod(stat.S_IRWXU)
+    return folder
+
+
+def client_of(folder: Path) -> Path:
+    return folder / "spark-submit"
