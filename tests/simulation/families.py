@@ -12,6 +12,8 @@ from tests.simulation.world import Happening, Plan
 
 _ONE, _ANOTHER = "/kstream", "/another"
 _KEEPERS = ("keeper1", "keeper2")
+# Requests at which a step of the protocol begins or ends.
+_STEPS = ("gen-000001", "gen-000002", "fence-000001", "fence-000002", "stop-000001", "RENEWDELEGATIONTOKEN", "apps")
 
 
 def plans(family: str, numbers: range) -> Iterator[Plan]:
@@ -27,7 +29,7 @@ def plan(family: str, number: int) -> Plan:
 
 def _usual(rng: random.Random, plan: Plan) -> Plan:
     """Crashes, freezes, lost requests and replies, failovers, late and lost submissions, ends of jobs, persons."""
-    ends = rng.uniform(1200, 3000)
+    ends = rng.uniform(900, 2400)
     happenings = [_at_a_request(rng) for _ in range(rng.randint(1, 6))]
     happenings += [_at_a_time(rng, ends) for _ in range(rng.randint(1, 5))]
     happenings += [_person(rng, ends) for _ in range(rng.randint(0, 3))]
@@ -51,8 +53,10 @@ def _other_writers(rng: random.Random, plan: Plan) -> Plan:
     pace = Pace(rng.choice((20.0, 120.0, 300.0)), rng.uniform(2, 6), rng.choice((0.0, 90.0, 240.0)))
     door = rng.choice(("job by hand", "another installation", "node cut off"))
     if door == "job by hand":
-        first = Happening(door, at=1.0)
-        return replace(usual, happenings=(first,), pace=pace, keepers=((rng.uniform(60, 600), _ONE),), ends=2400.0)
+        first = [Happening(door, at=1.0)]
+        adopts = [Happening("adopt", at=rng.uniform(60, 900))] if rng.random() < 0.3 else []
+        begins = rng.uniform(60, 600)
+        return replace(usual, happenings=_sorted(first + adopts), pace=pace, keepers=((begins, _ONE),), ends=2400.0)
     if door == "another installation":
         keepers = ((0.0, _ONE), (rng.uniform(60, 600), _ANOTHER))
         return replace(usual, happenings=(), pace=pace, keepers=keepers, ends=2400.0, max_lifetime=7 * 86400.0)
@@ -107,7 +111,7 @@ def _lost_replies(rng: random.Random, plan: Plan) -> Plan:
     """Single lost replies and a KDC that is away for a minute; nobody crashes: then nothing waits for ten minutes."""
     usual = _usual(rng, plan)
     lost = [
-        Happening("reply lost", who="keeper1", write=rng.randint(1, 20), after=rng.randint(0, 4))
+        Happening("reply lost", who="keeper1", behind=rng.choice(_STEPS), after=rng.randint(0, 5))
         for _ in range(rng.randint(1, 2))
     ]
     kdc = [Happening("KDC away", at=rng.uniform(300, 1000), seconds=60.0)] if rng.random() < 0.3 else []
@@ -116,10 +120,51 @@ def _lost_replies(rng: random.Random, plan: Plan) -> Plan:
         usual,
         happenings=_sorted([restart, *lost, *kdc]),
         keepers=((0.0, _ONE),),
-        ends=2400.0,
+        ends=1800.0,
         max_lifetime=7 * 86400.0,
         longest_gap=300.0,
     )
+
+
+def _failing_job(rng: random.Random, plan: Plan) -> Plan:
+    """A job that dies at each start, of something that may look like a token of ours."""
+    usual = _usual(rng, plan)
+    error = rng.choice(("Token has expired (JWT)", "java.lang.OutOfMemoryError", "org.apache.kafka.TimeoutException"))
+    return replace(usual, happenings=(), keepers=((0.0, _ONE),), dies_of=error, ends=2400.0, concludes=False)
+
+
+def _skewed_clocks(rng: random.Random, plan: Plan) -> Plan:
+    """Clocks that differ by up to Kerberos' five minutes, idle sources, and containers that outlive YARN's word."""
+    usual = _usual(rng, plan)
+    words = [Happening("restart", at=rng.uniform(200, 900))]
+    words += [Happening("NameNode failover", at=rng.uniform(200, 1000), seconds=rng.uniform(0, 5))]
+    if rng.random() < 0.5:
+        words += [Happening("ResourceManager restarts", at=rng.uniform(700, 1700), seconds=rng.uniform(30, 100))]
+    return replace(
+        usual,
+        happenings=_sorted(words),
+        pace=Pace(rng.choice((10.0, 60.0)), 4.0, idle=rng.choice((100.0, 400.0))),
+        helper=False,
+        skews=_skews(rng, 150),
+        lingers=rng.uniform(5, 25),
+        ends=1800.0,
+    )
+
+
+def _persons(rng: random.Random, plan: Plan) -> Plan:
+    """Persons who speak at nearly the same moment, over servers that lose replies."""
+    usual = _usual(rng, plan)
+    moments = [rng.uniform(100, 900) for _ in range(rng.randint(2, 4))]
+    words = [
+        Happening(rng.choice(("stop", "hold", "start", "restart")), at=moment + rng.uniform(0, 0.1))
+        for moment in moments
+        for _ in range(rng.randint(2, 3))
+    ]
+    lost = [
+        Happening("reply lost", who=f"person{rng.randint(1, 6)}", write=rng.randint(1, 6), after=rng.randint(0, 3))
+        for _ in range(rng.randint(0, 3))
+    ]
+    return replace(usual, happenings=_sorted([*words, *lost]), ends=1500.0)
 
 
 FAMILIES: Mapping[str, Callable[[random.Random, Plan], Plan]] = {
@@ -129,6 +174,9 @@ FAMILIES: Mapping[str, Callable[[random.Random, Plan], Plan]] = {
     "httpfs": _httpfs,
     "strangers": _strangers,
     "lost replies": _lost_replies,
+    "failing job": _failing_job,
+    "skewed clocks": _skewed_clocks,
+    "persons": _persons,
 }
 
 
@@ -136,8 +184,10 @@ def _at_a_request(rng: random.Random) -> Happening:
     """Disturb a changing request of a keeper, or one of the few that follow it."""
     kind = rng.choice(FAULTS)
     seconds = rng.choice((20.0, 240.0, 700.0, 3600.0)) if kind.startswith("freeze") else 0.0
-    who = rng.choice(_KEEPERS)
-    return Happening(kind, who=who, seconds=seconds, write=rng.randint(1, 30), after=rng.choice((0, 0, 1, 2, 3, 5)))
+    who, after = rng.choice(_KEEPERS), rng.choice((0, 0, 1, 2, 3, 5))
+    if rng.random() < 0.3:
+        return Happening(kind, who=who, seconds=seconds, behind=rng.choice(_STEPS), after=after)
+    return Happening(kind, who=who, seconds=seconds, write=rng.randint(1, 30), after=after)
 
 
 def _at_a_time(rng: random.Random, ends: float) -> Happening:
@@ -162,8 +212,10 @@ def _person(rng: random.Random, ends: float) -> Happening:
 
 
 def _submission(rng: random.Random) -> Happening:
+    """Hamper one of the first submissions; a ResourceManager that caches its listing is late by half a minute."""
     kind = rng.choice(FATES)
-    return Happening(f"a submission {kind}", number=rng.randint(1, 3), seconds=rng.choice((5.0, 60.0, 400.0, 900.0)))
+    seconds = rng.uniform(5, 45) if kind == "is listed late" else rng.choice((5.0, 60.0, 400.0, 900.0))
+    return Happening(f"a submission {kind}", number=rng.randint(1, 3), seconds=seconds)
 
 
 def _skews(rng: random.Random, most: float) -> tuple[float, float, float, float]:

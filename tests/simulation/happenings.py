@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from airflow_kstream.model.generation import DesiredState, StreamId
 from tests.simulation.jobs import cut_off
-from tests.simulation.people import Person
+from tests.simulation.people import Adopter, Person
 from tests.simulation.world import STREAM, Happening, World
 from tests.simulation.yarn import ResourceManager
 
@@ -134,6 +134,13 @@ def _foreign_job(world: World, happening: Happening) -> None:
     world.start_foreign_job()
 
 
+def _adopted(world: World, happening: Happening) -> None:
+    """Let a person take the job over that somebody submitted by hand."""
+    foreign = next((driver for driver in world.drivers if not driver.folder), None)
+    if foreign:
+        Adopter(world, "person adopts", world.cluster("/kstream"), foreign.app.id).start()
+
+
 def _strangers_tags(world: World, happening: Happening) -> None:
     """Let another user's application carry our tags: of generation `number`, or of the newest one with 0."""
     stream = StreamId(STREAM, "/kstream")
@@ -160,5 +167,6 @@ HAPPENINGS: Mapping[str, Callable[[World, Happening], None]] = {
     "hold": _person(DesiredState.HELD),
     "restart": _person(None),
     "job by hand": _foreign_job,
+    "adopt": _adopted,
     "stranger's tags": _strangers_tags,
 }

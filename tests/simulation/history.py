@@ -47,7 +47,7 @@ def run(plan: Plan) -> History:
             if happening.kind in HAPPENINGS:
                 world.scheduler.at(happening.at, _happens(world, happening))
         world.scheduler.run(plan.ends, lambda: bool(world.checks.violations))
-        if not world.checks.violations:
+        if plan.concludes and not world.checks.violations:
             _calm_down(world)
             _conclude(world)
         for program in world.programs.values():

@@ -124,6 +124,8 @@ class Driver:
         self.world.checks.tell(str(self), "runs")
         self.world.checks.began(self)
         self.world.scheduler.after(self._chance(1, 4), self._plan)
+        if self.folder and self.world.plan.dies_of:
+            self.world.scheduler.after(5, lambda: self.end("FAILED", "FAILED", self.world.plan.dies_of))
         self._look()
 
     def _look(self) -> None:

@@ -18,6 +18,7 @@ from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
@@ -25,7 +26,7 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 from tests.simulation.checks import DEFECT, Word
-from tests.simulation.virtual import Program
+from tests.simulation.virtual import Program, current
 from tests.simulation.world import World, client_of
 
 # In seconds: the pauses of SparkStreamOperator, of its retries, and of the schedule of a stream's DAG.
@@ -117,7 +118,8 @@ class Keeper:
     def _tell(self, line: str) -> None:
         if line != self._told:
             self._told = line
-            self.world.checks.tell(self.name, line)
+            program = current()
+            self.world.checks.tell(program.name if program else self.name, line)
 
 
 @dataclass
@@ -158,6 +160,30 @@ class Person:
             request_restart(run, self.name)
         else:
             set_desired(run, self.said, self.name)
+
+
+@dataclass
+class Adopter:
+    """A person who takes a job over that runs already."""
+
+    world: World
+    name: str
+    cluster: Cluster
+    application: str
+
+    def start(self) -> None:
+        program = Program(self.world.scheduler, self.name, self._main, self.world.plan.seed, self.world.plan.host_skew)
+        self.world.programs[self.name] = program.start()
+
+    def _main(self) -> None:
+        spec = self.world.spec()
+        try:
+            with open_session(self.cluster, self.cluster.watcher) as session:
+                claim = adopt(StreamRun(session, spec, engine_of(spec)), self.application)
+        except KstreamError as error:
+            self.world.checks.tell(self.name, f"hears no: {error}")
+        else:
+            self.world.checks.tell(self.name, f"adopts {self.application} as generation {claim.generation}")
 
 
 def read_by_a_program(world: World, cluster: Cluster, read: Callable[[ClusterSession], object]) -> object:

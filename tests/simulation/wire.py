@@ -36,6 +36,12 @@ class Request:
     body: bytes
     program: str
 
+    @property
+    def words(self) -> str:
+        """Return what it asks for, as a story tells it."""
+        path = self.path.removeprefix("/webhdfs/v1")
+        return " ".join(filter(None, (self.method, self.params.get("op"), path, self.params.get("destination"))))
+
     def unknown(self) -> SimulationError:
         return SimulationError(f"no simulated server knows {self.method} {self.address}{self.path} {dict(self.params)}")
 
@@ -99,6 +105,7 @@ class Wire:
     ) -> None:
         self.servers: dict[str, Server] = {}
         self.count = 0
+        self.seen: Callable[[Request], None] = lambda request: None
         self._now, self._later, self._fault, self._fail_over, self._tell = now, later, fault, fail_over, tell
 
     @contextmanager
@@ -125,6 +132,7 @@ class Wire:
             raise Killed
         request = _read(prepared, program.name)
         self._count(program, request)
+        self.seen(request)
         program.pause(0.002 + 0.02 * program.rng.random())
         fault = self._fault(program, request)
         if fault:

@@ -30,15 +30,15 @@ from tests.simulation.yarn import App, Node, ResourceManager, Yarn
 
 STREAM = "orders"
 CHECKPOINT = "/data/orders/checkpoint"
-_MICRO_LOOK = WatchPolicy(every=timedelta(seconds=60), look_every=timedelta(seconds=10))
+_PACE_OF_LOOKS = WatchPolicy(every=timedelta(seconds=75), look_every=timedelta(seconds=10))
 
 
 @dataclass(frozen=True)
 class Happening:
     """One thing that happens. Which fields count depends on `kind`, a key of happenings.HAPPENINGS.
 
-    `at` is the true time; or, for a disturbed request, `write` and `after` name it: the request that is `after`
-    requests behind the `write`-th changing request of program `who`.
+    `at` is the true time. A disturbed request is named by its program `who` and by where it stands: `after` requests
+    behind the program's `write`-th changing request, or behind its first request whose words contain `behind`.
     """
 
     kind: str
@@ -48,15 +48,24 @@ class Happening:
     number: int = 0
     write: int = 0
     after: int = 0
+    behind: str = ""
 
     def __str__(self) -> str:
-        where = f"at {self.at:.1f} s" if not self.write else f"at write {self.write}+{self.after}"
+        where = f"at {self.at:.1f} s"
+        if self.write or self.behind:
+            where = f"{self.after} requests behind {self.behind or f'write {self.write}'}"
         return f"{where}: {self.kind} {self.who} {self.seconds or ''} {self.number or ''}".rstrip()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A history before it runs: the same plan gives the same history. Times are in seconds."""
+    """A history before it runs: the same plan gives the same history. Times are in seconds.
+
+    `keepers` are their beginnings and state_dirs; `skews` are the clocks of both ResourceManagers and both NameNodes.
+    A killed container lives on for up to `lingers`. `dies_of` ends each driver soon after its start. `longest_gap` is
+    how long nothing may run. After `ends` all is calm, and within `patience` the stream must be as wanted, unless the
+    history `concludes` nothing.
+    """
 
     seed: str
     happenings: tuple[Happening, ...] = ()
@@ -69,6 +78,9 @@ class Plan:
     skews: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     host_skew: float = 0.0
     longest_gap: float | None = None
+    dies_of: str = ""
+    lingers: float = 2.0
+    concludes: bool = True
     patience: float = 2700.0
 
     def __str__(self) -> str:
@@ -90,6 +102,7 @@ class World:
         self.drivers: list[Driver] = []
         self.programs: dict[str, Program] = {}
         self.kdc_down_until = 0.0
+        self.client_folder = str(_client_folder())
         self.calm = False
         self._fates = {
             happening.number: Fate(happening.kind.removeprefix("a submission "), happening.seconds)
@@ -102,7 +115,9 @@ class World:
             for happening in plan.happenings
             if happening.write
         }
+        self._behind: dict[Happening, int | None] = {one: None for one in plan.happenings if one.behind}
         self.wire = Wire(lambda: self.now, self.scheduler.after, self._fault, self.fail_over_at_once, self._disturbed)
+        self.wire.seen = self._seen
         self._build()
 
     @property
@@ -125,7 +140,7 @@ class World:
             default_fs="hdfs://simulated",
             watcher=Identity("streamer@EXAMPLE.COM", keytab="/streamer.keytab"),
             state_dir=state_dir,
-            hadoop_conf_dir=str(_client_folder()),
+            hadoop_conf_dir=self.client_folder,
         )
 
     def spec(self) -> StreamSpec:
@@ -134,7 +149,7 @@ class World:
             credentials=TicketCredentials(),
             application="hdfs:///apps/orders.py",
             checkpoints=(CHECKPOINT,),
-            watch=_MICRO_LOOK,
+            watch=_PACE_OF_LOOKS,
         )
 
     def arrive(self, order: Order, issued: float, hidden: float) -> None:
@@ -214,7 +229,7 @@ class World:
         self.yarn.end(app, "KILLED", "KILLED", diagnostics)
         driver = self.driver_of(app)
         if driver and not app.node.cut_off:
-            self.scheduler.after(self.rng.uniform(0.1, 2.0), driver.killed)
+            self.scheduler.after(self.rng.uniform(0.1, self.plan.lingers), driver.killed)
 
     def _signal(self, app: App, command: str, by: str) -> None:
         driver = self.driver_of(app)
@@ -226,11 +241,22 @@ class World:
     def _fault(self, program: Program, request: Request) -> Fault | None:
         if self.calm:
             return None
+        for happening, passed in list(self._behind.items()):
+            if happening.who == program.name:
+                if passed is None and happening.behind in request.words:
+                    passed = -1
+                self._behind[happening] = passed = None if passed is None else passed + 1
+                if passed == happening.after:
+                    del self._behind[happening]
+                    return Fault(happening.kind, happening.seconds)
         return self._faults.pop((program.name, program.writes, program.since_write), None)
 
+    def _seen(self, request: Request) -> None:
+        if request.params.get("op") == "LISTSTATUS":
+            self.checks.looked[request.program, request.path.removeprefix("/webhdfs/v1")] = self.now
+
     def _disturbed(self, request: Request, kind: str) -> None:
-        what = f"{request.method} {request.params.get('op') or ''} {request.path.removeprefix('/webhdfs/v1')}"
-        self.checks.tell(request.program, f"{kind}: {' '.join(what.split())}")
+        self.checks.tell(request.program, f"{kind}: {request.words}")
 
     def _ticket(self, identity: Identity, cache: Path) -> Any:
         program = current()

@@ -1,0 +1,53 @@
+"""Random histories of the whole supervisor: whatever happens to servers, programs, jobs and replies, its promises hold.
+
+The real supervisor, folder and clients run; the servers are simulated, because no real ones can be frozen, deposed and
+cut off at each single request, hundreds of times a minute. How real servers answer is the business of tests/cluster.
+A failure prints the history; `plan(family, number)` brings the same one again.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.examples import examples
+from tests.simulation.families import FAMILIES, plan
+from tests.simulation.history import run
+
+# Of the usual family, in this many tests: each prints the first history that it finds.
+_PARTS = 20
+_DEEP = examples(1) > 1
+# Together some hundreds, and ten thousand in the slow tier.
+USUAL, OF_A_DOOR = (6400, 400) if _DEEP else (120, 15)
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_the_usual_disturbances_break_no_promise(part: int) -> None:
+    for number in range(1 + part, USUAL + 1, _PARTS):
+        history = run(plan("usual", number))
+        assert not history.violations, str(history)
+
+
+OPEN = {
+    "other writers": "A1: thirty seconds of silence prove death, and a checkpoint has no owner",
+    "two actives": "A2: the first ResourceManager that says ACTIVE is believed",
+    "httpfs": "A3: a claim is taken for ours because RENAME answered 200",
+    "strangers": "A4: tags are believed regardless of the user who set them",
+    "failing job": "A9: nothing limits how often a failing job is started",
+    "skewed clocks": "A14: three clocks are mixed",
+    "persons": "A11: the desired state is read, changed and written without a condition",
+    "lost replies": "A10: one lost reply after the claim costs ten minutes",
+}
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=pytest.mark.xfail(reason=OPEN[family], strict=True) if family in OPEN else ())
+        for family in FAMILIES
+        if family != "usual"
+    ],
+)
+def test_no_promise_is_broken_behind(family: str) -> None:
+    for number in range(1, OF_A_DOOR + 1):
+        history = run(plan(family, number))
+        assert not history.violations, str(history)
