@@ -32,9 +32,9 @@ pytest_plugins = ["tests.side_by_side"]
 TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
-FOLDERS = ("airflow", "faults", "cluster", "spark", "processes", "unit", "slow", "afterwards")
+FOLDERS = ("airflow", "faults", "cluster", "spark", "simulation", "processes", "unit", "slow", "afterwards")
 # Those whose marker no test of another folder has.
-_FOLDERS_ALONE = set(FOLDERS) - {"faults"}
+_FOLDERS_ALONE = set(FOLDERS) - {"faults", "simulation"}
 
 # The duration of an example depends on the machine alone.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -46,8 +46,10 @@ SLOW = {
     "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
     "simulations": Part(
         "simulations",
-        "20 times as many histories of supervisors and recoveries",
-        _pytest("tests/unit", "-m", "simulation", "--hypothesis-profile", "deep"),
+        "ten thousand histories of the whole supervisor, and 20 times as many of each policy",
+        _pytest(
+            "-n", str(WORKERS), "tests/unit", "tests/simulation", "-m", "simulation", "--hypothesis-profile", "deep"
+        ),
     ),
     "compatibility": Part(
         "compatibility", "the wheel in empty environments of each Python", _pytest("-m", "compatibility")

@@ -47,11 +47,15 @@ DEFECT = "an error that is none of ours"
 
 @dataclass
 class Word:
-    """What a person said about a stream. `ended` is when the command reported success; None if it has not."""
+    """What a person said about a stream: a state or, with None, that its generations up to `up_to` be replaced.
+
+    `ended` is when the command reported success; None if it has not.
+    """
 
     folder: str
     said: DesiredState | None
     began: float
+    up_to: int = 0
     ended: float | None = None
 
 
@@ -130,6 +134,13 @@ class Checks:
             return {DesiredState.RUNNING, *(word.said for word in said if word.said)}
         last = max(word.began for word in ended)
         return {word.said for word in said if word.said and (word.ended is None or word.ended >= last)}
+
+    def newest(self, folder: str) -> int:
+        return max((number for of, number in self.claims if of == folder), default=0)
+
+    def to_be_replaced(self, folder: str) -> int:
+        """Return the highest generation that a person wants to be replaced."""
+        return max((word.up_to for word in self.words if word.folder == folder and word.said is None), default=0)
 
     def story(self, last: int = 400) -> str:
         return "\n".join(self.told[-last:])

@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from tests.simulation.jobs import FATES, Pace
+from tests.simulation.jobs import Pace
+from tests.simulation.submissions import FATES
 from tests.simulation.wire import FAULTS
 from tests.simulation.world import Happening, Plan
 
@@ -199,6 +200,7 @@ def _at_a_time(rng: random.Random, ends: float) -> Happening:
             ("ResourceManager restarts", 60.0),
             ("KDC away", 120.0),
             ("driver dies", 0.0),
+            ("attempt expires", 28.0),
             ("crash of", 0.0),
             ("freeze of", 1800.0),
         )

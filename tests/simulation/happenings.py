@@ -110,6 +110,13 @@ def _driver_dies(world: World, happening: Happening) -> None:
         driver.end("FAILED", "FAILED", "java.lang.OutOfMemoryError: Java heap space")
 
 
+def _attempt_expires(world: World, happening: Happening) -> None:
+    """Let YARN give an attempt up that it has not heard of; the NodeManager kills its container a moment later."""
+    for driver in world.standing()[-1:]:
+        world.yarn.end(driver.app, "FAILED", "FAILED", "ApplicationMaster for attempt timed out")
+        world.scheduler.after(happening.seconds, driver.killed)
+
+
 def _keeper_crashes(world: World, happening: Happening) -> None:
     for name, program in list(world.programs.items()):
         if name.partition(".")[0] == happening.who and not program.over:
@@ -160,6 +167,7 @@ HAPPENINGS: Mapping[str, Callable[[World, Happening], None]] = {
     "KDC away": _kdc_away,
     "node cut off": _node_cut_off,
     "driver dies": _driver_dies,
+    "attempt expires": _attempt_expires,
     "crash of": _keeper_crashes,
     "freeze of": _keeper_freezes,
     "stop": _person(DesiredState.STOPPED),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from airflow_kstream.model.generation import DesiredState, StreamId
@@ -66,7 +66,7 @@ def shortened(plan: Plan, promise: str) -> Plan:
     return kept
 
 
-def _happens(world: World, happening: Happening) -> object:
+def _happens(world: World, happening: Happening) -> Callable[[], None]:
     def happens() -> None:
         world.checks.tell("EVENT", str(happening).partition(": ")[2])
         HAPPENINGS[happening.kind](world, happening)
@@ -79,8 +79,7 @@ def _calm_down(world: World) -> None:
     world.calm = True
     world.kdc_down_until = 0.0
     world.checks.tell("EVENT", "calm")
-    servers = (*world.resourcemanagers, *world.namenodes, world.httpfs)
-    for server in servers:
+    for server in world.wire.servers.values():
         server.down, server.frozen_until = False, 0.0
     for manager in world.resourcemanagers:
         manager.remembered, manager.recovered = None, world.now
@@ -118,7 +117,9 @@ def _is(world: World, folder: str, state: DesiredState) -> bool:
     if state is DesiredState.STOPPED:
         return not ours
     # Of two that want one checkpoint, the other is right to refuse.
-    return any(driver.alive and driver.begun and driver.batches > 1 for driver in world.drivers)
+    running = [driver for driver in world.drivers if driver.alive and driver.begun and driver.batches > 1]
+    old = world.checks.to_be_replaced(folder)
+    return any(driver.folder != folder or driver.generation > old for driver in running)
 
 
 def _ask_for_the_last_word(world: World) -> None:

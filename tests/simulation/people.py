@@ -137,7 +137,9 @@ class Person:
 
     def _main(self) -> None:
         spec = self.world.spec()
-        word = Word(StreamId(spec.name, self.cluster.state_dir).folder, self.said, self.world.now)
+        folder = StreamId(spec.name, self.cluster.state_dir).folder
+        up_to = self.world.checks.newest(folder) if self.said is None else 0
+        word = Word(folder, self.said, self.world.now, up_to)
         self.world.checks.words.append(word)
         self.world.checks.tell(self.name, f"says {self.said or 'restart'}")
         while True:

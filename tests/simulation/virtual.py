@@ -57,7 +57,7 @@ class Scheduler:
             self.now = until
 
 
-class Program(greenlet):
+class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
     """A program on a host of ours whose clock is `skew` seconds ahead. `rng` draws its own chances."""
 
     def __init__(self, scheduler: Scheduler, name: str, main: Callable[[], None], seed: str, skew: float = 0.0) -> None:

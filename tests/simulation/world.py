@@ -22,7 +22,8 @@ from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import WatchPolicy
 from tests.simulation.checks import OUR_USER, Checks
 from tests.simulation.files import Files
-from tests.simulation.jobs import Driver, Fate, Order, Pace, SparkSubmit
+from tests.simulation.jobs import Driver, Order, Pace
+from tests.simulation.submissions import Fate, SparkSubmit
 from tests.simulation.virtual import Program, Scheduler, current, virtual
 from tests.simulation.webhdfs import DATANODE, DataNode, HttpFs, NameNode, Namespace
 from tests.simulation.wire import Fault, Request, Wire
@@ -30,6 +31,7 @@ from tests.simulation.yarn import App, Node, ResourceManager, Yarn
 
 STREAM = "orders"
 CHECKPOINT = "/data/orders/checkpoint"
+USUAL_PACE = Pace()
 _PACE_OF_LOOKS = WatchPolicy(every=timedelta(seconds=75), look_every=timedelta(seconds=10))
 
 
@@ -72,7 +74,7 @@ class Plan:
     ends: float = 3600.0
     keepers: tuple[tuple[float, str], ...] = ((0.0, "/kstream"),)
     helper: bool = True
-    pace: Pace = Pace()
+    pace: Pace = USUAL_PACE
     max_lifetime: float = 7 * 86400.0
     httpfs: bool = False
     skews: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
@@ -205,8 +207,9 @@ class World:
         ]
         self.httpfs = HttpFs("http://httpfs:14000", self.namespace, nn1)
         self.yarn.active, self.namespace.active = self.resourcemanagers[0], self.namenodes[0]
-        for server in (*self.resourcemanagers, *self.namenodes, self.httpfs):
-            self.wire.servers[server.address] = server
+        self.wire.servers |= {manager.address: manager for manager in self.resourcemanagers}
+        self.wire.servers |= {namenode.address: namenode for namenode in self.namenodes}
+        self.wire.servers[self.httpfs.address] = self.httpfs
         self.wire.servers[DATANODE] = DataNode(self.namespace)
         self.files.listeners.append(self._on_file)
         for folder in ("/tmp", "/user/streamer", "/data"):

@@ -130,9 +130,9 @@ class ResourceManager:
 
     def listing(self, request: Request) -> Reply:
         tags = {tag for tag in request.params.get("applicationTags", "").lower().split(",") if tag}
-        shown = [app for app in self._known().values() if not tags or tags & set(app.tags)]
-        now = self.yarn.now()
-        return Reply(200, {"apps": {"app": [self._json(app) for app in shown if app.hidden_until <= now]} or None})
+        tagged = [app for app in self._known().values() if not tags or tags & set(app.tags)]
+        shown = [self._json(app) for app in tagged if app.hidden_until <= self.yarn.now()]
+        return Reply(200, {"apps": {"app": shown} if shown else None})
 
     def one(self, request: Request, number: str) -> Reply:
         app = self._known().get(number)

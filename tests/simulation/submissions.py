@@ -1,0 +1,127 @@
+"""spark-submit as a child process: it outlives its parent, may be lost, and brings its application late."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.jobs import Order
+from tests.simulation.virtual import Killed, SimulationError, current
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of a submission other than success: `kind` is one of FATES, `seconds` says how late."""
+
+    kind: str
+    seconds: float = 0.0
+
+
+FATES = ("is lost", "arrives after its client died", "is listed late", "hangs first")
+
+
+class SparkSubmit:
+    """The client as a child process, which goes on when its parent dies."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def run(self, argv: Sequence[str], timeout: float | None = None, stdout: Any = None, **_: Any) -> Any:
+        """Act as subprocess.run for the only program that a supervisor starts."""
+        program = current()
+        if program is None or not argv[0].endswith("spark-submit"):
+            raise SimulationError(f"no simulated program is called {argv[0]}")
+        if program.over:
+            raise Killed
+        client = _Client(self._world, _read(argv), self._world.next_fate(), program.name)
+        waited = 0.0
+        while client.exit_code is None:
+            if timeout is not None and waited >= timeout:
+                client.killed = True
+                raise subprocess.TimeoutExpired(list(argv), timeout)
+            program.pause(1.0)
+            waited += 1.0
+        stdout.write(client.output.encode())
+        return subprocess.CompletedProcess(list(argv), client.exit_code)
+
+
+class _Client:
+    """One run of the client: log in and check the files, submit, end."""
+
+    def __init__(self, world: World, order: Order, fate: Fate | None, by: str) -> None:
+        self._world, self._order, self._fate, self._by = world, order, fate, by
+        self._rng = random.Random(f"{world.plan.seed}/spark-submit {order.generation} {order.fence}")
+        self.exit_code: int | None = None
+        self.output = ""
+        self.killed = False
+        self._issued = 0.0
+        hangs = fate.seconds if fate and fate.kind == "hangs first" else 0.0
+        world.scheduler.after(hangs + self._rng.uniform(3, 8), lambda: self._prepare(6))
+
+    def _prepare(self, attempts: int) -> None:
+        if self.killed:
+            return
+        if not self._world.namespace.served:
+            self._again(attempts, self._prepare)
+            return
+        if not self._world.files.exists(self._order.fence):
+            self._exit(1, f"java.io.FileNotFoundException: File does not exist: {self._order.fence}")
+            return
+        self._issued = self._world.now
+        self._world.scheduler.after(self._rng.uniform(2, 6), lambda: self._submit(10))
+
+    def _submit(self, attempts: int) -> None:
+        kind = self._fate.kind if self._fate else ""
+        if self.killed:
+            return
+        if kind == "is lost":
+            self._world.checks.tell(self._by, f"its submission of generation {self._order.generation} is lost")
+            self._exit(1, "killed")
+        elif kind == "arrives after its client died" and self._fate:
+            self._exit(137, "killed")
+            self._world.scheduler.after(self._fate.seconds, self._arrive)
+        elif not self._world.yarn.served:
+            self._again(attempts, self._submit)
+        else:
+            self._arrive()
+            self._world.scheduler.after(self._rng.uniform(1, 3), lambda: self._exit(0, "submitted"))
+
+    def _arrive(self) -> None:
+        hidden = self._fate.seconds if self._fate and self._fate.kind == "is listed late" else 0.0
+        self._world.arrive(self._order, self._issued, hidden)
+
+    def _again(self, attempts: int, step: Callable[[int], None]) -> None:
+        if attempts:
+            self._world.scheduler.after(10, lambda: step(attempts - 1))
+        else:
+            self._exit(1, "java.net.ConnectException: Connection refused")
+
+    def _exit(self, code: int, output: str) -> None:
+        if self.exit_code is None:
+            self.exit_code, self.output = code, output
+
+
+def _read(argv: Sequence[str]) -> Order:
+    options = _options(argv)
+    conf = dict(setting.split("=", 1) for setting in options["--conf"])
+    state = conf["spark.kstream.state"]
+    folder = "/" + state.split("://", 1)[1].split("/", 1)[1]
+    fences = [file for files in options["--files"] for file in files.split(",") if "/fence-" in file]
+    fence = f"{folder}/{fences[0].rpartition('/')[2]}"
+    generation = int(conf["spark.kstream.generation"])
+    return Order(options["--name"][0], tuple(conf["spark.yarn.tags"].split(",")), folder, generation, fence)
+
+
+def _options(argv: Sequence[str]) -> Mapping[str, list[str]]:
+    options: dict[str, list[str]] = {}
+    for word, value in pairwise(argv):
+        if word.startswith("--"):
+            options.setdefault(word, []).append(value)
+    return options
