@@ -40,7 +40,9 @@ def _usual(rng: random.Random, plan: Plan) -> Plan:
         happenings=_sorted(happenings),
         ends=ends,
         keepers=((0.0, _ONE), (rng.uniform(0, 30), _ONE))[: rng.choice((1, 2, 2))],
-        helper=rng.random() < 0.6,
+        helper=rng.random() < 0.5,
+        deaf=rng.random() < 0.3,
+        lingers=rng.uniform(1, 20),
         pace=Pace(rng.uniform(6, 20), rng.uniform(1, 5)),
         max_lifetime=rng.choice((2400.0, 7 * 86400.0, 7 * 86400.0)),
         skews=_skews(rng, 3),
@@ -90,8 +92,9 @@ def _two_actives(rng: random.Random, plan: Plan) -> Plan:
 def _httpfs(rng: random.Random, plan: Plan) -> Plan:
     """HttpFS in the place of the NameNodes' own web server."""
     usual = _usual(rng, plan)
-    speaks = [Happening(rng.choice(("stop", "hold")), at=rng.uniform(300, usual.ends))] if rng.random() < 0.5 else []
-    begin = rng.uniform(0, 3)
+    said = rng.sample(("stop", "hold", "start", "restart"), rng.randint(0, 2))
+    speaks = [Happening(word, at=rng.uniform(200, usual.ends)) for word in said]
+    begin = rng.uniform(0, 0.4)
     return replace(usual, happenings=_sorted(speaks), keepers=((0.0, _ONE), (begin, _ONE)), httpfs=True)
 
 
@@ -132,6 +135,15 @@ def _failing_job(rng: random.Random, plan: Plan) -> Plan:
     usual = _usual(rng, plan)
     error = rng.choice(("Token has expired (JWT)", "java.lang.OutOfMemoryError", "org.apache.kafka.TimeoutException"))
     return replace(usual, happenings=(), keepers=((0.0, _ONE),), dies_of=error, ends=2400.0, concludes=False)
+
+
+def _deaf_drivers(rng: random.Random, plan: Plan) -> Plan:
+    """Drivers that ignore SIGTERM and go on for half a minute after YARN's word that they were killed."""
+    usual = _usual(rng, plan)
+    restart = Happening("restart", at=rng.uniform(200, 600))
+    others = [_at_a_time(rng, 1200.0) for _ in range(rng.randint(0, 1))]
+    happenings = _sorted([restart, *others])
+    return replace(usual, happenings=happenings, helper=False, deaf=True, lingers=rng.uniform(25, 40), ends=1200.0)
 
 
 def _skewed_clocks(rng: random.Random, plan: Plan) -> Plan:
@@ -176,6 +188,7 @@ FAMILIES: Mapping[str, Callable[[random.Random, Plan], Plan]] = {
     "strangers": _strangers,
     "lost replies": _lost_replies,
     "failing job": _failing_job,
+    "deaf drivers": _deaf_drivers,
     "skewed clocks": _skewed_clocks,
     "persons": _persons,
 }

@@ -57,7 +57,7 @@ class Driver:
         self._in_batch = False
         self._stopping = False
         self._token_ends = issued + world.life
-        world.scheduler.after(self._chance(3, 15), self._localise)
+        world.scheduler.after(self._chance(2, 10), self._localise)
 
     def __str__(self) -> str:
         number = self.app.id.rpartition("_")[2]
@@ -87,7 +87,7 @@ class Driver:
             self.world.checks.ended(self)
 
     def signalled(self) -> None:
-        if self.alive and not self.app.node.cut_off:
+        if self.alive and not self.app.node.cut_off and not self.world.plan.deaf:
             self.end("FAILED", "FAILED", "exitCode: 143")
 
     def _report(self, state: str, final: str, diagnostics: str) -> None:
@@ -105,7 +105,7 @@ class Driver:
             self.end("FAILED", "FAILED", f"File does not exist: {self.fence}")
         else:
             self.localised = True
-            self.world.scheduler.after(self._chance(4, 20), self._begin)
+            self.world.scheduler.after(self._chance(3, 12), self._begin)
 
     def _begin(self) -> None:
         if not self.alive:

@@ -82,7 +82,7 @@ def test_a_strangers_copy_of_our_tags_kills_nothing_of_ours() -> None:
 @still_open("A4: an application of a higher generation is waited for without end")
 def test_a_strangers_generation_keeps_no_dead_stream_dead() -> None:
     tags = Happening("stranger's tags", at=300.0, seconds=5.0, number=999999)
-    holds(STUCK, Plan("future tags", (tags, Happening("driver dies", at=600.0)), ends=1200.0))
+    holds(STUCK, Plan("future tags", (tags, Happening("driver dies", at=600.0)), ends=900.0, patience=1500.0))
 
 
 @still_open("A9: an error of the job's own that looks like a dead token restarts it at once, for ever")

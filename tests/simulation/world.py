@@ -64,9 +64,9 @@ class Plan:
     """A history before it runs: the same plan gives the same history. Times are in seconds.
 
     `keepers` are their beginnings and state_dirs; `skews` are the clocks of both ResourceManagers and both NameNodes.
-    A killed container lives on for up to `lingers`. `dies_of` ends each driver soon after its start. `longest_gap` is
-    how long nothing may run. After `ends` all is calm, and within `patience` the stream must be as wanted, unless the
-    history `concludes` nothing.
+    A killed container lives on for up to `lingers`; a `deaf` driver ignores SIGTERM; `dies_of` ends each driver soon
+    after its start. `longest_gap` is how long nothing may run. After `ends` all is calm, and within `patience` the
+    stream must be as wanted, unless the history `concludes` nothing.
     """
 
     seed: str
@@ -82,6 +82,7 @@ class Plan:
     longest_gap: float | None = None
     dies_of: str = ""
     lingers: float = 2.0
+    deaf: bool = False
     concludes: bool = True
     patience: float = 2700.0
 
@@ -232,7 +233,7 @@ class World:
         self.yarn.end(app, "KILLED", "KILLED", diagnostics)
         driver = self.driver_of(app)
         if driver and not app.node.cut_off:
-            self.scheduler.after(self.rng.uniform(0.1, self.plan.lingers), driver.killed)
+            self.scheduler.after(self.rng.uniform(0.3, 1.0) * self.plan.lingers, driver.killed)
 
     def _signal(self, app: App, command: str, by: str) -> None:
         driver = self.driver_of(app)
