@@ -60,7 +60,9 @@ class Scheduler:
 class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
     """A program on a host of ours whose clock is `skew` seconds ahead. `rng` draws its own chances."""
 
-    def __init__(self, scheduler: Scheduler, name: str, main: Callable[[], None], seed: str, skew: float = 0.0) -> None:
+    def __init__(
+        self, scheduler: Scheduler, name: str, main: Callable[[], object], seed: str, skew: float = 0.0
+    ) -> None:
         super().__init__(self._guarded)
         self.name = name
         self.skew = skew
