@@ -48,7 +48,7 @@ def _other(world: World, server: ResourceManager) -> ResourceManager:
 
 def _activate(world: World, server: ResourceManager) -> None:
     world.yarn.active = server
-    server.remembered = None
+    server.remembered, server.started = None, world.now
     world.checks.tell("YARN", f"{server.address} is active")
 
 

@@ -116,6 +116,9 @@ def _is(world: World, folder: str, state: DesiredState) -> bool:
         return True
     if state is DesiredState.STOPPED:
         return not ours
+    if world.plan.httpfs:
+        # It grants a claim to two, so none may be made behind it: the product refuses it, and says why.
+        return not ours
     # Of two that want one checkpoint, the other is right to refuse.
     running = [driver for driver in world.drivers if driver.alive and driver.begun and driver.batches > 1]
     old = world.checks.to_be_replaced(folder)

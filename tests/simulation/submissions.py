@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import IO, TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from tests.simulation.jobs import Order
-from tests.simulation.virtual import Killed, SimulationError, current
+from tests.simulation.virtual import Killed, Program, SimulationError, current
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -28,42 +32,77 @@ FATES = ("is lost", "arrives after its client died", "is listed late", "hangs fi
 
 
 class SparkSubmit:
-    """The client as a child process, which goes on when its parent dies."""
+    """Child processes, of which the supervisor has only this client. They go on when their parent dies."""
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._children: list[_Client] = []
 
-    def run(self, argv: Sequence[str], timeout: float | None = None, stdout: Any = None, **_: Any) -> Any:
-        """Act as subprocess.run for the only program that a supervisor starts."""
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        module = SimpleNamespace(
+            Popen=self._start,
+            DEVNULL=subprocess.DEVNULL,
+            STDOUT=subprocess.STDOUT,
+            TimeoutExpired=subprocess.TimeoutExpired,
+        )
+        with patch("airflow_kstream.clients.spark.subprocess", module), patch.object(os, "killpg", self._killed):
+            yield
+
+    def _start(self, argv: Sequence[str], stdout: Any = None, **_: Any) -> _Client:
+        """Act as subprocess.Popen."""
         program = current()
         if program is None or not argv[0].endswith("spark-submit"):
             raise SimulationError(f"no simulated program is called {argv[0]}")
         if program.over:
             raise Killed
-        client = _Client(self._world, _read(argv), self._world.next_fate(), program.name)
-        waited = 0.0
-        while client.exit_code is None:
-            if timeout is not None and waited >= timeout:
-                client.killed = True
-                raise subprocess.TimeoutExpired(list(argv), timeout)
-            program.pause(1.0)
-            waited += 1.0
-        stdout.write(client.output.encode())
-        return subprocess.CompletedProcess(list(argv), client.exit_code)
+        # It writes to a descriptor of its own.
+        log = os.fdopen(os.dup(stdout.fileno()), "wb")
+        client = _Client(self._world, _read(argv), self._world.next_fate(), program, log, len(self._children))
+        self._children.append(client)
+        return client
+
+    def _killed(self, session: int, _: int) -> None:
+        """Act as os.killpg. A program that was killed itself sends no signal any more."""
+        program = current()
+        if program is not None and not program.over:
+            self._children[session].end()
 
 
 class _Client:
     """One run of the client: log in and check the files, submit, end."""
 
-    def __init__(self, world: World, order: Order, fate: Fate | None, by: str) -> None:
-        self._world, self._order, self._fate, self._by = world, order, fate, by
+    def __init__(
+        self, world: World, order: Order, fate: Fate | None, parent: Program, log: IO[bytes], number: int
+    ) -> None:
+        self._world, self._order, self._fate, self._by = world, order, fate, parent.name
+        self._parent, self._log, self.pid = parent, log, number
         self._rng = random.Random(f"{world.plan.seed}/spark-submit {order.generation} {order.fence}")
         self.exit_code: int | None = None
-        self.output = ""
         self.killed = False
         self._issued = 0.0
         hangs = fate.seconds if fate and fate.kind == "hangs first" else 0.0
         world.scheduler.after(hangs + self._rng.uniform(3, 8), lambda: self._prepare(6))
+
+    def poll(self) -> int | None:
+        return self.exit_code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Act as Popen.wait."""
+        waited = 0.0
+        while self.exit_code is None:
+            if timeout is not None and waited >= timeout:
+                raise subprocess.TimeoutExpired("spark-submit", timeout)
+            if self._parent.over:
+                raise Killed
+            self._parent.pause(1.0)
+            waited += 1.0
+        return self.exit_code
+
+    def end(self) -> None:
+        """End it by SIGKILL."""
+        self.killed = True
+        self._exit(-9, "")
 
     def _prepare(self, attempts: int) -> None:
         if self.killed:
@@ -105,7 +144,9 @@ class _Client:
 
     def _exit(self, code: int, output: str) -> None:
         if self.exit_code is None:
-            self.exit_code, self.output = code, output
+            self.exit_code = code
+            self._log.write(output.encode())
+            self._log.close()
 
 
 def _read(argv: Sequence[str]) -> Order:

@@ -27,26 +27,7 @@ def test_the_usual_disturbances_break_no_promise(part: int) -> None:
         assert not history.violations, str(history)
 
 
-OPEN = {
-    "other writers": "A1: thirty seconds of silence prove death, and a checkpoint has no owner",
-    "two actives": "A2: the first ResourceManager that says ACTIVE is believed",
-    "httpfs": "A3: a claim is taken for ours because RENAME answered 200",
-    "strangers": "A4: tags are believed regardless of the user who set them",
-    "failing job": "A9: nothing limits how often a failing job is started",
-    "skewed clocks": "A14: three clocks are mixed",
-    "persons": "A11: the desired state is read, changed and written without a condition",
-    "lost replies": "A10: one lost reply after the claim costs ten minutes",
-}
-
-
-@pytest.mark.parametrize(
-    "family",
-    [
-        pytest.param(family, marks=pytest.mark.xfail(reason=OPEN[family], strict=True) if family in OPEN else ())
-        for family in FAMILIES
-        if family != "usual"
-    ],
-)
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "usual"])
 def test_no_promise_is_broken_behind(family: str) -> None:
     for number in range(1, OF_A_DOOR + 1):
         history = run(plan(family, number))

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import heapq
 import random
-import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Self
+from typing import Self
 from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
@@ -160,15 +159,10 @@ class _VirtualDatetime(datetime, metaclass=_AlsoReal):
         return datetime.fromisoformat(text)
 
 
-RunsPrograms = Callable[..., Any]
-
-
 @contextmanager
-def virtual(run_program: RunsPrograms) -> Iterator[None]:
-    """Give programs virtual clocks, sleeps, random numbers and child processes (`run_program`, as subprocess.run)."""
-    real_time, real_monotonic, real_sleep, real_uuid, real_run = (
-        time.time, time.monotonic, time.sleep, uuid.uuid4, subprocess.run,
-    )  # fmt: skip
+def virtual() -> Iterator[None]:
+    """Give programs virtual clocks, sleeps and random numbers."""
+    real_time, real_monotonic, real_sleep, real_uuid = time.time, time.monotonic, time.sleep, uuid.uuid4
 
     def sleep(seconds: float) -> None:
         program = current()
@@ -178,9 +172,6 @@ def virtual(run_program: RunsPrograms) -> Iterator[None]:
         program = current()
         return uuid.UUID(int=program.rng.getrandbits(128), version=4) if program else real_uuid()
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return run_program(*args, **kwargs) if current() else real_run(*args, **kwargs)
-
     chances = random.getstate()
     random.seed(0)
     with (
@@ -188,7 +179,6 @@ def virtual(run_program: RunsPrograms) -> Iterator[None]:
         patch.object(time, "monotonic", lambda: program.monotonic if (program := current()) else real_monotonic()),
         patch.object(time, "sleep", sleep),
         patch.object(uuid, "uuid4", uuid4),
-        patch.object(subprocess, "run", run),
         _virtual_datetimes(),
     ):
         try:

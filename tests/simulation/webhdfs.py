@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 from airflow_kstream.model.tokens import DelegationToken
 from tests.simulation.files import Entry, Files, Refused
 from tests.simulation.virtual import EPOCH
 from tests.simulation.wire import Reply, Request
+from tests.simulation.yarn import dated
 from tests.unit.tokens.hadoop_writers import Written, url_string, writable
 
 PREFIX = "/webhdfs/v1"
@@ -62,7 +62,7 @@ class NameNode:
             reply = _refused("StandbyException", "Operation category READ is not supported in state standby")
         else:
             reply = _carried_out(_Operations(self.namespace, request), request)
-        return _dated(reply, self.namespace.now() + self.skew)
+        return dated(reply, self.namespace.now() + self.skew)
 
 
 @dataclass
@@ -77,7 +77,7 @@ class DataNode:
         if not self.namespace.served:
             return _refused("RetriableException", "no NameNode is active")
         operations = _Operations(self.namespace, request, redirects=False)
-        return _dated(_carried_out(operations, request), self.namespace.now())
+        return dated(_carried_out(operations, request), self.namespace.now())
 
 
 @dataclass
@@ -100,7 +100,7 @@ class HttpFs:
             reply = Reply(307, headers={"Location": f"{self.address}{request.path}?{query}"})
         else:
             reply = _carried_out(_Operations(self.namespace, request, redirects=False), request)
-        return _dated(reply, self.namespace.now() + self.skew)
+        return dated(reply, self.namespace.now() + self.skew)
 
     def _rename(self, request: Request) -> Reply:
         source, target = request.path.removeprefix(PREFIX), request.params["destination"]
@@ -132,6 +132,9 @@ class _Operations:
         children = {"": entry} if entry.children is None else entry.children
         listed = [_status(name, child) for name, child in sorted(children.items())]
         return Reply(200, {"FileStatuses": {"FileStatus": listed}})
+
+    def home(self) -> Reply:
+        return Reply(200, {"Path": "/user/streamer"})
 
     def content(self) -> Reply:
         entry = self.files.get(self.path)
@@ -202,6 +205,7 @@ _EVERYWHERE = ("op", "doas", "user.name", "namenoderpcaddress", "data")
 OPERATIONS: Mapping[str, Operation] = {
     "GETFILESTATUS": Operation("GET", _Operations.status),
     "LISTSTATUS": Operation("GET", _Operations.listing),
+    "GETHOMEDIRECTORY": Operation("GET", _Operations.home),
     "OPEN": Operation("GET", _Operations.content, ("offset", "length", "buffersize")),
     "CREATE": Operation(
         "PUT", _Operations.create, ("overwrite", "permission", "blocksize", "replication", "buffersize")
@@ -229,11 +233,6 @@ def _carried_out(operations: _Operations, request: Request) -> Reply:
 def _refused(java: str, message: str) -> Reply:
     exception = {"exception": java, "javaClassName": f"org.apache.hadoop.{java}", "message": message}
     return Reply(_STATUS.get(java, 403), {"RemoteException": exception})
-
-
-def _dated(reply: Reply, clock: float) -> Reply:
-    date = format_datetime(datetime.fromtimestamp(int(EPOCH + clock), UTC), usegmt=True)
-    return Reply(reply.status, reply.body, {**reply.headers, "Date": date})
 
 
 def _status(name: str, entry: Entry) -> dict[str, Any]:

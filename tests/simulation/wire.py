@@ -8,11 +8,11 @@ from __future__ import annotations
 import io
 import json
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 from unittest.mock import patch
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -23,6 +23,9 @@ from urllib3 import HTTPHeaderDict
 from urllib3.response import HTTPResponse
 
 from tests.simulation.virtual import Killed, Program, SimulationError, current
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,8 @@ class Wire:
             patch.object(typing, "_get_protocol_attrs", cache(getattr(typing, "_get_protocol_attrs"))),  # noqa: B009
             patch.object(HTTPAdapter, "send", send),
             patch("airflow_kstream.clients.spnego_auth.spnego_auth", lambda identity: None),
+            # Its threads would be no program's.
+            patch("airflow_kstream.clients.yarn_failover.ThreadPoolExecutor", _InTurn),
         ):
             yield
 
@@ -187,6 +192,22 @@ class Wire:
         if request.method != "GET":
             program.writes += 1
             program.since_write = 0
+
+
+class _InTurn:
+    """An executor that does one thing after the other, in the program that asks for it."""
+
+    def __init__(self, threads: int) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def map(self, do: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        return [do(item) for item in items]
 
 
 def _read(prepared: requests.PreparedRequest, program: str) -> Request:

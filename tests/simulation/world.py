@@ -27,7 +27,7 @@ from tests.simulation.submissions import Fate, SparkSubmit
 from tests.simulation.virtual import Program, Scheduler, current, virtual
 from tests.simulation.webhdfs import DATANODE, DataNode, HttpFs, NameNode, Namespace
 from tests.simulation.wire import Fault, Request, Wire
-from tests.simulation.yarn import App, Node, ResourceManager, Yarn
+from tests.simulation.yarn import App, Node, NodeManager, ResourceManager, Yarn
 
 STREAM = "orders"
 CHECKPOINT = "/data/orders/checkpoint"
@@ -190,7 +190,8 @@ class World:
         """Put the product into this world: clocks, network, KDC and child processes."""
         tickets = "airflow_kstream.clients.kerberos.tickets."
         with ExitStack() as stack:
-            stack.enter_context(virtual(SparkSubmit(self).run))
+            stack.enter_context(virtual())
+            stack.enter_context(SparkSubmit(self).installed())
             stack.enter_context(self.wire.connected())
             stack.enter_context(patch(tickets + "acquire", self._ticket))
             stack.enter_context(patch(tickets + "log_in", self._ticket))
@@ -212,9 +213,15 @@ class World:
         self.wire.servers |= {namenode.address: namenode for namenode in self.namenodes}
         self.wire.servers[self.httpfs.address] = self.httpfs
         self.wire.servers[DATANODE] = DataNode(self.namespace)
+        for node in self.nodes:
+            manager = NodeManager(node, self.yarn, self._runs)
+            self.wire.servers[manager.address] = manager
         self.files.listeners.append(self._on_file)
         for folder in ("/tmp", "/user/streamer", "/data"):
             self.files.make_folder(folder, 0)
+
+    def _runs(self, number: str) -> bool:
+        return any(driver.app.id == number and driver.alive for driver in self.drivers)
 
     def _on_file(self, path: str, appeared: bool) -> None:
         program = current()

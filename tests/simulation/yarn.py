@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 from tests.simulation.virtual import EPOCH
@@ -78,7 +80,8 @@ class Yarn:
 
 @dataclass
 class ResourceManager:
-    """One of a pair, with a clock `skew` seconds ahead. `started` is when it became a process, by the true time.
+    """One of a pair, with a clock `skew` seconds ahead. `started` is when it became active, or a process if it never
+    was, by the true time.
 
     Deposed while frozen, it believes to be active until it learns better, with the applications of `remembered`.
     From its start until `recovered` it knows no application.
@@ -101,6 +104,9 @@ class ResourceManager:
         self.remembered = {number: replace(app) for number, app in self.yarn.apps.items()}
 
     def answer(self, request: Request) -> Reply:
+        return dated(self._answer(request), self.yarn.now() + self.skew)
+
+    def _answer(self, request: Request) -> Reply:
         for method, pattern, known, carry_out in ROUTES:
             match = re.fullmatch(pattern, request.path)
             if match and method == request.method:
@@ -130,21 +136,23 @@ class ResourceManager:
 
     def listing(self, request: Request) -> Reply:
         tags = {tag for tag in request.params.get("applicationTags", "").lower().split(",") if tag}
-        tagged = [app for app in self._known().values() if not tags or tags & set(app.tags)]
-        shown = [self._json(app) for app in tagged if app.hidden_until <= self.yarn.now()]
+        states, user = set(filter(None, request.params.get("states", "").split(","))), request.params.get("user")
+        asked = [
+            app
+            for app in self._known().values()
+            if (not tags or tags & set(app.tags))
+            and (not states or app.state in states)
+            and (not user or app.user == user)
+        ]
+        shown = [self._json(app) for app in asked if app.hidden_until <= self.yarn.now()]
         return Reply(200, {"apps": {"app": shown} if shown else None})
 
     def one(self, request: Request, number: str) -> Reply:
         app = self._known().get(number)
         return Reply(200, {"app": self._json(app)}) if app else _unknown_app(number)
 
-    def timeouts(self, request: Request, number: str) -> Reply:
-        unlimited = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
-        return Reply(200, {"timeouts": {"timeout": [unlimited]}}) if self._has(number) else _unknown_app(number)
-
-    def lifetime(self, request: Request, number: str) -> Reply:
-        unlimited = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
-        return Reply(200, {"timeout": unlimited}) if self._has(number) else _unknown_app(number)
+    def who_asks(self, request: Request) -> Reply:
+        return Reply(200, {"clusterUserInfo": {"rmLoginUser": "yarn", "requestedUser": "streamer"}})
 
     def attempts(self, request: Request, number: str) -> Reply:
         app = self._known().get(number)
@@ -170,7 +178,7 @@ class ResourceManager:
         container = {
             "containerId": app.container,
             "containerState": "RUNNING" if app.alive else "COMPLETE",
-            "nodeId": f"{app.node.name}:8041",
+            "assignedNodeId": f"{app.node.name}:8041",
             "nodeHttpAddress": f"http://{app.node.name}:8042",
             "startedTime": self._millis(app.started),
             "finishedTime": self._millis(app.finished) if app.finished else 0,
@@ -221,9 +229,6 @@ class ResourceManager:
             return self.remembered
         return {} if self.yarn.now() < self.recovered else self.yarn.apps
 
-    def _has(self, number: str) -> bool:
-        return number in self._known()
-
     def _elsewhere(self, request: Request) -> Reply:
         active = self.yarn.active
         body = f"This is standby RM. The redirect url is: {request.path}".encode()
@@ -254,6 +259,7 @@ class ResourceManager:
             "finishedTime": self._millis(app.finished) if app.finished else 0,
             "amContainerLogs": f"http://{app.node.name}:8042/node/containerlogs/{app.container}/{app.user}",
             "amHostHttpAddress": f"{app.node.name}:8042",
+            "timeouts": {"timeout": [{"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}]},
         }
 
 
@@ -265,8 +271,7 @@ ROUTES: tuple[tuple[str, str, tuple[str, ...], Callable[..., Reply]], ...] = (
     ("GET", f"{_API}/info", (), ResourceManager.info),
     ("GET", f"{_API}/apps", _LISTED, ResourceManager.listing),
     ("GET", f"{_API}/apps/{_APP}", (), ResourceManager.one),
-    ("GET", f"{_API}/apps/{_APP}/timeouts", (), ResourceManager.timeouts),
-    ("GET", f"{_API}/apps/{_APP}/timeouts/LIFETIME", (), ResourceManager.lifetime),
+    ("GET", f"{_API}/userinfo", (), ResourceManager.who_asks),
     ("GET", f"{_API}/apps/{_APP}/appattempts", (), ResourceManager.attempts),
     ("GET", f"{_API}/apps/{_APP}/appattempts/{_ATTEMPT}/containers", (), ResourceManager.containers),
     ("GET", f"{_API}/apps/{_APP}/state", (), ResourceManager.state),
@@ -275,6 +280,57 @@ ROUTES: tuple[tuple[str, str, tuple[str, ...], Callable[..., Reply]], ...] = (
     ("GET", f"{_API}/nodes", ("states",), ResourceManager.nodes),
     ("GET", f"{_API}/nodes/([^/]+)", (), ResourceManager.node),
 )
+
+
+@dataclass
+class NodeManager:
+    """The NodeManager of a node, which alone sees processes: `runs` tells whether an application's driver is one.
+
+    It learns from the ResourceManager that an application is over. Nobody reaches it while its node is cut off.
+    """
+
+    node: Node
+    yarn: Yarn
+    runs: Callable[[str], bool]
+    frozen_until: float = 0.0
+
+    @property
+    def down(self) -> bool:
+        return self.node.cut_off
+
+    @down.setter
+    def down(self, down: bool) -> None:
+        """Leave it as it is: its node alone decides."""
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.node.name}:8042"
+
+    def answer(self, request: Request) -> Reply:
+        request.require_known("doAs", "user.name")
+        if (request.method, request.path) == ("GET", f"{_NODE_API}/info"):
+            started = int((EPOCH - 30 * 86400.0) * 1000)
+            return dated(Reply(200, {"nodeInfo": {"nmStartupTime": started}}), self.yarn.now())
+        match = re.fullmatch(f"{_NODE_API}/apps/{_APP}", request.path)
+        if match is None or request.method != "GET":
+            raise request.unknown()
+        return dated(self._application(match[1]), self.yarn.now())
+
+    def _application(self, number: str) -> Reply:
+        app, runs = self.yarn.apps.get(number), self.runs(number)
+        if app is None or app.node is not self.node or not (app.alive or runs):
+            return _refused(404, "NotFoundException", f"java.lang.Exception: app with id {number} not found")
+        state = "RUNNING" if app.alive else "FINISHING_CONTAINERS_WAIT"
+        return Reply(200, {"app": {"id": number, "state": state, "containerids": [app.container] if runs else []}})
+
+
+_NODE_API = "/ws/v1/node"
+
+
+def dated(reply: Reply, clock: float) -> Reply:
+    """Return the reply with the Date of a server whose clock shows so many seconds."""
+    date = format_datetime(datetime.fromtimestamp(int(EPOCH + clock), UTC), usegmt=True)
+    return Reply(reply.status, reply.body, {**reply.headers, "Date": date})
 
 
 def _node(node: Node) -> dict[str, Any]:

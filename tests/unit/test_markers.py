@@ -92,7 +92,10 @@ def test_a_folder_is_left_out_when_the_marker_of_another_is_selected(path: str, 
     assert other_folder(TESTS / path, selected) is left_out
 
 
-def test_no_test_has_the_marker_of_another_folder_but_faults() -> None:
+def test_only_faults_and_simulations_are_marked_in_other_folders() -> None:
     """A marker of a folder selects that folder alone: see `other_folder`."""
     marked = re.compile(rf"mark\.({'|'.join(FOLDERS)})\b")
-    assert {found for path in TESTS.rglob("*.py") for found in marked.findall(path.read_text())} == {"faults"}
+    assert {found for path in TESTS.rglob("*.py") for found in marked.findall(path.read_text())} == {
+        "faults",
+        "simulation",
+    }

@@ -2,7 +2,7 @@
 
 A checkpoint that is gone, older, or another query's makes Spark start from the beginning or the end of its source, or
 write batches twice, without a word. Only the newest batch counts, because Spark deletes old ones (minBatchesToRetain).
-Whether the stream may use a checkpoint of which it knows no position is not asked here: its owner decides.
+A checkpoint without a known position is no business of this module: its owner decides who may use it.
 """
 
 from __future__ import annotations

@@ -33,5 +33,5 @@ def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> tuple[
             folders = run.engine.leftovers(app, run.cluster, run.spec)
             deleted += [folder for folder in folders if run.session.hdfs.delete(folder, recursive=True)]
             run.folder.mark(marker)
-    run.folder.forget(name for name in observation.files if is_cleaned_marker(name) and name not in dead)
+    run.folder.forget(name for name in sorted(observation.files) if is_cleaned_marker(name) and name not in dead)
     return tuple(deleted)

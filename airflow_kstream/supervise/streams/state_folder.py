@@ -213,7 +213,7 @@ class StreamFolder:
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
         """Delete the files of generations before this one; the newest claim always stays."""
-        numbered = ((generation_of_file(name), name) for name in names)
+        numbered = ((generation_of_file(name), name) for name in sorted(names))
         self.forget(name for number, name in numbered if number is not None and number < generation)
 
     def forget_old_words(self, names: frozenset[str]) -> None:
@@ -223,7 +223,7 @@ class StreamFolder:
 
     def forget_drafts(self, names: frozenset[str], now: datetime) -> None:
         """Delete drafts that are so old that their writer has crashed. `now` is by the NameNode's clock."""
-        for name in filter(is_draft, names):
+        for name in sorted(filter(is_draft, names)):
             with suppress(NotFound):
                 if self._hdfs.status(self._path(name)).modified < now - _WRITING_TAKES_LESS:
                     self.forget([name])

@@ -94,7 +94,7 @@ def test_a_position_that_a_person_accepted_is_started_from_and_no_other() -> Non
     assert isinstance(step(after(old, accepted={})), Refuse)
 
 
-def test_data_of_which_no_position_is_known_is_no_matter_of_positions_but_must_be_silent() -> None:
+def test_data_without_a_known_position_need_only_be_silent() -> None:
     """Its owner decides: see test_checkpoint_owner. Another job may write it every five minutes."""
     unclaimed = after(point("q", 5), recorded=None)
     assert step(unclaimed) == Submit(1, "its first generation")
