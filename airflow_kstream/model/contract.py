@@ -20,7 +20,7 @@ _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 # Of versions that had only one; the first numbered file supersedes it.
 _UNNUMBERED_DESIRED = "desired.json"
 _CLEANED = "cleaned-"
-_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|check)[-.].+")
+_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|check)[-.].+")
 _OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence|accepted|reached)-(\d+)(?:-.*)?")
 
 

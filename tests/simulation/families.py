@@ -47,6 +47,7 @@ def _usual(rng: random.Random, plan: Plan) -> Plan:
         max_lifetime=rng.choice((2400.0, 7 * 86400.0, 7 * 86400.0)),
         skews=_skews(rng, 3),
         host_skew=rng.uniform(-200, 200),
+        firewall=rng.random() < 0.3,
     )
 
 

@@ -64,9 +64,9 @@ class Plan:
     """A history before it runs: the same plan gives the same history. Times are in seconds.
 
     `keepers` are their beginnings and state_dirs; `skews` are the clocks of both ResourceManagers and both NameNodes.
-    A killed container lives on for up to `lingers`; a `deaf` driver ignores SIGTERM; `dies_of` ends each driver soon
-    after its start. `longest_gap` is how long nothing may run. After `ends` all is calm, and within `patience` the
-    stream must be as wanted, unless the history `concludes` nothing.
+    NodeManagers behind a `firewall` answer nobody. A killed container lives on for up to `lingers`; a `deaf` driver
+    ignores SIGTERM; `dies_of` ends each driver soon after its start. `longest_gap` is how long nothing may run. After
+    `ends` all is calm, and within `patience` the stream must be as wanted, unless the history `concludes` nothing.
     """
 
     seed: str
@@ -74,6 +74,7 @@ class Plan:
     ends: float = 3600.0
     keepers: tuple[tuple[float, str], ...] = ((0.0, "/kstream"),)
     helper: bool = True
+    firewall: bool = False
     pace: Pace = USUAL_PACE
     max_lifetime: float = 7 * 86400.0
     httpfs: bool = False
@@ -214,7 +215,7 @@ class World:
         self.wire.servers[self.httpfs.address] = self.httpfs
         self.wire.servers[DATANODE] = DataNode(self.namespace)
         for node in self.nodes:
-            manager = NodeManager(node, self.yarn, self._runs)
+            manager = NodeManager(node, self.yarn, self._runs, self.plan.firewall)
             self.wire.servers[manager.address] = manager
         self.files.listeners.append(self._on_file)
         for folder in ("/tmp", "/user/streamer", "/data"):

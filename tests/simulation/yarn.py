@@ -286,17 +286,19 @@ ROUTES: tuple[tuple[str, str, tuple[str, ...], Callable[..., Reply]], ...] = (
 class NodeManager:
     """The NodeManager of a node, which alone sees processes: `runs` tells whether an application's driver is one.
 
-    It learns from the ResourceManager that an application is over. Nobody reaches it while its node is cut off.
+    It learns from the ResourceManager that an application is over. Nobody reaches it behind a `firewall`, or while its
+    node is cut off.
     """
 
     node: Node
     yarn: Yarn
     runs: Callable[[str], bool]
+    firewall: bool
     frozen_until: float = 0.0
 
     @property
     def down(self) -> bool:
-        return self.node.cut_off
+        return self.firewall or self.node.cut_off
 
     @down.setter
     def down(self, down: bool) -> None:

@@ -154,7 +154,7 @@ def _look_again(run: StreamRun, lock: CheckpointLock, former: Ownership | None) 
 
 def _accept_as_they_are(run: StreamRun, before: Observation, reason: str) -> None:
     """Let the next generation go on from their data, whatever an earlier claim of this stream remembers of them."""
-    if before.claim and not (before.current and before.current.alive):
+    if before.claim and not before.claim.newer and not (before.current and before.current.alive):
         positions = {point.path: point.position for point in before.checkpoints}
         run.folder.accept(before.generation + 1, positions, reason)
 

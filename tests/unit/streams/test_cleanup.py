@@ -25,6 +25,8 @@ DRAFTS = (
     ".stop-000001.0123456789abcdef0123456789abcdef",
     ".started-000001.0123456789abcdef0123456789abcdef.tmp",
     ".failed-000001.0123456789abcdef0123456789abcdef.tmp",
+    ".accepted-000002.0123456789abcdef0123456789abcdef",
+    ".reached-000001.0123456789abcdef0123456789abcdef",
     ".check-0123456789ab.first",
 )
 
