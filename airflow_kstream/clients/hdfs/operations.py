@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from http import HTTPStatus
 from threading import local
 from typing import Any
 from urllib.parse import urlsplit
@@ -90,8 +91,10 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
             # Without the error's frames, whose variables may hold a token.
             self._refusals.by_server[context["server"]] = type(error)(error.message, **context)
             raise NextNameNode from None
-        # The NameNode's own part of the answer, not that of a DataNode to which it redirected.
-        self._heard(next(iter(answer.history), answer))
+        # Not a DataNode to which it redirected, and not its demand to log in, which tells no time.
+        own = [each for each in (*answer.history, answer) if urlsplit(each.url).netloc == parts.netloc]
+        for each in [each for each in own if each.status_code != HTTPStatus.UNAUTHORIZED][-1:]:
+            self._heard(each)
         return answer
 
     def home(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -155,13 +156,16 @@ def test_a_byte_a_second_of_the_first_does_not_hide_the_healthy_second(
         hdfs.close()
 
 
+FAR_AHEAD = datetime(2098, 1, 1, tzinfo=UTC)
+
+
 def test_only_an_active_namenodes_clock_counts(pair: Pair) -> None:
     ahead = {"Date": "Thu, 01 Jan 2099 00:00:00 GMT"}
     pair.first.script = {"": replace(STRANGE["503"], headers=ahead)}
-    assert pair.hdfs.now().year == 2026
+    assert pair.hdfs.now() < FAR_AHEAD
     pair.first.script = {"": replace(java("StandbyException", 403), headers=ahead)}
     pair.hdfs.status("/a")
-    assert pair.hdfs.now().year == 2026
+    assert pair.hdfs.now() < FAR_AHEAD
 
 
 def test_a_datanodes_clock_does_not_count(pair: Pair) -> None:
@@ -169,4 +173,4 @@ def test_a_datanodes_clock_does_not_count(pair: Pair) -> None:
     pair.second.script["/a-datanode"] = replace(CONTENT, headers=ahead)
     pair.first.script["op=OPEN"] = Answer(307, headers={"Location": f"{pair.second.address}/a-datanode"})
     assert pair.hdfs.read("/a") == "content"
-    assert pair.hdfs.now().year == 2026
+    assert pair.hdfs.now() < FAR_AHEAD
