@@ -8,6 +8,7 @@ from airflow_kstream.model.containers import NodeVerdict
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import Sign, SignKind
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.policy.streams.death import ran
 
 
 def signs(observation: Observation) -> frozenset[Sign]:
@@ -27,10 +28,12 @@ def further(seen: Mapping[str, Position], observation: Observation) -> dict[str,
 
 def _signs(observation: Observation) -> Iterator[Sign]:
     claim, current = observation.claim, observation.current
+    # An application that arrives late may vanish between two looks: from then on it is absent for another reason.
+    arrived = ran(observation)
     if not any(app.alive for _, app in observation.applications):
-        yield Sign(SignKind.ALONE, (observation.generation, current.id if current else None))
+        yield Sign(SignKind.ALONE, (observation.generation, current.id if current else None, arrived))
     if claim and claim.generation == observation.generation and current is None:
-        yield Sign(SignKind.ABSENT, (claim.generation, claim.nonce))
+        yield Sign(SignKind.ABSENT, (claim.generation, claim.nonce, arrived))
     if (claim.generation if claim else 0) < observation.generation:
         yield Sign(SignKind.UNCLAIMED, observation.generation)
     yield Sign(

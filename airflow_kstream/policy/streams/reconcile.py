@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from airflow_kstream.model.application import Application, ApplicationState

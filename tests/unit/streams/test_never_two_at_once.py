@@ -240,3 +240,19 @@ def test_a_resourcemanager_that_forgets_for_a_minute_changes_nothing() -> None:
     yarn.forgetful = False
     assert max(bring_up(yarn).claims) == 1
     assert yarn.claims[1].fence in yarn.files
+
+
+def test_an_application_that_arrives_late_and_vanishes_at_once_is_waited_for_anew() -> None:
+    """The ResourceManager restarts before the first look at the late application; its idle driver commits nothing."""
+    yarn = SimulatedYarn(idle=True, has_helper=True, nodemanager_answers=False)
+    supervisor = Supervisor(yarn)
+    for _ in range(20):
+        yarn.carry_out(supervisor.next())
+        yarn.pass_time(10)
+    yarn.forgetful = True
+    yarn.arrive()
+    for _ in range(6):
+        yarn.carry_out(supervisor.next())
+        yarn.pass_time(2)
+    assert [driver.generation for driver in yarn.drivers] == [1]
+    assert max(yarn.claims) == 1
