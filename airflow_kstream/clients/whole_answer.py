@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import time
+from contextvars import ContextVar
 from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,53 +40,57 @@ def limit_whole_answers(session: requests.Session, whole: float) -> None:
         session.mount(scheme, _WholeAnswers(whole))
 
 
+# In seconds, while a request is under way.
+_WHOLE: ContextVar[float] = ContextVar("whole answer", default=USUAL.whole)
+
+
 class _WholeAnswers(HTTPAdapter):
     def __init__(self, whole: float) -> None:
-        self._usual = self._whole = whole
+        self._whole = whole
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
-        self.poolmanager.pool_classes_by_scheme = _pools(self)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def send(self, request: requests.PreparedRequest, *arguments: Any, **options: Any) -> requests.Response:
-        limits = options.get("timeout")
-        self._whole = self._usual
+        limits, whole = options.get("timeout"), self._whole
         if isinstance(limits, TimeLimits):
-            self._whole, options["timeout"] = limits.whole, (limits.connect, limits.read)
-        return super().send(request, *arguments, **options)
+            whole, options["timeout"] = limits.whole, (limits.connect, limits.read)
+        before = _WHOLE.set(whole)
+        try:
+            return super().send(request, *arguments, **options)
+        finally:
+            _WHOLE.reset(before)
 
-    def ends(self) -> tuple[float, float]:
-        """Return the limit, and the moment on the monotonic clock at which an answer that begins now exceeds it."""
-        return self._whole, time.monotonic() + self._whole
+
+class _Response(HTTPResponse):
+    def __init__(self, connected: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(connected, *arguments, **options)
+        self.fp = io.BufferedReader(_Limited(self.fp.detach(), connected, _WHOLE.get()))
 
 
-def _pools(adapter: _WholeAnswers) -> dict[str, type[urllib3.connectionpool.HTTPConnectionPool]]:
-    class Response(HTTPResponse):
-        def __init__(self, connected: socket.socket, *arguments: Any, **options: Any) -> None:
-            super().__init__(connected, *arguments, **options)
-            self.fp = io.BufferedReader(_Limited(self.fp.detach(), connected, *adapter.ends()))
+class _Connection(urllib3.connection.HTTPConnection):
+    response_class = _Response
 
-    class Connection(urllib3.connection.HTTPConnection):
-        response_class = Response
 
-    class TlsConnection(urllib3.connection.HTTPSConnection):
-        response_class = Response
+class _TlsConnection(urllib3.connection.HTTPSConnection):
+    response_class = _Response
 
-    class Pool(urllib3.connectionpool.HTTPConnectionPool):
-        ConnectionCls = Connection
 
-    class TlsPool(urllib3.connectionpool.HTTPSConnectionPool):
-        ConnectionCls = TlsConnection
+class _Pool(urllib3.connectionpool.HTTPConnectionPool):
+    ConnectionCls = _Connection
 
-    return {"http": Pool, "https": TlsPool}
+
+class _TlsPool(urllib3.connectionpool.HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
 
 
 class _Limited(io.RawIOBase):
     """The bytes of one answer. Each read waits no longer than the rest of the whole answer's time."""
 
-    def __init__(self, raw: io.RawIOBase, connected: socket.socket, limit: float, ends: float) -> None:
-        self._raw, self._limit, self._ends = raw, limit, ends
+    def __init__(self, raw: io.RawIOBase, connected: socket.socket, limit: float) -> None:
+        self._raw, self._limit, self._ends = raw, limit, time.monotonic() + limit
         # requests_kerberos looks for the socket under this name, to bind its answer to the TLS channel.
         self._sock = connected
         self._per_read = connected.gettimeout()
