@@ -12,6 +12,7 @@ PULSES = {
     Pulse.IDLE: 1,
     Pulse.STARTING: 2,
     Pulse.UNKNOWN: 3,
+    Pulse.NO_CHECKPOINT: 4,
     Pulse.START_STALLED: 4,
     Pulse.STALLED: 5,
 }

@@ -107,6 +107,7 @@ class Fleet:
         patch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps({"conn_type": "kstream", "extra": FIELDS}))
         patch.setattr(tickets, "acquire", lambda identity, cache: timedelta(hours=10))
         patch.setattr(time, "sleep", self.clock.sleep)
+        patch.setattr(time, "monotonic", lambda: (self.clock.now() - START).total_seconds())
         patch.setattr(polling, "_clusters", {})
         patch.setattr(polling, "open_session", self._triggerers_session)
         patch.setattr(

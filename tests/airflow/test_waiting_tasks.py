@@ -189,6 +189,10 @@ def test_an_application_that_yarn_does_not_start_is_an_event_and_is_not_killed(f
     assert (fleet.wakings, one_alive(fleet).id) == ([], app.id)
 
 
+def test_each_pulse_is_a_number() -> None:
+    assert set(PULSES) == set(Pulse)
+
+
 def test_a_stream_without_a_commit_has_a_pulse_and_an_age(fleet: Fleet) -> None:
     fleet.declare("orders")
     fleet.hdfs.delete("/data/orders")
@@ -197,7 +201,7 @@ def test_a_stream_without_a_commit_has_a_pulse_and_an_age(fleet: Fleet) -> None:
         await asyncio.sleep(20 * MINUTE)
 
     fleet.live(story)
-    assert last(fleet, "pulse") == PULSES[Pulse.START_STALLED]
+    assert last(fleet, "pulse") == PULSES[Pulse.NO_CHECKPOINT]
     assert 19 * MINUTE < last(fleet, "commit_age_seconds") <= 20 * MINUTE
 
 
