@@ -33,12 +33,15 @@ class _Spnego(HTTPKerberosAuth):  # type: ignore[misc]  # requests_kerberos ship
         try:
             return str(super().generate_request_header(response, host, is_preemptive))
         except KerberosExchangeError as error:
-            # Nobody reads this 401 any longer: its connection would stay open.
-            response.close()
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, Krb5Error | GSSError):
                 cause = cause.__cause__ or cause.__context__
+            response.close()
             raise cause or SpnegoError(context_msg=str(error)) from error
+        except Exception:
+            # Nobody reads this 401 any longer: its connection would stay open. Keytabs fail with errors of their own.
+            response.close()
+            raise
 
 
 def _credential(identity: Identity) -> spnego.KerberosKeytab | spnego.KerberosCCache:
