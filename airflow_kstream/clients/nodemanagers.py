@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import requests
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
@@ -79,7 +79,7 @@ class NodeManager:
         if answer.status_code != 200:
             raise Unavailable(f"it answered {answer.status_code}", **context)
         with self._sense(tried):
-            return answer.json(), parsedate_to_datetime(answer.headers["Date"])
+            return answer.json(), server_date(answer)
 
     @contextmanager
     def _sense(self, tried: str) -> Iterator[None]:

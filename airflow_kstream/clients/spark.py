@@ -23,6 +23,7 @@ from airflow_kstream.model.submission import Submission, SubmitOutcome
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
 _INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
 _TAIL_LINES = 30
+_FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
 # Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
 _IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 # NodeManager settings that copy a container's environment into its log, and their defaults (yarn-default.xml of 3.4).
@@ -195,4 +196,6 @@ def _existing(path: Path) -> str:
 
 
 def _tail(output: Path) -> str:
-    return "\n".join(output.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+    """Return the end of its output, without the frames of stack traces: they would push the exceptions out of it."""
+    lines = [line for line in output.read_text(errors="replace").splitlines() if not _FRAME.match(line)]
+    return "\n".join(lines[-_TAIL_LINES:])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import requests
 
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.clients.whole_answer import TimeLimits
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
@@ -146,6 +146,6 @@ def _remote_exception(answer: requests.Response) -> Mapping[str, Any]:
 
 def _date(answer: requests.Response) -> datetime | None:
     try:
-        return parsedate_to_datetime(answer.headers.get("Date", "")).astimezone(UTC)
+        return server_date(answer)
     except (ValueError, OverflowError):
         return None

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, 
 from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.clients.rpc.java_exceptions import error_of
+from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -242,15 +242,13 @@ class _ServerClock:
         return self._offset is None
 
     def listen(self, answer: requests.Response) -> None:
-        date = answer.headers.get("Date")
-        if date:
-            try:
-                offset = parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
-            except (ValueError, OverflowError):
-                # The answer may still be good; the next one may bring the time.
-                return
-            with self._lock:
-                self._offset = offset
+        try:
+            offset = server_date(answer).timestamp() - datetime.now(UTC).timestamp()
+        except (ValueError, OverflowError):
+            # The answer may still be good; the next one may bring the time.
+            return
+        with self._lock:
+            self._offset = offset
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(datetime.now(UTC).timestamp() + (self._offset or 0.0), UTC)

@@ -64,7 +64,7 @@ class Reconciler:
     may_submit: bool = True
     patient: bool = True
     done: list[Done] = field(default_factory=list)
-    _told: str = ""
+    _told: set[str] = field(default_factory=set)
     _strangers: set[str] = field(default_factory=set)
     _memory: Memory = field(default_factory=Memory)
     _witnesses: Witnesses = field(init=False)
@@ -104,6 +104,7 @@ class Reconciler:
             # A stream of an earlier declaration must be stoppable regardless of what that declaration says.
             require_submittable(self.spec, self.session.cluster)
         self.done = []
+        self._told.clear()
         self._memory, self._known, self._noted = Memory(look_every=self.spec.watch.look_every), Prefetched(), (-1, {})
         try:
             while True:
@@ -275,6 +276,7 @@ class Reconciler:
 
     def _record(self, what: str, why: str, submitted: int | None = None) -> None:
         self.done.append(Done(self.session.hdfs.now(), what, why, submitted))
+        self._told.clear()
         self.tell(f"{what} ({why})")
 
     def _tell_of_strangers(self, observation: Observation) -> None:
@@ -286,9 +288,9 @@ class Reconciler:
                 )
 
     def _tell_once(self, line: str) -> None:
-        """Tell a line unless it repeats the last one: a wait of ten minutes is one line, not three hundred."""
-        if line != self._told:
-            self._told = line
+        """Tell a line once until something is done: an outage of ten minutes is two lines, not three hundred."""
+        if line not in self._told:
+            self._told.add(line)
             self.tell(line)
 
 

@@ -64,6 +64,14 @@ def test_its_exit_code_and_the_end_of_its_output_are_reported(tmp_path: Path) ->
     assert submitted(script) == SubmitOutcome(3, "no queue of that name")
 
 
+def test_the_end_of_its_output_has_exceptions_and_no_stack_frames(tmp_path: Path) -> None:
+    """Java prints the cause first, and more frames below it than are reported."""
+    frames = "\n".join(f"\tat org.apache.hadoop.ipc.Client.call{number}(Client.java:{number})" for number in range(50))
+    said = f"Exception in thread main: no ticket\n{frames}\nCaused by: no KDC\n{frames}\n\t... 12 more"
+    script = client(tmp_path, f"#!/bin/sh\ncat <<'END'\n{said}\nEND\nexit 1\n")
+    assert submitted(script).tail.splitlines() == ["Exception in thread main: no ticket", "Caused by: no KDC"]
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "why"),
     [

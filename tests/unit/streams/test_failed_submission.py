@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.errors import SubmissionFailed, Unavailable
 from airflow_kstream.model.submission import SubmitOutcome
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.unit.streams.life import Life
 
 
@@ -41,3 +44,21 @@ def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_raised(
     with pytest.raises(SubmissionFailed, match="no such jar"):
         failing.begin()
     assert len(fences(failing)) == 1
+
+
+def test_an_outage_of_minutes_is_reported_in_one_line(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt begins with the step that it takes, and ends without a conclusion."""
+    answers: list[Unavailable | timedelta] = [*[Unavailable("no KDC answers")] * 50, timedelta(hours=10)]
+
+    def acquire(*_: Any) -> timedelta:
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Unavailable):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(tickets, "acquire", acquire)
+    told: list[str] = []
+    Reconciler(life.run, tell=told.append).run(Mode.ENSURE)
+    assert [line.split(":")[0] for line in told[:2]] == ["submit", "no conclusion"]
+    assert sum("no KDC answers" in line for line in told) == 1
+    assert told.count(told[0]) == 1

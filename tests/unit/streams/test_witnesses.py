@@ -51,7 +51,9 @@ class _NodeManager(BaseHTTPRequestHandler):
         status, body = self.app if "/apps/" in self.path else (200, started)
         text = b"<html>not found</html>" if self.page else json.dumps(body).encode()
         self.send_response_only(status)
-        self.send_header("Date", format_datetime(NOW, usegmt=True))
+        for _ in range(2):
+            # As Hadoop: once by its own filter, once by Jetty.
+            self.send_header("Date", format_datetime(NOW, usegmt=True))
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
