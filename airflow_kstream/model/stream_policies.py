@@ -8,7 +8,7 @@ from datetime import timedelta
 from pydantic import ConfigDict
 
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import Age, Factor, Pace, Patience, Share, ShareOrNone, Wait
+from airflow_kstream.model.fields import Age, Count, Factor, Pace, Patience, Share, ShareOrNone, Wait
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -34,6 +34,28 @@ class RestartPolicy:
     def __post_init__(self) -> None:
         if not 0 <= self.jitter_ratio < self.plan_ratio:
             raise InvalidInput(f"restart.jitter_ratio is {self.jitter_ratio}; allowed is 0 up to plan_ratio")
+
+
+@dataclass(frozen=True)
+class FailurePolicy:
+    """The pace of restarts after generations that ended by themselves.
+
+    The first successor is submitted within `backoff` of the end, each further one within twice the time of the one
+    before, up to `longest_backoff`; where in that time is random. A generation that lasted for `stable_after` and
+    committed starts the count again. More than `per_day` ends that the job may have caused, or one error that ends
+    `repeats` generations without a commit, the first and the last at least `repeated_over` apart, open the stream's
+    circuit breaker: one attempt every `probe_every`, until one commits or a person starts the stream.
+    """
+
+    __pydantic_config__ = STRICT
+
+    backoff: Patience = timedelta(seconds=30)
+    longest_backoff: Patience = timedelta(minutes=30)
+    stable_after: Patience = timedelta(hours=1)
+    per_day: Count = 24
+    repeats: Count = 3
+    repeated_over: Wait = timedelta(hours=1)
+    probe_every: Patience = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
