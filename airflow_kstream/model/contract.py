@@ -19,8 +19,9 @@ _CLAIM = re.compile(r"gen-(\d{6,})")
 _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 # Of versions that had only one; the first numbered file supersedes it.
 _UNNUMBERED_DESIRED = "desired.json"
+_ENDED = re.compile(r"ended-(\d{6,})")
 _CLEANED = "cleaned-"
-_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|check)[-.].+")
+_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|ended|check)[-.].+")
 _OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence|accepted|reached)-(\d+)(?:-.*)?")
 
 
@@ -62,6 +63,16 @@ def accepted_marker(generation: int) -> str:
 def reached_marker(generation: int) -> str:
     """Return the name of the furthest positions that a supervisor saw this generation reach."""
     return f"reached-{generation:06d}"
+
+
+def ended_file(generation: int) -> str:
+    """Return the name of the record of this generation's end and of those before it that nobody planned."""
+    return f"ended-{generation:06d}"
+
+
+def recorded_ends(names: Iterable[str]) -> tuple[int, ...]:
+    """Return the generations whose ends are recorded in files of these names, in their order."""
+    return tuple(sorted(int(match[1]) for name in names if (match := _ENDED.fullmatch(name))))
 
 
 def cleaned_marker(application: str) -> str:

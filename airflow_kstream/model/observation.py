@@ -10,6 +10,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
+from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
@@ -25,7 +26,9 @@ class Observation:
     with. `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
     `renewed` is whether the ResourceManager renews the tokens that the job was submitted with. `containers` is what
     NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
-    lets the next generation start, None if no person accepted any.
+    lets the next generation start, None if no person accepted any. `failure` is the error that the newest generation's
+    driver left. `ends` are the ends that nobody planned, oldest first, as far as they are recorded. `ours` are the
+    short names of our principals beside the one that the stream's applications run as.
     """
 
     stream: StreamId
@@ -42,6 +45,9 @@ class Observation:
     renewed: bool = True
     containers: Containers | None = None
     accepted: Mapping[str, Position] | None = None
+    failure: str = ""
+    ends: tuple[PastEnd, ...] = ()
+    ours: frozenset[str] = frozenset()
 
     @property
     def generation(self) -> int:

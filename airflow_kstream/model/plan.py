@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.heartbeat import Heartbeat
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.plain import fields_of
@@ -20,14 +21,22 @@ class Phase(StrEnum):
     STOPPED = "stopped"
     HELD = "held"
     ENDED = "ended"
+    BACKING_OFF = "backing off"
+    KILLED = "killed"
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A stream with nothing left to do but to watch it (also if HELD or STOPPED) or to tell its end (ENDED)."""
+    """A stream with nothing left to do but to watch it (also if HELD or STOPPED) or to tell its end (ENDED).
+
+    BACKING_OFF and KILLED ended without a plan: the one is followed at `until`, the other when a person starts it.
+    `breaker` is whether the stream's circuit breaker is open.
+    """
 
     phase: Phase
     why: str
+    until: datetime | None = None
+    breaker: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,14 @@ class GiveUp:
 
 
 @dataclass(frozen=True)
+class Note:
+    """The record of an end that nobody planned: before it, nothing follows. `why` tells how the generation ended."""
+
+    end: PastEnd
+    why: str
+
+
+@dataclass(frozen=True)
 class Submit:
     """A submission: claim the next generation and, once the claim is ours, submit it once."""
 
@@ -84,7 +101,7 @@ class Refuse:
     why: str
 
 
-Step = Settled | Wait | Kill | Stop | GiveUp | Submit | Refuse
+Step = Settled | Wait | Kill | Stop | GiveUp | Note | Submit | Refuse
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.spark_conf import SparkConf
 from airflow_kstream.model.stream_policies import (
     STRICT,
+    FailurePolicy,
     HeartbeatPolicy,
     RestartPolicy,
     StopPolicy,
@@ -158,6 +159,7 @@ class StreamSpec:
     conf: SparkConf = field(default_factory=dict, repr=False)
     deploy: Deploy = Deploy()
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    failure: FailurePolicy = field(default_factory=FailurePolicy)
     stop: StopPolicy = field(default_factory=StopPolicy)
     submit: SubmitPolicy = field(default_factory=SubmitPolicy)
     heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
@@ -206,6 +208,7 @@ CREDENTIALS: dict[str, type[Any]] = {
 # These concern the supervisor and not the job: each field may be missing, or differ from the running spec.
 POLICIES: dict[str, type[Any]] = {
     "restart": RestartPolicy,
+    "failure": FailurePolicy,
     "stop": StopPolicy,
     "submit": SubmitPolicy,
     "heartbeat": HeartbeatPolicy,

@@ -42,9 +42,11 @@ class FailurePolicy:
 
     The first successor is submitted within `backoff` of the end, each further one within twice the time of the one
     before, up to `longest_backoff`; where in that time is random. A generation that lasted for `stable_after` and
-    committed starts the count again. More than `per_day` ends that the job may have caused, or one error that ends
-    `repeats` generations without a commit, the first and the last at least `repeated_over` apart, open the stream's
-    circuit breaker: one attempt every `probe_every`, until one commits or a person starts the stream.
+    committed starts the count again. There are `per_day` restarts within 24 hours at most, and once half of them are
+    used, one each `probe_every`. One error that ends `repeats` generations without a commit, the first and the last at
+    least `repeated_over` apart, opens the stream's circuit breaker: one attempt each `probe_every`, until one commits
+    or a person starts the stream. One error that ends `together` streams within `together_within` is the environment's:
+    it costs no restart and opens no breaker.
     """
 
     __pydantic_config__ = STRICT
@@ -56,6 +58,8 @@ class FailurePolicy:
     repeats: Count = 3
     repeated_over: Wait = timedelta(hours=1)
     probe_every: Patience = timedelta(hours=2)
+    together: Count = 3
+    together_within: Patience = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)

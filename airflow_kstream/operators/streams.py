@@ -46,8 +46,11 @@ class SparkStreamOperator(BaseOperator):
 
     While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. At the generation's
     horizon it resumes, restarts the stream and defers again. It stays deferred while the stream is held or stopped, and
-    starts a stopped one when a person wants it again. It ends when the job ends by itself: successfully, or with
-    StreamEnded, which carries the reason; Airflow's retries then start the next generation.
+    starts a stopped one when a person wants it again. It ends when the job ends successfully. After any other end that
+    nobody planned it starts the next generation at the pace of the `failure` policy, and stays deferred until then. An
+    end that may need a person (an error of the job, a kill, an open circuit breaker) first fails it once, with
+    StreamEnded, which carries the reason; Airflow's retry then waits for the same moment. A job that a person killed
+    is not started until `kstream streams start NAME`.
 
     It also resumes when the triggerer could conclude nothing for `watch.blind_after`, to look with the stream's own
     rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
@@ -75,7 +78,7 @@ class SparkStreamOperator(BaseOperator):
     :param conn_id: the `spark` connection whose queue and client are used where the declaration names none, if any.
     :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
     :raises InvalidInput: when the declaration is wrong; a StreamSpec where the DAG is parsed, others in the task.
-    :raises StreamEnded: when the job ended unsuccessfully.
+    :raises StreamEnded: when the job ended unsuccessfully, and a person may be needed.
     """
 
     template_fields: Sequence[str] = ("stream", "cluster_conn_id", "submission")
@@ -164,6 +167,8 @@ class SparkStreamOperator(BaseOperator):
         ti.xcom_push("yarn_application", report.application_url)
         ti.xcom_push("yarn_logs", report.logs_url)
         metrics.count("restarts", sum((done.submitted or 1) > 1 for done in report.done), report.stream)
+        if report.phase in {Phase.BACKING_OFF, Phase.KILLED}:
+            self.log.error("%s: %s", report.stream, report.why)
         if report.spec_doubt:
             self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
         if report.owner_doubt:

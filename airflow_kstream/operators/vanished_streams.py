@@ -38,7 +38,7 @@ class VanishedStreamsOperator(BaseOperator):
     Airflow takes the DAG of a file that is gone for stale and looks at its runs no longer, so the task that watched the
     stream never resumes. This one looks once a run: it restarts such a stream at its horizon, as it was last submitted,
     and its log says with an error that the stream runs undeclared. It fails when a restart fails, and when a stream has
-    ended, which it does not start again.
+    ended and a person may be needed; it starts a stream that ended by itself again as the `failure` policy says.
 
     It knows the streams of its earlier runs from their XCom `known`. Streams that were never declared here are another
     DAG's or a person's, and are left alone.
@@ -102,7 +102,7 @@ class VanishedStreamsOperator(BaseOperator):
         except KstreamError as error:
             return f"{name} is declared no longer, and what is due can't be done: {error}"
         self.log.info("%s generation %s: %s", name, report.generation, report.why)
-        return ""
+        return f"{name} is declared no longer, and {report.why}" if report.ended else ""
 
     def _spark(self) -> SparkDefaults:
         return spark_defaults_of(read_connection(self.conn_id)) if self.conn_id else SparkDefaults()

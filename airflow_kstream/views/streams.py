@@ -11,6 +11,7 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.tables import NOT_KNOWN, add, ago, table
 
+_KINDS_SHOWN = 3
 _HEADINGS = ("stream", "generation", "state", "last commit", "horizon")
 
 
@@ -26,7 +27,17 @@ def _state(verdict: Verdict) -> str:
     pulse = f", {verdict.heartbeat.pulse}" if verdict.heartbeat else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = f": {verdict.failure.strip().splitlines()[0]}" if verdict.failure.strip() else ""
-    return f"{verdict.why}{pulse}{failure}"
+    return f"{verdict.why}{pulse}{failure}{_ends(verdict)}"
+
+
+def _ends(verdict: Verdict) -> str:
+    """Return how often it ended within a day though nobody planned it, with the last kinds."""
+    if not verdict.ends:
+        return ""
+    kinds = ", ".join(end.kind for end in verdict.ends[-_KINDS_SHOWN:])
+    more = "... " if len(verdict.ends) > _KINDS_SHOWN else ""
+    times = "once" if len(verdict.ends) == 1 else f"{len(verdict.ends)} times"
+    return f"; ended unplanned {times} within a day ({more}{kinds})"
 
 
 def _last_commit(verdict: Verdict) -> str:

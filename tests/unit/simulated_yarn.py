@@ -10,9 +10,10 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers, NodeReport, NodeVerdict
 from airflow_kstream.model.contract import fence_name, started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
+from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.looks import Looks
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.plan import GiveUp, Kill, Step, Stop, Submit
+from airflow_kstream.model.plan import GiveUp, Kill, Note, Step, Stop, Submit
 from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
@@ -70,6 +71,12 @@ def containers(verdict: NodeVerdict) -> Containers:
     return Containers(NodeReport(NODE, verdict), ())
 
 
+def past_end(generation: int, at: datetime = START, kind: EndKind = EndKind.UNKNOWN, **more: object) -> PastEnd:
+    """Return the record of an end a minute after the generation's claim."""
+    usual = {"fingerprint": "", "claimed": at - timedelta(minutes=1), "lasted": timedelta(minutes=1), "worked": False}
+    return PastEnd(generation, kind, at=at, **usual | more)  # type: ignore[arg-type]
+
+
 def watched(observation: Observation, age: timedelta = timedelta(days=1)) -> Looks:
     """Return the looks of a supervisor that has seen nothing else for so long."""
     return Looks(dict.fromkeys(signs(observation), age), further({}, observation))
@@ -108,6 +115,8 @@ class SimulatedYarn:
     idle: bool = False
     has_helper: bool = False
     accepted: dict[int, Position] = field(default_factory=dict)
+    ends: list[PastEnd] = field(default_factory=list)
+    failure: str = ""
 
     def look(self) -> Observation:
         newest = max(self.claims, default=None)
@@ -117,6 +126,7 @@ class SimulatedYarn:
         seen = Observation(STREAM, self.now, self.desired, claim, frozenset(self.files), listed, (point,))
         word = self.accepted.get(seen.generation + 1)
         seen = replace(seen, accepted={CHECKPOINT: word} if word else None)
+        seen = replace(seen, ends=tuple(self.ends), failure=self.failure)
         app = seen.current
         return replace(seen, containers=self._containers(app)) if app and not app.alive else seen
 
@@ -132,6 +142,9 @@ class SimulatedYarn:
                 self.end(app_id, ApplicationState.FINISHED)
             case Kill(app_id):
                 self.end(app_id, ApplicationState.KILLED)
+            case Note(end):
+                if all(end.generation > recorded.generation for recorded in self.ends):
+                    self.ends.append(end)
             case GiveUp(generation, fence):
                 arrived = any(number == generation and app.alive for number, app in self.applications)
                 if self.forgetful or not arrived:

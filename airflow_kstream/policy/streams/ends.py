@@ -1,4 +1,4 @@
-"""The cause of a generation's end, from YARN's diagnostics.
+"""The cause of a generation's end, from YARN's diagnostics and the error that its driver left.
 
 The signs are the words of Hadoop 3.4.3 (ClientRMService, RMAppAttemptImpl, RMAppLifetimeMonitor, SchedulerUtils,
 ContainersMonitorImpl, ContainerExitStatus, SecretManager$InvalidToken, SaslRpcClient) and Spark 4
@@ -9,6 +9,7 @@ delegation token's error names its class or its kind.
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 from airflow_kstream.model.generation_end import EndKind, GenerationEnd
@@ -21,7 +22,7 @@ _TOKEN_KINDS = (
 
 @dataclass(frozen=True)
 class _Sign:
-    """A pattern that proves a kind wherever it stands in the diagnostics."""
+    """A pattern that proves a kind wherever it stands: in YARN's diagnostics or in the driver's error."""
 
     kind: EndKind
     pattern: re.Pattern[str]
@@ -75,10 +76,49 @@ _SIGNS = (
 )
 # ClientRMService. A job's own words come after it.
 _KILLED = re.compile(r"Application application_\S+ was killed by user (?P<user>\S+)")
+# What differs between two runs of one failure, the longer forms first.
+_VARIES = re.compile(
+    r"\b(?:application|appattempt|container|attempt|job|task|stage)_[\w.]+"
+    r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|\b0x[0-9a-fA-F]+\b|@[0-9a-f]{5,}\b|\b[0-9a-f]{12,}\b"
+    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
+    r"|\d+"
+)
+# An exception as Java and Python print it: its class, then its message.
+_EXCEPTION = re.compile(r"(?<![\w$.])(?P<error>[\w$.]*(?:Error|Exception|InvalidToken)\b(?:\)?:[^\n]*)?)")
+_STACK_FRAME = re.compile(r"^[ \t]*(?:at |File \"|\.\.\.).*$", re.MULTILINE)
+# In characters. YARN's own words stand at the beginning, the innermost error at the end.
+_LONGEST_FINGERPRINT, _LONGEST_TEXT = 200, 20_000
 
 
-def end_of(diagnostics: str) -> GenerationEnd:
-    """Classify an end by YARN's diagnostics, which quote the job's own error at most in part."""
+def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
+    """Classify an end. `diagnostics` are YARN's words, which quote the job's own error at most in part; `failure` is
+    the error that the driver left in `failed-<n>`."""
+    diagnostics, failure = _read(diagnostics), _read(failure)
     if killed := _KILLED.search(diagnostics):
         return GenerationEnd(EndKind.KILLED, killed["user"])
-    return GenerationEnd(next((sign.kind for sign in _SIGNS if sign.pattern.search(diagnostics)), EndKind.UNKNOWN))
+    kind = _kind(diagnostics, failure)
+    named = fingerprint_of(failure) or _without_variables(failure) or fingerprint_of(diagnostics)
+    return GenerationEnd(kind, fingerprint=named or (kind.value if kind is not EndKind.UNKNOWN else ""))
+
+
+def fingerprint_of(text: str) -> str:
+    """Return the innermost error of a text without what differs between two runs; empty if it names none."""
+    errors = [found["error"] for found in _EXCEPTION.finditer(_STACK_FRAME.sub("", text))]
+    return _without_variables(errors[-1]) if errors else ""
+
+
+def _read(text: str) -> str:
+    """Return what is read of a text: a job may print a book before it ends."""
+    return text if len(text) <= 2 * _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}\n{text[-_LONGEST_TEXT:]}"
+
+
+def _kind(diagnostics: str, failure: str) -> EndKind:
+    signs = (sign.kind for sign in _SIGNS if sign.pattern.search(diagnostics) or sign.pattern.search(failure))
+    return next(signs, EndKind.CODE if failure else EndKind.UNKNOWN)
+
+
+def _without_variables(error: str) -> str:
+    first = (error.strip().splitlines() or [""])[0]
+    return textwrap.shorten(_VARIES.sub("#", first), _LONGEST_FINGERPRINT, placeholder=" ...")

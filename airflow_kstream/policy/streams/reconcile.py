@@ -7,45 +7,30 @@ generation n may still write the checkpoint.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import datetime
 from enum import StrEnum
 
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, DesiredState, Missing
-from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.looks import Looks, SignKind
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
+from airflow_kstream.policy.streams.after_end import how_it_ended, pause_after_end, reason_to_follow
 from airflow_kstream.policy.streams.death import Dead, death, ran, unwritten
-from airflow_kstream.policy.streams.ends import end_of
-from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.positions import position_doubt
 from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
 
-# Ends by no fault of the job's own, and their words. A generation has to have worked for as long to be followed without
-# a report: one that ends sooner ends the same way again and again, and nobody would learn of it.
-_WORKED_FOR = timedelta(hours=1)
-_BLAMELESS: Mapping[EndKind, str] = {
-    EndKind.CREDENTIALS: "died of a dead token",
-    EndKind.PREEMPTED: "was preempted",
-    EndKind.NODE_LOST: "lost its node",
-    EndKind.LIFETIME: "reached YARN's lifetime limit",
-}
-# In characters. YARN repeats whole stack traces; the first lines name the cause.
-_LONGEST_DIAGNOSTICS = 300
-
 
 class Mode(StrEnum):
-    """The reaction to a stream that ended by itself: ENSURE starts it; WATCH reports the end to the supervisor."""
+    """The reaction to a stream that ended by itself: ENSURE starts it; WATCH tells it first if a person is needed."""
 
     ENSURE = "ensure"
     WATCH = "watch"
@@ -195,20 +180,23 @@ def _dead(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) 
         )
     if number == 0:
         return _submit_once_dead(spec, observation, looks, "its first generation")
-    why = _reason_to_follow(spec, observation, app)
-    if why is None and mode is Mode.WATCH and app is not None:
-        return Settled(Phase.ENDED, _how_it_ended(app))
-    return _submit_once_dead(spec, observation, looks, why or f"generation {number} ended by itself")
+    if why := _planned_end(observation):
+        return _submit_once_dead(spec, observation, looks, why)
+    return _after_an_end(spec, observation, looks, mode)
 
 
-def _how_it_ended(app: Application) -> str:
-    why = textwrap.shorten(app.diagnostics, _LONGEST_DIAGNOSTICS, placeholder=" ...")
-    words = f"{app.state}/{app.final_status}{f', {why}' if why else ''}"
-    end = end_of(app.diagnostics)
-    if end.kind is EndKind.KILLED:
-        return f"{app.id} was killed by {end.killed_by}: {words}"
-    cause = f" ({end.kind})" if end.kind is not EndKind.UNKNOWN else ""
-    return f"{app.id} ended by itself{cause}: {words}"
+def _after_an_end(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
+    """Return the step after an end that nobody planned. A job that succeeded says itself that it is done."""
+    app, number, ends = observation.current, observation.generation, horizon_of(spec, observation)
+    past_horizon = ends is not None and ends.passed(observation.now)
+    if app and app.succeeded and not past_horizon:
+        if mode is Mode.WATCH:
+            return Settled(Phase.ENDED, how_it_ended(observation))
+        return _submit_once_dead(spec, observation, looks, f"generation {number} ended by itself")
+    if pause := pause_after_end(spec, observation, past_horizon=past_horizon):
+        return pause
+    why = f"generation {number} ended past its horizon" if past_horizon else reason_to_follow(observation)
+    return _submit_once_dead(spec, observation, looks, why)
 
 
 def _arrival_pending(spec: StreamSpec, observation: Observation, looks: Looks) -> Step | None:
@@ -241,26 +229,16 @@ def _vanished(spec: StreamSpec, observation: Observation, claim: Claim, looks: L
     return Wait(until, f"generation {number} ran, and YARN lists no application of it: it may not have recovered them")
 
 
-def _reason_to_follow(spec: StreamSpec, observation: Observation, app: Application | None) -> str | None:
-    """Return the reason to replace a dead generation without a new request, None if there is none."""
-    number = observation.generation
-    ends = horizon_of(spec, observation)
-    blameless = _blameless_end(observation, app)
+def _planned_end(observation: Observation) -> str | None:
+    """Return the reason for a successor if somebody wanted this end, or has spoken since it; None if nobody has."""
+    number, app, claim = observation.generation, observation.current, observation.claim
+    spoken, since = observation.desired.at, app.finished if app else claim.claimed_at if claim else None
     reasons = (
-        (app is None, f"no application of generation {number} is left"),
         (stop_marker(number) in observation.files, f"generation {number} was stopped to be followed"),
         (observation.desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
-        (bool(blameless), f"generation {number} {blameless}"),
-        (ends is not None and ends.passed(observation.now), f"generation {number} ended past its horizon"),
+        (bool(spoken and since and spoken > since), f"{_who(observation)} wants it to run again"),
     )
     return next((why for holds, why in reasons if holds), None)
-
-
-def _blameless_end(observation: Observation, app: Application | None) -> str:
-    """Return how a generation that had worked for long ended without a fault of its own, empty if it didn't."""
-    if app is None or not verified(observation) or not app.lasted or app.lasted < _WORKED_FOR:
-        return ""
-    return _BLAMELESS.get(end_of(app.diagnostics).kind, "")
 
 
 def _submit_once_dead(spec: StreamSpec, observation: Observation, looks: Looks, why: str) -> Step:

@@ -30,24 +30,28 @@ def next_attempt(policy: FailurePolicy, ends: Sequence[PastEnd], seed: str, clea
 
     The jitter follows from `seed` and the last generation: every supervisor computes the same moment.
     """
-    counted = _since_it_was_stable(policy, _since(ends, cleared))
-    if not counted:
+    since = [end for end in ends if cleared is None or end.at > cleared]
+    if not since:
         return None
-    last = counted[-1]
-    if why := _breaker(policy, counted, _since(ends, cleared)):
-        return Attempt(last.at + policy.probe_every, why)
+    last, counted = since[-1], _in_a_row(policy, since)
+    why = _repeats(policy, counted) or _budget(policy, since)
     jitter = random.Random(f"{seed}/{last.generation}").random()
-    return Attempt(last.at + jitter * _longest_wait(policy, len(counted)))
+    pause = policy.probe_every if why else jitter * _longest_wait(policy, len(counted))
+    # A probe has no jitter: the ends that it follows had theirs.
+    return Attempt(max(last.at + pause, _budget_allows(policy, since)), why)
 
 
-def _since(ends: Sequence[PastEnd], cleared: datetime | None) -> list[PastEnd]:
-    return [end for end in ends if cleared is None or end.at > cleared]
+def _in_a_row(policy: FailurePolicy, ends: Sequence[PastEnd]) -> list[PastEnd]:
+    """Return the last end that followed a stable life, and all after it, without what the environment had ended before
+    a generation made progress again."""
+    stable = max((index for index, end in enumerate(ends) if _was_stable(policy, end)), default=0)
+    worked = max((index for index, end in enumerate(ends) if end.worked), default=0)
+    return [end for index, end in enumerate(ends) if index >= stable and (index >= worked or not end.shared)]
 
 
-def _since_it_was_stable(policy: FailurePolicy, ends: Sequence[PastEnd]) -> list[PastEnd]:
-    """Return the last end that followed a stable life, and all after it."""
-    stable = (index for index, end in enumerate(ends) if end.committed and end.lasted >= policy.stable_after)
-    return list(ends[max(stable, default=0) :])
+def _was_stable(policy: FailurePolicy, end: PastEnd) -> bool:
+    """Return True if the generation lasted; a source that brings nothing lets its stream commit nothing all day."""
+    return end.lasted >= (policy.stable_after if end.worked else max(policy.stable_after, _DAY))
 
 
 def _longest_wait(policy: FailurePolicy, ends: int) -> timedelta:
@@ -55,22 +59,39 @@ def _longest_wait(policy: FailurePolicy, ends: int) -> timedelta:
     return min(policy.longest_backoff, policy.backoff * doubled)
 
 
-def _breaker(policy: FailurePolicy, counted: Sequence[PastEnd], ends: Sequence[PastEnd]) -> str:
+def _repeats(policy: FailurePolicy, counted: Sequence[PastEnd]) -> str:
     alike = _alike_at_the_end(counted)
-    if len(alike) >= policy.repeats and alike[-1].at - alike[0].at >= policy.repeated_over:
-        over = format_duration(alike[-1].at - alike[0].at)
-        return f"{len(alike)} generations in a row ended of the same error over {over}, and none committed"
-    blamed = [end for end in ends if not end.kind.blameless and end.at > counted[-1].at - _DAY]
-    if len(blamed) > policy.per_day:
-        return f"{len(blamed)} generations ended by themselves within a day; {policy.per_day} are allowed"
-    return ""
+    if len(alike) < policy.repeats or alike[-1].at - alike[0].at < policy.repeated_over:
+        return ""
+    over = format_duration(alike[-1].at - alike[0].at)
+    return f"{len(alike)} generations in a row ended of the same error over {over}, and none made progress"
 
 
 def _alike_at_the_end(ends: Sequence[PastEnd]) -> list[PastEnd]:
-    """Return the last ends that have one fingerprint and had no commit, oldest first."""
+    """Return the last ends that have one fingerprint, no progress and no other stream's company, oldest first."""
     alike: list[PastEnd] = []
     for end in reversed(ends):
-        if end.committed or not end.fingerprint or end.fingerprint != ends[-1].fingerprint:
+        if end.worked or end.shared or not end.fingerprint or end.fingerprint != ends[-1].fingerprint:
             break
         alike.insert(0, end)
     return alike
+
+
+def _budget(policy: FailurePolicy, ends: Sequence[PastEnd]) -> str:
+    """Return why the restarts of this day have to be spread; empty while at most half of them are used."""
+    last = ends[-1]
+    spent = [end for end in ends if end.costs and end.at > last.at - _DAY]
+    if not last.costs or 2 * len(spent) <= policy.per_day:
+        return ""
+    return f"{len(spent)} generations ended by themselves within a day, and {policy.per_day} restarts are allowed"
+
+
+def _budget_allows(policy: FailurePolicy, ends: Sequence[PastEnd]) -> datetime:
+    """Return when one more restart is within the budget of the 24 hours before it.
+
+    Each end that costs was followed by one restart: the claim of the generation that ended next.
+    """
+    costly = [index for index, end in enumerate(ends) if end.costs]
+    if not ends[-1].costs or len(costly) <= policy.per_day:
+        return ends[-1].at
+    return ends[costly[-policy.per_day - 1] + 1].claimed + _DAY

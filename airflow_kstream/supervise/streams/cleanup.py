@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_kstream.model.contract import cleaned_marker, is_cleaned_marker
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.supervise.streams.past_ends import forget_old_records
 from airflow_kstream.supervise.streams.run import StreamRun
 
 # Enough to see how the last restarts went.
@@ -21,6 +22,7 @@ def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
     if observation.generation > _CLAIMS_KEPT:
         run.folder.forget_before(observation.generation - _CLAIMS_KEPT + 1, observation.files)
     run.folder.forget_old_words(observation.files)
+    forget_old_records(run.folder, observation.files)
     run.folder.forget_drafts(observation.files, observation.now)
     return deleted
 

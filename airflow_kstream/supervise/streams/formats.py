@@ -8,7 +8,7 @@ that is not JSON raises InvalidInput, and so affects its own stream alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, Missing, Position
+from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec, read_spec
 from airflow_kstream.model.spec_fingerprint import fingerprint
@@ -24,6 +25,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 
 VERSION = 2
+_ENDS = TypeAdapter(list[PastEnd])
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,25 @@ def read_positions(text: str) -> Mapping[str, Position]:
         return _positions(fields)
     except (KeyError, TypeError, ValueError):
         raise InvalidInput("its positions can't be read") from None
+
+
+def written_ends(ends: Sequence[PastEnd], by: str, nonce: str) -> str:
+    """Return the text of the ends of a stream that nobody planned; `nonce` distinguishes it from another writer's."""
+    return json.dumps(
+        {"version": VERSION, "ends": _ENDS.dump_python(list(ends), mode="json"), "by": by, "nonce": nonce}
+    )
+
+
+def read_ends(text: str) -> tuple[PastEnd, ...]:
+    """Read what `written_ends` wrote. Raises InvalidInput: when there is nothing to read."""
+    fields = _object(text)
+    version = _version(fields)
+    if version > VERSION:
+        raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
+    try:
+        return tuple(_ENDS.validate_python(fields.get("ends")))
+    except ValidationError:
+        raise InvalidInput("its ends can't be read") from None
 
 
 def written_stop(why: str, by: str) -> str:

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.contract import newest_claim
+from airflow_kstream.model.contract import newest_claim, recorded_ends
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.generation import Claim, DesiredState
+from airflow_kstream.model.generation_end import PastEnd
+from airflow_kstream.model.identity import split_principal
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
+from airflow_kstream.supervise.streams.failures import failure_of
+from airflow_kstream.supervise.streams.past_ends import past_ends
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.strangers import TaggedApplications
 
 
 @dataclass(frozen=True)
 class Prefetched:
-    """Facts that the caller has: the newest claim that it read (claims never change), the listed applications of all
-    streams, and the names in the stream's folder with their owners."""
+    """Facts that the caller has: the newest claim and record of ends that it read (neither ever changes), the listed
+    applications of all streams, and the names in the stream's folder with their owners."""
 
     claim: Claim | None = None
+    ends: tuple[PastEnd, ...] = ()
     listed: tuple[Application, ...] | None = None
     owners: Mapping[str, str] | None = None
 
@@ -59,7 +64,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     newest = max([claim.generation if claim else 0, *(number for number, _ in applications)])
     submitted = _submitted(claim) or spec
     desired = folder.desired(names)
-    return Observation(
+    observation = Observation(
         stream=run.id,
         now=session.hdfs.now(),
         desired=desired,
@@ -75,6 +80,22 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         # No file that concerns a successor alone keeps a person from stopping the stream.
         accepted=folder.accepted(newest + 1, names) if desired.state is DesiredState.RUNNING else None,
         strangers=strangers,
+        ends=_ends(run, names, prefetched.ends),
+        ours=_our_names(session),
+    )
+    return replace(observation, failure=failure_of(session.hdfs, run.id, observation))
+
+
+def _ends(run: StreamRun, names: frozenset[str], known: tuple[PastEnd, ...]) -> tuple[PastEnd, ...]:
+    newest = recorded_ends(names)[-1:]
+    return known if newest == tuple(end.generation for end in known[-1:]) else past_ends(run.folder, names)
+
+
+def _our_names(session: ClusterSession) -> frozenset[str]:
+    """Return the usual short names of the principals that act for us; the applications' own user is one more."""
+    principals = (session.identity, session.cluster.watcher)
+    return frozenset(
+        {split_principal(one.principal)[0] for one in principals} | {one.do_as or "" for one in principals}
     )
 
 

@@ -19,8 +19,22 @@ from airflow_kstream.model.contract import newest_desired, stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, RestartAborted, Unavailable
 from airflow_kstream.model.generation import Claim, DesiredState, Position, StreamId
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.plan import Done, GiveUp, Kill, Phase, Refuse, Report, Settled, Step, Stop, Submit, Wait
+from airflow_kstream.model.plan import (
+    Done,
+    GiveUp,
+    Kill,
+    Note,
+    Phase,
+    Refuse,
+    Report,
+    Settled,
+    Step,
+    Stop,
+    Submit,
+    Wait,
+)
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.streams.after_end import needs_a_person
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.held import is_well
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
@@ -29,9 +43,11 @@ from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.memory import Memory
+from airflow_kstream.supervise.streams.neighbours import ended_together
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.owner_steps import before_claim, before_stop, before_submission, when_settled
 from airflow_kstream.supervise.streams.ownership import require_available
+from airflow_kstream.supervise.streams.past_ends import record_end
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
 from airflow_kstream.supervise.streams.submit import (
@@ -121,7 +137,7 @@ class Reconciler:
         try:
             observation = self._witnesses.asked(observe(self.subject, self._known))
             # Facts missing from the claim's file are queried from the cluster once.
-            self._known = Prefetched(observation.claim)
+            self._known = Prefetched(observation.claim, observation.ends)
             self._recall(observation)
             self._tell_of_strangers(observation)
             step = next_step(self.spec, observation, self._memory.look(observation), mode)
@@ -132,6 +148,8 @@ class Reconciler:
             if isinstance(step, Settled):
                 return self._settle(observation, step)
             self._tell_once(f"{type(step).__name__.lower()}: {step.why}")
+            if isinstance(step, Note):
+                return self._note_end(observation, step, mode)
             self._carry_out(observation, step)
             return step
         except Unavailable as error:
@@ -179,6 +197,20 @@ class Reconciler:
             self.tell(f"the positions reached are not noted: {error}")
             return
         self._noted = observation.generation, positions
+
+    def _note_end(self, observation: Observation, step: Note, mode: Mode) -> Report | Step:
+        """Record an end that nobody planned. Of two supervisors the one whose record stands tells it, if anybody is
+        watching: the next look finds it recorded."""
+        end = replace(step.end, shared=ended_together(self.session, self.spec.failure, observation, step.end))
+        if not record_end(self.subject.folder, observation.ends, end):
+            return step
+        self._record(f"recorded the end of generation {end.generation}", step.why)
+        if end.shared:
+            self.tell(f"other streams ended of the same error: it is the environment's ({end.fingerprint})")
+        recorded = replace(observation, ends=(*observation.ends, end))
+        if mode is Mode.WATCH and needs_a_person(self.spec, recorded):
+            return self._settle(recorded, Settled(Phase.ENDED, step.why))
+        return step
 
     def _stop(self, observation: Observation, step: Stop) -> None:
         try:

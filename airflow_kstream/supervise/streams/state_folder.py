@@ -143,6 +143,26 @@ class StreamFolder:
         marker = reached_marker(generation)
         return self._positions(marker) if marker in names else {}
 
+    def put_once(self, name: str, text: str) -> bool:
+        """Write a file that nobody replaces; return False when another writer's text stands there."""
+        draft = f".{name}.{uuid.uuid4().hex}"
+        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+        refusal = self._place(draft, name, text)
+        if self._stands(name, text):
+            return True
+        self._delete(draft)
+        if refusal and name not in self.names():
+            raise refusal
+        return False
+
+    def text(self, name: str) -> str:
+        """Read a file that was listed. Raises Unavailable: when it was deleted since. Raises UnicodeDecodeError."""
+        return _just_listed(lambda: self._hdfs.read(self._path(name)))
+
+    def written_at(self, name: str) -> datetime:
+        """Return the NameNode's time of a file that was listed. Raises Unavailable: when it was deleted since."""
+        return _just_listed(lambda: self._hdfs.status(self._path(name)).modified)
+
     def _put(self, name: str, text: str) -> None:
         """Write a file in place of what stands there."""
         draft = f".{name}.{uuid.uuid4().hex}"

@@ -12,10 +12,12 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
+from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import read_policies
+from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified, waiting_in_queue
@@ -23,7 +25,6 @@ from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
-from airflow_kstream.supervise.streams.failures import failure_of
 from airflow_kstream.supervise.streams.memory import Memory
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -31,7 +32,8 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 log = logging.getLogger(__name__)
 
-_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD, Phase.STOPPED}
+_WATCHED = {*Phase} - {Phase.ENDED}
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Verdict:
     driver reported. `shared` tells, without a conclusion, whether the cause may be the cluster's. `plan_in` is the time
     until the restart window begins, `commit_age` the time since the last commit, or since the claim if there never was
     one. `queued` is how long YARN has not started its application, `queued_too_long` whether that is an event. `word`
-    is the time of a person's last word on it.
+    is the time of a person's last word on it. `ends` are those of the last day that nobody planned, oldest first.
     """
 
     step: Step | None
@@ -69,6 +71,7 @@ class Verdict:
     queued: timedelta | None = None
     queued_too_long: bool = False
     word: datetime | None = None
+    ends: tuple[PastEnd, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -83,7 +86,14 @@ class Verdict:
             "horizon": self.horizon.name.lower() if self.horizon else None,
             "verified": self.verified,
             "failure": self.failure,
+            "followed_at": plain(self.step.until) if isinstance(self.step, Settled) else None,
+            "breaker_open": self.breaker_open,
+            "ends": plain(self.ends),
         }
+
+    @property
+    def breaker_open(self) -> bool:
+        return isinstance(self.step, Settled) and self.step.breaker
 
     @property
     def horizon_known(self) -> bool:
@@ -108,6 +118,7 @@ class Watch:
         self._session = session
         self._engine_of = engine_of
         self._claims: dict[str, Claim] = {}
+        self._ends: dict[str, tuple[PastEnd, ...]] = {}
         self._memory: dict[str, Memory] = {}
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
@@ -135,7 +146,7 @@ class Watch:
             owners = StreamFolder(self._session.hdfs, stream).owners()
             claim = self._newest_claim(stream, frozenset(owners))
             spec = _watchable(stream, claim, subject.policies)
-            known = Prefetched(claim, listed, owners)
+            known = Prefetched(claim, self._ends.get(stream.name, ()), listed, owners)
             observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
             if observation.claim is None and observation.current and observation.current.alive:
                 why = f"{observation.current.id} runs, and no generation of {subject.name} was ever claimed"
@@ -146,6 +157,7 @@ class Watch:
 
     def _judge(self, spec: StreamSpec, observation: Observation) -> Verdict:
         claim, now = observation.claim, observation.now
+        self._ends[spec.name] = observation.ends
         if claim:
             # Includes the facts that its file lacked, so they are looked up once.
             self._claims[spec.name] = claim
@@ -163,12 +175,13 @@ class Watch:
             remaining=ends.remaining(now) if ends else None,
             horizon=ends.reason if ends else None,
             verified=verified(observation),
-            failure=failure_of(self._session.hdfs, observation.stream, observation),
+            failure=observation.failure,
             plan_in=ends.plan - now if ends and ends.plan and _lives(step) else None,
             commit_age=_commit_age(beat, claim, now),
             queued=queued,
             queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
             word=observation.desired.at,
+            ends=tuple(end for end in observation.ends if end.at > now - _DAY),
         )
 
     def _newest_claim(self, stream: StreamId, names: frozenset[str]) -> Claim | None:

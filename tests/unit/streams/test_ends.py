@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
+import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.generation_end import EndKind
-from airflow_kstream.model.plan import Phase, Settled, Step, Submit
-from airflow_kstream.policy.streams.ends import end_of
-from airflow_kstream.policy.streams.reconcile import Mode, next_step
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, watched
+from airflow_kstream.policy.streams.ends import end_of, fingerprint_of
 
 _FAILED = "Application application_1_0001 failed 1 times due to "
 _AM = f"{_FAILED}AM Container for appattempt_1_0001_000001 exited with  exitCode: "
@@ -72,54 +69,46 @@ def test_a_jobs_own_words_about_a_kill_are_no_kill_by_yarn() -> None:
     assert end_of("User class threw exception: QueryException: query 7 was killed by user bob").kind is EndKind.CODE
 
 
-def ended(diagnostics: str, *, after: timedelta = timedelta(hours=2), committed: bool = True) -> Step:
-    """Return the watching supervisor's next step for a generation that ended so long after its start."""
-    yarn = SimulatedYarn()
-    yarn.carry_out(next_step(TICKET_SPEC, yarn.look(), watched(yarn.look()), Mode.ENSURE))
-    yarn.arrive()
-    if committed:
-        yarn.pass_time(20)
-    yarn.now = START + after
-    yarn.end(yarn.running[0].id, ApplicationState.FAILED)
-    yarn.applications = [(number, replace(app, diagnostics=diagnostics)) for number, app in yarn.applications]
-    yarn.pass_time(300)
-    return next_step(TICKET_SPEC, yarn.look(), watched(yarn.look()), Mode.WATCH)
+def test_the_drivers_own_error_decides_where_yarn_knows_only_a_status() -> None:
+    end = end_of("User application exited with status 1", f"{_INVALID}: token (x) can't be found in cache")
+    assert end.kind is EndKind.CREDENTIALS
+    assert end.fingerprint.startswith(_INVALID)
 
 
-def reported(step: Step) -> str:
-    """Return the words of an end that is the task's failure."""
-    assert isinstance(step, Settled)
-    assert step.phase is Phase.ENDED
-    return step.why
+@given(st.integers(1, 10**9), st.integers(1, 10**9), st.sampled_from([0x1F, 0xABCDEF01, 0x7FFF]))
+def test_two_ends_of_one_failure_have_one_fingerprint(first: int, second: int, address: int) -> None:
+    def failure(number: int) -> str:
+        return (
+            f'Traceback (most recent call last):\n  File "/data/{number}/job.py", line 3, in <module>\n'
+            f"org.apache.spark.SparkException: Job aborted due to stage failure: Task {number} in stage {number}.0 "
+            f"failed 4 times, most recent failure: Lost task {number} (TID {number}) "
+            f"(10.0.0.{number % 255} executor 2)\n"
+            f"\tat org.apache.spark.errors.QueryExecutionErrors$.x(QueryExecutionErrors.scala:{number})\n"
+            f"Caused by: com.acme.Bad$ParseException: record {number} of application_{number}_0001 at {address:#x}"
+        )
+
+    assert fingerprint_of(failure(first)) == fingerprint_of(failure(second)) != ""
 
 
-PREEMPTED = f"{_AM}-102\nFailing this attempt."
+def test_the_innermost_error_is_the_fingerprint() -> None:
+    text = "java.lang.RuntimeException: task failed\n\tat a.B.c(B.java:1)\nCaused by: com.acme.ParseException: record 7"
+    assert fingerprint_of(text) == "com.acme.ParseException: record #"
 
 
-def test_a_stream_that_worked_and_was_preempted_is_followed_at_once() -> None:
-    followed = ended(PREEMPTED)
-    assert isinstance(followed, Submit)
-    assert followed.why.startswith("generation 1 was preempted; ")
+def test_an_error_without_a_class_is_known_by_its_first_line() -> None:
+    failure = "[STREAM_FAILED] Query [id = 11111111-2222-3333-4444-555555555555] terminated with: record 7\nmore"
+    assert end_of("", failure).fingerprint == "[STREAM_FAILED] Query [id = #] terminated with: record #"
 
 
-@pytest.mark.parametrize(
-    "diagnostics",
-    [PREEMPTED, f"{_AM}-100", f"{_INVALID}: Invalid AMRMToken", "java.io.IOException: GSS initiate failed"],
-)
-def test_an_end_that_may_repeat_itself_at_once_is_reported(diagnostics: str) -> None:
-    """A job that ends after each first batch would be restarted all day, and every task would be green."""
-    reported(ended(diagnostics, after=timedelta(minutes=59)))
+def test_an_end_of_unknown_cause_resembles_no_other() -> None:
+    assert (end_of("").fingerprint, end_of(_KILLED).fingerprint) == ("", "")
+    assert end_of(f"{_AM}-104").fingerprint == "memory"
 
 
-def test_a_generation_that_never_committed_is_reported_regardless_of_its_end() -> None:
-    reported(ended(PREEMPTED, committed=False))
-
-
-def test_a_report_names_the_cause_of_an_end_where_it_is_known() -> None:
-    words = "application_1_0001 ended by itself"
-    assert reported(ended(f"{_AM}-104")).startswith(f"{words} (memory): FAILED/FAILED, ")
-    assert reported(ended("")) == f"{words}: FAILED/FAILED"
-
-
-def test_a_report_names_the_user_who_killed_the_application() -> None:
-    assert reported(ended(_KILLED)).startswith("application_1_0001 was killed by bob: FAILED/FAILED, ")
+@pytest.mark.parametrize("length", [10**3, 10**6])
+def test_long_diagnostics_take_no_time(length: int) -> None:
+    """YARN quotes what the job printed: nothing of it may keep a triggerer's thread busy."""
+    for text in ("a." * length, "A" * length, "Exception: " * length, "0" * length, "at \n" * length, "\n " * length):
+        began = time.process_time()
+        end_of(text, text)
+        assert time.process_time() - began < 2

@@ -10,7 +10,7 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.plan import Phase, Report, Settled, Stop
+from airflow_kstream.model.plan import Note, Phase, Report, Settled, Stop
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.dry_run import explain
 from tests.unit.streams.life import SPEC, Life
@@ -176,7 +176,6 @@ def test_its_watch_sees_the_end_of_a_job_that_ends_by_itself(life: Life) -> None
     )
     verdict = life.watch()
     assert verdict.calls_for_action
-    assert isinstance(verdict.step, Settled)
-    assert verdict.step.phase is Phase.ENDED
+    assert isinstance(verdict.step, Note)
     assert "ended by itself: FAILED/FAILED, User class threw KerberosAuthException" in verdict.step.why
     assert len(verdict.step.why) < 400

@@ -23,6 +23,7 @@ from tests.unit.simulated_yarn import (
     application,
     claim_of,
     containers,
+    past_end,
     watched,
 )
 
@@ -37,9 +38,13 @@ def claim(generation: int = 1, commit: int = -1) -> Claim:
 
 
 def yarn_of(state: ApplicationState | None, *files: str, hours: float = 1, generation: int = 1) -> SimulatedYarn:
-    """A generation with its fence, so many hours after its claim; its application in this state, or none."""
+    """A generation with its fence, so many hours after its claim; its application in this state, or none.
+
+    If it ended, the end is recorded, and the pause after it is over.
+    """
     made = claim(generation)
     yarn = SimulatedYarn(now=START + timedelta(hours=hours), claims={generation: made})
+    yarn.ends = [past_end(generation)] if state in {FAILED, None} else []
     yarn.files = {f"gen-{generation:06d}", made.fence, *files}
     if state:
         yarn.applications = [(generation, application(generation, state))]
@@ -143,13 +148,17 @@ class TestAPersonsWord:
 
 
 class TestItsOwnEnd:
-    def test_the_watch_reports_it_and_an_ensure_starts_the_next(self) -> None:
-        seen = step(yarn_of(FAILED), Mode.WATCH)
+    def test_a_success_ends_the_watch_and_an_ensure_starts_the_next(self) -> None:
+        """The job says itself that it is done; the schedule of whoever starts it is its pace."""
+        yarn = yarn_of(ApplicationState.FINISHED)
+        seen = step(yarn, Mode.WATCH)
         assert isinstance(seen, Settled)
         assert seen.phase is Phase.ENDED
-        assert step(yarn_of(FAILED), Mode.ENSURE) == Submit(
-            2, "generation 1 ended by itself; all its containers are complete"
-        )
+        assert step(yarn, Mode.ENSURE) == Submit(2, "generation 1 ended by itself; all its containers are complete")
+
+    @pytest.mark.parametrize("mode", Mode)
+    def test_once_its_pause_is_over_any_other_end_is_followed(self, mode: Mode) -> None:
+        assert step(yarn_of(FAILED), mode) == Submit(2, "generation 1 ended by itself; all its containers are complete")
 
     def test_one_past_its_horizon_is_followed_by_the_watch_too(self) -> None:
         assert isinstance(step(yarn_of(FAILED, hours=8 * 24), Mode.WATCH), Submit)
@@ -255,6 +264,7 @@ class TestAnApplicationWithoutAClaim:
         """The folder was restored from an older copy: faults.md D2, protocol.md 3c."""
         yarn = yarn_of(FAILED)
         yarn.applications = [(7, application(7, FAILED))]
+        yarn.ends = [past_end(7)]
         seen = step(yarn, Mode.ENSURE)
         assert isinstance(seen, Submit)
         assert seen.generation == 8

@@ -24,6 +24,7 @@ from tests.unit.simulated_yarn import (
     application,
     claim_of,
     containers,
+    past_end,
     watched,
 )
 
@@ -43,7 +44,7 @@ def after(
     accepted: Mapping[str, Position] | None = None,
 ) -> Observation:
     """A generation that was claimed at this position, and the checkpoint as it is now; no claim without a position."""
-    yarn = SimulatedYarn(now=START + timedelta(hours=3))
+    yarn = SimulatedYarn(now=START + timedelta(hours=3), ends=[past_end(2, START + timedelta(hours=2))])
     if recorded:
         yarn.claims = {2: claim_of(TICKET_SPEC, 2, START, {CHECKPOINT: recorded})}
         app = application(2, state, finished=START + timedelta(hours=2) if state is ApplicationState.FAILED else None)

@@ -6,44 +6,69 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
 from airflow_kstream.policy.streams.restart_pace import Attempt, next_attempt
+from tests.examples import examples
 
 POLICY = FailurePolicy()
 START = datetime(2026, 1, 1, tzinfo=UTC)
-MINUTE, HOUR, WEEK = timedelta(minutes=1), timedelta(hours=1), timedelta(days=7)
+MINUTE, HOUR, DAY, WEEK = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1), timedelta(days=7)
 
 
-def end(number: int, at: timedelta, **more: object) -> PastEnd:
-    usual = {"kind": EndKind.CODE, "fingerprint": f"Error {number}", "lasted": MINUTE, "committed": False} | more
-    return PastEnd(number, at=START + at, **usual)  # type: ignore[arg-type]
+def end(number: int, at: timedelta, lasted: timedelta = MINUTE, **more: object) -> PastEnd:
+    usual = {"kind": EndKind.CODE, "fingerprint": f"Error {number}", "worked": False} | more
+    return PastEnd(number, at=START + at, claimed=START + at - lasted, lasted=lasted, **usual)  # type: ignore[arg-type]
 
 
-def after(ends: Sequence[PastEnd], cleared: datetime | None = None) -> Attempt:
-    attempt = next_attempt(POLICY, ends, "orders", cleared)
+def after(ends: Sequence[PastEnd], cleared: datetime | None = None, policy: FailurePolicy = POLICY) -> Attempt:
+    attempt = next_attempt(policy, ends, "orders", cleared)
     assert attempt is not None
     return attempt
 
 
-def crash_loop(fingerprint: str = "", per_end: timedelta = MINUTE, over: timedelta = WEEK) -> list[PastEnd]:
+def crash_loop(
+    fingerprint: str = "", per_end: timedelta = MINUTE, over: timedelta = WEEK, policy: FailurePolicy = POLICY
+) -> list[PastEnd]:
     """Return the ends of a job that dies `per_end` after each start, for as long as `over`."""
     ends: list[PastEnd] = []
     now = START
     while now < START + over:
         now += per_end
         number = len(ends) + 1
-        ends.append(end(number, now - START, fingerprint=fingerprint or f"Error {number}", lasted=per_end))
-        now = after(ends).at
+        ends.append(end(number, now - START, per_end, fingerprint=fingerprint or f"Error {number}"))
+        now = after(ends, policy=policy).at
     return ends
 
 
+def most_in_a_day(ends: Sequence[PastEnd]) -> int:
+    """Return the most restarts within any 24 hours: each is the claim of a generation but the first."""
+    claims = [each.claimed for each in ends[1:]]
+    return max(sum(claim < other < claim + DAY for other in claims) + 1 for claim in claims)
+
+
 def test_a_job_that_worked_for_long_is_followed_within_half_a_minute() -> None:
-    attempt = after([end(1, timedelta()), end(2, WEEK, committed=True, lasted=WEEK)])
+    attempt = after([end(1, timedelta()), end(2, WEEK, WEEK, worked=True)])
     assert START + WEEK <= attempt.at <= START + WEEK + timedelta(seconds=30)
+
+
+def test_a_stream_that_works_for_long_is_back_to_zero() -> None:
+    ends = crash_loop("same", over=timedelta(hours=12))
+    assert after(ends).breaker
+    last = ends[-1].at - START
+    attempt = after([*ends, end(99, last + 2 * DAY, DAY, worked=True, fingerprint="same")])
+    assert (attempt.breaker, attempt.at <= START + last + 2 * DAY + POLICY.backoff) == ("", True)
+
+
+def test_a_source_that_brings_nothing_for_days_makes_no_crash_loop() -> None:
+    """An idle stream commits nothing, and a server's failure ends it once a week."""
+    ends = [end(number, number * WEEK, WEEK, fingerprint="ConnectException: nn") for number in range(1, 9)]
+    attempt = after(ends)
+    assert (attempt.breaker, attempt.at <= ends[-1].at + POLICY.backoff) == ("", True)
 
 
 def test_a_job_that_dies_at_every_start_is_at_last_tried_every_two_hours() -> None:
@@ -55,11 +80,30 @@ def test_a_job_that_dies_at_every_start_is_at_last_tried_every_two_hours() -> No
     assert "ended of the same error" in after(ends).breaker
 
 
-def test_a_job_that_dies_of_many_errors_stays_within_the_budget_of_a_day() -> None:
-    ends = crash_loop()
-    days = {day: sum((each.at - START).days == day for each in ends) for day in range(1, 7)}
-    assert max(days.values()) <= POLICY.per_day + 12
-    assert "24 are allowed" in after(ends).breaker
+def test_a_breaker_opens_within_two_hours_of_the_first_end() -> None:
+    ends = crash_loop("ValueError: no such column", over=timedelta(hours=2))
+    assert after(ends).breaker
+
+
+def test_a_commit_closes_the_breaker() -> None:
+    ends = crash_loop("same", over=timedelta(hours=3))
+    assert after(ends).breaker
+    worked = end(99, ends[-1].at - START + 3 * HOUR, worked=True, fingerprint="same")
+    assert after([*ends, worked]).breaker == ""
+
+
+@pytest.mark.parametrize("per_day", [1, 2, 3, 8, 24, 100])
+@pytest.mark.parametrize("per_end", [timedelta(), MINUTE, 20 * MINUTE])
+def test_no_day_has_more_restarts_than_the_budget(per_day: int, per_end: timedelta) -> None:
+    ends = crash_loop(per_end=per_end, policy=FailurePolicy(per_day=per_day))
+    assert most_in_a_day(ends) <= per_day
+
+
+def test_a_budget_of_a_day_leaves_no_long_gap() -> None:
+    """Once half of it is used, the rest is spread, so that a repaired job is back within two hours or so."""
+    pauses = [later.claimed - earlier.at for earlier, later in pairwise(crash_loop())]
+    assert max(pauses) <= POLICY.probe_every + HOUR
+    assert "24 restarts are allowed" in after(crash_loop()).breaker
 
 
 def test_one_error_for_some_minutes_opens_no_breaker() -> None:
@@ -69,7 +113,7 @@ def test_one_error_for_some_minutes_opens_no_breaker() -> None:
 
 
 def test_an_error_between_commits_opens_no_breaker() -> None:
-    ends = [end(number, number * HOUR, fingerprint="same", committed=number == 3) for number in range(1, 5)]
+    ends = [end(number, number * HOUR, fingerprint="same", worked=number == 3) for number in range(1, 5)]
     assert after(ends).breaker == ""
 
 
@@ -81,32 +125,62 @@ def test_a_persons_word_closes_the_breaker_and_starts_the_count_again() -> None:
     assert (attempt.breaker, attempt.at <= again.at + POLICY.backoff) == ("", True)
 
 
-def test_preemption_costs_nothing_of_the_budget() -> None:
-    ends = [end(number, number * MINUTE, kind=EndKind.PREEMPTED, fingerprint="") for number in range(1, 200)]
-    assert after(ends).breaker == ""
+@pytest.mark.parametrize("blameless", [{"kind": EndKind.PREEMPTED, "fingerprint": ""}, {"shared": True}])
+def test_what_a_job_has_no_part_in_costs_nothing_of_its_budget(blameless: dict[str, object]) -> None:
+    ends = [end(number, number * 10 * MINUTE, **{"fingerprint": "same"} | blameless) for number in range(1, 200)]
+    attempt = after(ends)
+    assert (attempt.breaker, attempt.at <= ends[-1].at + POLICY.longest_backoff) == ("", True)
+
+
+def test_once_the_environment_answers_the_backoff_starts_again() -> None:
+    """Kafka was away for half a day under many streams; they worked again, and one ends of something else."""
+    away = [end(number, number * 10 * MINUTE, shared=True, fingerprint="Kafka") for number in range(1, 60)]
+    back = end(60, DAY, 10 * MINUTE, worked=True, fingerprint="another")
+    assert after([*away, back]).at <= back.at + POLICY.backoff
 
 
 def test_a_fleet_that_died_together_does_not_restart_together() -> None:
-    moments = {next_attempt(POLICY, [end(1, HOUR)], f"stream-{number}", None) for number in range(1000)}
-    assert len(moments) > 990
+    """A thousand streams: nearly all at moments of their own, and spread over the whole wait."""
+    ends = [end(number, number * HOUR) for number in range(1, 8)]
+    for count in (1, 4, 7):
+        attempts = (next_attempt(POLICY, ends[:count], f"stream-{number}", None) for number in range(1000))
+        waits = sorted((attempt.at - ends[count - 1].at) for attempt in attempts if attempt)
+        longest = min(POLICY.longest_backoff, POLICY.backoff * 2 ** (count - 1))
+        assert len(set(waits)) > 990
+        assert waits[-1] <= longest
+        for tenth in range(10):
+            within = sum(longest * tenth / 10 <= wait < longest * (tenth + 1) / 10 for wait in waits)
+            assert 50 < within < 170, f"{within} of 1000 streams in one tenth of the wait"
 
 
-some_ends = st.lists(
-    st.builds(
-        PastEnd,
-        generation=st.integers(1, 99),
-        kind=st.sampled_from(EndKind),
-        fingerprint=st.sampled_from(["", "a", "b"]),
-        at=st.integers(0, 10**6).map(lambda seconds: START + timedelta(seconds=seconds)),
-        lasted=st.integers(0, 10**5).map(lambda seconds: timedelta(seconds=seconds)),
-        committed=st.booleans(),
+a_life = st.builds(
+    lambda lasted, gap, more: (timedelta(seconds=lasted), timedelta(seconds=gap), more),
+    st.sampled_from([0, 30, 300, 4000, 90000]),
+    st.sampled_from([0, 0, 1, 600]),
+    st.fixed_dictionaries(
+        {
+            "kind": st.sampled_from(EndKind),
+            "fingerprint": st.sampled_from(["", "a", "b"]),
+            "worked": st.booleans(),
+            "shared": st.sampled_from([False, False, True]),
+        }
     ),
-    min_size=1,
-).map(lambda ends: sorted(ends, key=lambda each: each.at))
+)
 
 
-@given(some_ends)
-def test_an_attempt_comes_after_the_end_and_never_later_than_a_probe(ends: list[PastEnd]) -> None:
-    attempt = after(ends)
-    assert ends[-1].at <= attempt.at <= ends[-1].at + POLICY.probe_every
-    assert attempt == after(ends)
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(a_life, min_size=1, max_size=120), st.sampled_from([1, 5, 24]))
+def test_whatever_ends_a_stream_its_budget_holds_and_it_is_tried_again(lives: list[object], per_day: int) -> None:
+    policy, ends, now = FailurePolicy(per_day=per_day), list[PastEnd](), START
+    restarts: list[datetime] = []
+    for number, life in enumerate(lives, start=1):
+        lasted, gap, more = life  # type: ignore[misc]
+        now += lasted + gap
+        ends.append(end(number, now - START, lasted, **more))
+        attempt = after(ends, policy=policy)
+        assert attempt == after(ends, policy=policy), "two supervisors compute one moment"
+        assert now <= attempt.at <= now + max(POLICY.probe_every, DAY)
+        now = attempt.at
+        if ends[-1].costs:
+            restarts.append(now)
+            assert sum(at > now - DAY for at in restarts) <= per_day

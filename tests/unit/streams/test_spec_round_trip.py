@@ -27,6 +27,7 @@ from airflow_kstream.model.stream import (
     TicketCredentials,
 )
 from airflow_kstream.model.stream_policies import (
+    FailurePolicy,
     HeartbeatPolicy,
     RestartPolicy,
     StopPolicy,
@@ -70,6 +71,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Pace": _durations(_SECOND / 10, timedelta(days=1)),
     "Age | None": st.none() | _durations(60 * _SECOND),
     "Factor": st.floats(1, 1000),
+    "Count": st.integers(1, 1_000_000),
     "Word | None": st.none() | _WORD,
     "SparkBinary | None": st.none() | st.sampled_from(SPARK_BINARIES),
     "Memory | None": st.none() | st.builds("{}{}".format, st.integers(1, 9999), st.sampled_from(["", *"kmgtKMGT"])),
@@ -98,6 +100,7 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "conf": st.dictionaries(_WORD, _VALUE, max_size=3),
     "deploy": every_field(Deploy),
     "restart": every_field(RestartPolicy),
+    "failure": every_field(FailurePolicy),
     "stop": every_field(StopPolicy),
     "submit": every_field(SubmitPolicy),
     "heartbeat": every_field(HeartbeatPolicy),
@@ -168,7 +171,7 @@ def test_a_declaration_differs_from_itself_in_nothing(spec: StreamSpec) -> None:
 
 @given(specs, specs)
 def test_policies_alone_are_not_another_job(one: StreamSpec, other: StreamSpec) -> None:
-    names = ("restart", "stop", "submit", "heartbeat", "watch", "on_change")
+    names = ("restart", "failure", "stop", "submit", "heartbeat", "watch", "on_change")
     calmer = replace(one, **{name: getattr(other, name) for name in names})
     assert fingerprint(calmer) == fingerprint(one)
     assert differences(calmer, one) == ()

@@ -1,0 +1,55 @@
+"""The record of ends that nobody planned, in the stream's folder: each file repeats the ends before it.
+
+So one read gives the history, and old generations can be forgotten. A file is written once and never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.contract import ended_file, recorded_ends
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.generation_end import EndKind, PastEnd
+from airflow_kstream.supervise.streams.formats import read_ends, written_ends
+from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+
+_DAY = timedelta(days=1)
+# Of those older than a day, for people; of those within it, more than any pace allows.
+_OLD_KEPT, _KEPT = 20, 500
+# More than a reader between its listing and its reading ever lags behind.
+_FILES_KEPT = 3
+
+
+def past_ends(folder: StreamFolder, names: frozenset[str]) -> tuple[PastEnd, ...]:
+    """Return the recorded ends, oldest first.
+
+    Of a record that can't be read, such as a newer version's, only its generation and its time are known: the pace of
+    restarts goes on from there.
+    """
+    recorded = recorded_ends(names)
+    if not recorded:
+        return ()
+    name = ended_file(recorded[-1])
+    try:
+        return read_ends(folder.text(name))
+    except (InvalidInput, UnicodeDecodeError):
+        at = folder.written_at(name)
+        return (PastEnd(recorded[-1], EndKind.UNKNOWN, "", at, at, timedelta(), worked=False),)
+
+
+def record_end(folder: StreamFolder, past: Sequence[PastEnd], end: PastEnd) -> bool:
+    """Write an end after those in `past`; return False when another supervisor was quicker: its record stands."""
+    ends = [*past, end]
+    old = [one for one in ends if one.at <= end.at - _DAY][-_OLD_KEPT:]
+    kept = [*old, *(one for one in ends if one.at > end.at - _DAY)][-_KEPT:]
+    text = written_ends(kept, user_at_host(), new_nonce())
+    # A writer that was frozen finds no file in its way if newer ones have replaced it since.
+    ours = folder.put_once(ended_file(end.generation), text)
+    return ours and recorded_ends(folder.names())[-1:] == (end.generation,)
+
+
+def forget_old_records(folder: StreamFolder, names: frozenset[str]) -> None:
+    """Delete all but the last records; the newest always stays."""
+    folder.forget(ended_file(generation) for generation in recorded_ends(names)[:-_FILES_KEPT])
