@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 OUR_USER = "streamer"
 # Within so many seconds, so many claims of one stream, beyond those that a person calls for.
 _LOOP_SECONDS, _LOOP = 1800.0, 12
+# FailurePolicy's: so many claims a day, beside the first, persons' and those that follow a planned stop; and after
+# as many of them in a row, the least time that they take. Full jitter can be short, and never for so many.
+_DAY, _PER_DAY = 86400.0, 24
+_PACE = {8: 60.0, 12: 1800.0, 16: 7200.0}
 # A restart is planned at 65 to 75 % of a life; the clocks of the servers differ.
 _EARLIEST_SHARE = 0.55
 
@@ -41,6 +45,7 @@ NO_FENCE = "a healthy generation lost its fence"
 STUCK = "no way out"
 NOTHING_RAN = "nothing ran for too long"
 LOOP = "restart loop"
+OVER_BUDGET = "more restarts than the budget"
 WORD_LOST = "a person's word was lost"
 DEFECT = "an error that is none of ours"
 
@@ -70,6 +75,7 @@ class Checks:
     claims: dict[tuple[str, int], float] = field(default_factory=dict)
     looked: dict[tuple[str, str], float] = field(default_factory=dict)
     last_ran: dict[str, float] = field(default_factory=dict)
+    planned: set[tuple[str, int]] = field(default_factory=set)
 
     def tell(self, who: str, what: str) -> None:
         # The same history tells the same story, in whichever temporary folder the client lies.
@@ -88,6 +94,7 @@ class Checks:
         if name == claim_file(number) and appeared:
             self._claimed(folder, number, by)
         elif name == stop_marker(number) and appeared:
+            self.planned.add((folder, number))
             self.tell(by, f"asks generation {number} to stop")
             if not self._cause(folder, number):
                 self.broken(HARMED, f"{by} stops generation {number}, which nobody wanted and which is young")
@@ -155,6 +162,21 @@ class Checks:
         excused = len([word for word in self.words if word.began > since])
         if len(recent) > _LOOP + excused:
             self.broken(LOOP, f"{len(recent)} claims within {_LOOP_SECONDS:.0f} s")
+        self._within_budget(folder, number)
+
+    def _within_budget(self, folder: str, number: int) -> None:
+        """Check the claims that follow ends which nobody planned: not the first, and none since a person's last word."""
+        since = max([self.world.now - _DAY, *(word.ended or self.world.now for word in self.words)])
+        spent = sorted(
+            at
+            for (of, one), at in self.claims.items()
+            if of == folder and one > 1 and at > since and (folder, one - 1) not in self.planned
+        )
+        if len(spent) > _PER_DAY:
+            self.broken(OVER_BUDGET, f"generation {number} is restart {len(spent)} within a day")
+        for count, least in _PACE.items():
+            if len(spent) >= count and spent[-1] - spent[-count] < least:
+                self.broken(OVER_BUDGET, f"{count} restarts within {spent[-1] - spent[-count]:.0f} s")
 
     def _obeyed(self, folder: str, number: int, by: str) -> None:
         """Check that a look which began after a person's last word was carried out brings no claim against it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from airflow_kstream.model.contract import ended_file, recorded_ends
 from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream_policies import FailurePolicy
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import read_ends
@@ -18,41 +20,65 @@ _LOOKED_AT = 20
 _NAMELESS = {"", *EndKind}
 
 
-def ended_together(session: ClusterSession, policy: FailurePolicy, observation: Observation, end: PastEnd) -> bool:
-    """Return whether one error ended several streams within a short time: then it is the environment's.
+def with_company(
+    session: ClusterSession, stream: StreamId, policy: FailurePolicy, ends: Sequence[PastEnd]
+) -> tuple[PastEnd, ...]:
+    """Return the ends, oldest first, with what ended several streams within a short time marked as the environment's.
 
-    It stays the environment's until the stream makes progress or ends of another error. Costs one listing, and two
-    requests for each stream that ended lately. A neighbour that can't be read is not counted.
+    It stays the environment's until the stream makes progress or ends of another error. The stream that ends first
+    finds no company yet, so earlier ends of the same error are judged again. Costs one listing, and two requests for
+    each of a few streams that changed lately. A neighbour that can't be read is not counted.
     """
-    if end.killed_by or end.fingerprint in _NAMELESS:
-        return False
-    before = observation.ends[-1] if observation.ends else None
-    if before and before.shared and before.fingerprint == end.fingerprint and not end.worked:
-        return True
-    alike = 1
-    for other in _ends_of_others(session, policy, observation):
-        alike += other.fingerprint == end.fingerprint and end.at - other.at <= policy.together_within
-        if alike >= policy.together:
-            return True
-    return alike >= policy.together
+    last = ends[-1]
+    if last.killed_by or last.fingerprint in _NAMELESS:
+        return tuple(ends)
+    alone = [end for end in ends if end.fingerprint == last.fingerprint and not end.shared]
+    company = dict.fromkeys((end.generation for end in alone), 1)
+    if not _continues(ends[-2] if len(ends) > 1 else None, last):
+        for other in _ends_of_others(session, stream, alone[0].at - policy.together_within):
+            for end in alone:
+                company[end.generation] += _accompany(policy, end, other)
+            if company[last.generation] >= policy.together:
+                break
+    return tuple(
+        _carried_on(
+            replace(end, shared=end.shared or company.get(end.generation, 0) >= policy.together) for end in ends
+        )
+    )
 
 
-def _ends_of_others(session: ClusterSession, policy: FailurePolicy, observation: Observation) -> Iterator[PastEnd]:
-    """Yield the newest end of each stream whose folder changed lately, the latest first."""
-    stream, state_dir = observation.stream, observation.stream.state_dir.rstrip("/")
+def _carried_on(ends: Iterable[PastEnd]) -> Iterator[PastEnd]:
+    before: PastEnd | None = None
+    for end in ends:
+        before = replace(end, shared=end.shared or _continues(before, end))
+        yield before
+
+
+def _continues(before: PastEnd | None, end: PastEnd) -> bool:
+    return before is not None and before.shared and before.fingerprint == end.fingerprint and not end.worked
+
+
+def _accompany(policy: FailurePolicy, end: PastEnd, others: Iterable[PastEnd]) -> bool:
+    return any(
+        other.fingerprint == end.fingerprint and abs(end.at - other.at) <= policy.together_within for other in others
+    )
+
+
+def _ends_of_others(session: ClusterSession, stream: StreamId, since: datetime) -> Iterator[tuple[PastEnd, ...]]:
+    """Yield the recorded ends of each stream whose folder changed since then, the latest change first."""
+    state_dir = stream.state_dir.rstrip("/")
     try:
         folders = [file for file in session.hdfs.list(state_dir) if file.is_folder and file.name != str(stream)]
     except KstreamError:
         return
-    lately = [file for file in folders if observation.now - file.modified <= policy.together_within]
-    for folder in sorted(lately, key=lambda file: file.modified, reverse=True)[:_LOOKED_AT]:
-        yield from _newest_end(session, f"{state_dir}/{folder.name}")
+    lately = sorted((file for file in folders if file.modified >= since), key=lambda file: file.modified, reverse=True)
+    for folder in lately[:_LOOKED_AT]:
+        yield _ends_in(session, f"{state_dir}/{folder.name}")
 
 
-def _newest_end(session: ClusterSession, folder: str) -> Iterator[PastEnd]:
+def _ends_in(session: ClusterSession, folder: str) -> tuple[PastEnd, ...]:
     try:
         recorded = recorded_ends(file.name for file in session.hdfs.list(folder))
-        if recorded:
-            yield from read_ends(session.hdfs.read(f"{folder}/{ended_file(recorded[-1])}"))[-1:]
+        return read_ends(session.hdfs.read(f"{folder}/{ended_file(recorded[-1])}")) if recorded else ()
     except (InvalidInput, KstreamError, UnicodeDecodeError):
-        return
+        return ()

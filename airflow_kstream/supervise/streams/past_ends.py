@@ -39,9 +39,10 @@ def past_ends(folder: StreamFolder, names: frozenset[str]) -> tuple[PastEnd, ...
         return (PastEnd(recorded[-1], EndKind.UNKNOWN, "", at, at, timedelta(), worked=False),)
 
 
-def record_end(folder: StreamFolder, past: Sequence[PastEnd], end: PastEnd) -> bool:
-    """Write an end after those in `past`; return False when another supervisor was quicker: its record stands."""
-    ends = [*past, end]
+def record_end(folder: StreamFolder, ends: Sequence[PastEnd]) -> bool:
+    """Write the last of these ends after the others; return False when another supervisor was quicker: its record
+    stands."""
+    end = ends[-1]
     old = [one for one in ends if one.at <= end.at - _DAY][-_OLD_KEPT:]
     kept = [*old, *(one for one in ends if one.at > end.at - _DAY)][-_KEPT:]
     text = written_ends(kept, user_at_host(), new_nonce())

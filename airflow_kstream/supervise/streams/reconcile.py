@@ -43,7 +43,7 @@ from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.memory import Memory
-from airflow_kstream.supervise.streams.neighbours import ended_together
+from airflow_kstream.supervise.streams.neighbours import with_company
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.owner_steps import before_claim, before_stop, before_submission, when_settled
 from airflow_kstream.supervise.streams.ownership import require_available
@@ -201,13 +201,13 @@ class Reconciler:
     def _note_end(self, observation: Observation, step: Note, mode: Mode) -> Report | Step:
         """Record an end that nobody planned. Of two supervisors the one whose record stands tells it, if anybody is
         watching: the next look finds it recorded."""
-        end = replace(step.end, shared=ended_together(self.session, self.spec.failure, observation, step.end))
-        if not record_end(self.subject.folder, observation.ends, end):
+        ends = with_company(self.session, self.stream, self.spec.failure, (*observation.ends, step.end))
+        if not record_end(self.subject.folder, ends):
             return step
-        self._record(f"recorded the end of generation {end.generation}", step.why)
-        if end.shared:
-            self.tell(f"other streams ended of the same error: it is the environment's ({end.fingerprint})")
-        recorded = replace(observation, ends=(*observation.ends, end))
+        self._record(f"recorded the end of generation {step.end.generation}", step.why)
+        if ends[-1].shared:
+            self.tell(f"other streams ended of the same error: it is the environment's ({step.end.fingerprint})")
+        recorded = replace(observation, ends=ends)
         if mode is Mode.WATCH and needs_a_person(self.spec, recorded):
             return self._settle(recorded, Settled(Phase.ENDED, step.why))
         return step
