@@ -165,7 +165,7 @@ class Checks:
         self._within_budget(folder, number)
 
     def _within_budget(self, folder: str, number: int) -> None:
-        """Check the claims that follow ends which nobody planned: not the first, and none since a person's last word."""
+        """Check the claims that followed ends which nobody planned, since a person's last word."""
         since = max([self.world.now - _DAY, *(word.ended or self.world.now for word in self.words)])
         spent = sorted(
             at

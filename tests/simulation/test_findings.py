@@ -93,14 +93,14 @@ def test_a_job_that_dies_at_each_start_is_started_ever_less_often() -> None:
     assert history.submissions <= 14
 
 
-def test_a_job_that_dies_all_day_keeps_to_its_budget() -> None:
+def test_a_job_that_dies_for_half_a_day_keeps_to_its_budget() -> None:
     """A9: 121 applications in two hours. Its keeper's process dies now and then, and a second one looks on."""
-    crashes = tuple(Happening("crash of", at=at, who="keeper1") for at in (5000.0, 40000.0))
+    crashes = tuple(Happening("crash of", at=at, who="keeper1") for at in (5000.0, 20000.0))
     beside = ((0.0, "/kstream"), (40.0, "/kstream"))
-    plan = Plan("failing all day", crashes, dies_of="Error: 7", ends=100000.0, keepers=beside, concludes=False)
+    plan = Plan("failing all day", crashes, dies_of="Error: 7", ends=45000.0, keepers=beside, concludes=False)
     history = run(plan)
     assert not history.violations, str(history)
-    assert 12 <= history.submissions <= 28
+    assert 10 <= history.submissions <= 20
 
 
 @pytest.mark.parametrize("read", [1, 2, 3])
