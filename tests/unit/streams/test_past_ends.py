@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import ended_file, failed_marker, recorded_ends
 from airflow_kstream.model.errors import Conflict
@@ -19,10 +20,10 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.past_ends import past_ends, record_end
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.views.streams import streams_table
+from airflow_kstream.views.tables import lines
 from tests.unit.simulated_yarn import START, past_end
 from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import SimHdfs
-from tests.unit.views.test_tables import lines
 
 FAILED, KILLED = ApplicationState.FAILED, ApplicationState.KILLED
 CODE = "User application exited with status 1"
@@ -257,7 +258,12 @@ class TestSeveralStreams:
         end(life, INFRASTRUCTURE)
         listed: list[str] = []
         real = SimHdfs.list
-        monkeypatch.setattr(SimHdfs, "list", lambda hdfs, path: listed.append(path) or real(hdfs, path))
+
+        def counted(hdfs: SimHdfs, path: str) -> tuple[FileStatus, ...]:
+            listed.append(path)
+            return real(hdfs, path)
+
+        monkeypatch.setattr(SimHdfs, "list", counted)
         life.reconcile(Mode.WATCH)
         assert len([path for path in listed if path.startswith("/kstream/s")]) == 20
 

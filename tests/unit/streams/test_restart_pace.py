@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -127,7 +129,11 @@ def test_a_persons_word_closes_the_breaker_and_starts_the_count_again() -> None:
 
 @pytest.mark.parametrize("blameless", [{"kind": EndKind.PREEMPTED, "fingerprint": ""}, {"shared": True}])
 def test_what_a_job_has_no_part_in_costs_nothing_of_its_budget(blameless: dict[str, object]) -> None:
-    ends = [end(number, number * 10 * MINUTE, **{"fingerprint": "same"} | blameless) for number in range(1, 200)]
+    usual = end(1, timedelta(), fingerprint="same")
+    ends = [
+        replace(usual, generation=number, at=START + number * 10 * MINUTE, **blameless)  # type: ignore[arg-type]
+        for number in range(1, 200)
+    ]
     attempt = after(ends)
     assert (attempt.breaker, attempt.at <= ends[-1].at + POLICY.longest_backoff) == ("", True)
 
@@ -153,7 +159,8 @@ def test_a_fleet_that_died_together_does_not_restart_together() -> None:
             assert 50 < within < 170, f"{within} of 1000 streams in one tenth of the wait"
 
 
-a_life = st.builds(
+Life = tuple[timedelta, timedelta, dict[str, Any]]
+a_life: st.SearchStrategy[Life] = st.builds(
     lambda lasted, gap, more: (timedelta(seconds=lasted), timedelta(seconds=gap), more),
     st.sampled_from([0, 30, 300, 4000, 90000]),
     st.sampled_from([0, 0, 1, 600]),
@@ -170,11 +177,10 @@ a_life = st.builds(
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(a_life, min_size=1, max_size=120), st.sampled_from([1, 5, 24]))
-def test_whatever_ends_a_stream_its_budget_holds_and_it_is_tried_again(lives: list[object], per_day: int) -> None:
+def test_whatever_ends_a_stream_its_budget_holds_and_it_is_tried_again(lives: list[Life], per_day: int) -> None:
     policy, ends, now = FailurePolicy(per_day=per_day), list[PastEnd](), START
     restarts: list[datetime] = []
-    for number, life in enumerate(lives, start=1):
-        lasted, gap, more = life  # type: ignore[misc]
+    for number, (lasted, gap, more) in enumerate(lives, start=1):
         now += lasted + gap
         ends.append(end(number, now - START, lasted, **more))
         attempt = after(ends, policy=policy)
