@@ -27,7 +27,7 @@ from tests.evidence import evidence  # noqa: E402
 from tests.secrets.known import token_passwords  # noqa: E402
 from tests.secrets.watch import Watch  # noqa: E402
 
-pytest_plugins = ["tests.side_by_side"]
+pytest_plugins = ["tests.side_by_side", "tests.faults.table"]
 
 TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
@@ -118,8 +118,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Show what the cluster's logs say beside the failure of a test that ran on it."""
     report = yield
     if report.failed:
-        for up in getattr(item, "funcargs", {}).values():
-            if isinstance(up, Minicluster):
+        for given in getattr(item, "funcargs", {}).values():
+            if isinstance(up := getattr(given, "minicluster", given), Minicluster):
                 report.sections.append(("the cluster's own logs", evidence(up)))
     return report
 

@@ -36,7 +36,8 @@ class MiniclusterConfig:
     `renew_interval` and `max_lifetime` are those of delegation tokens, of HDFS and of the ResourceManager alike;
     `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets; `rpc_protection` is the value of
     hadoop.rpc.protection; `heartbeat` is how often the DataNode reports, in whole seconds, where Hadoop's default
-    is 3 s; `namenode_java` are further options for the NameNodes' JVMs, which override the defaults. Raises
+    is 3 s; `expiry` is how long YARN waits for word from an ApplicationMaster or a NodeManager before it counts as
+    lost; `namenode_java` are further options for the NameNodes' JVMs, which override the defaults. Raises
     InvalidInput: when a token's renew interval is longer than its life.
     """
 
@@ -49,6 +50,7 @@ class MiniclusterConfig:
     realm: str = "KSTREAM.TEST"
     rpc_protection: str = "authentication"
     heartbeat: timedelta = timedelta(seconds=1)
+    expiry: timedelta = timedelta(minutes=1)
     namenode_java: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -78,4 +80,4 @@ class MiniclusterConfig:
         return cls(root, features, realm=data["realm"], rpc_protection=protection, namenode_java=java, **durations)
 
 
-_DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew", "heartbeat")
+_DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew", "heartbeat", "expiry")

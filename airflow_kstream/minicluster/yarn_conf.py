@@ -33,6 +33,7 @@ def client(site: Site) -> Settings:
 def daemon(site: Site) -> Settings:
     """Return the settings of ResourceManagers and NodeManager."""
     keytab, http = site.folders.service_keytab, service(site, "HTTP")
+    expiry = int(site.plan.expiry.total_seconds() * 1000)
     return {
         "yarn.resourcemanager.keytab": keytab,
         "yarn.resourcemanager.webapp.spnego-principal": http,
@@ -43,8 +44,8 @@ def daemon(site: Site) -> Settings:
         "yarn.resourcemanager.fs.state-store.uri": (site.folders.data / "resourcemanager").as_uri(),
         "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": 1000,
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
-        "yarn.am.liveness-monitor.expiry-interval-ms": 60_000,
-        "yarn.nm.liveness-monitor.expiry-interval-ms": 60_000,
+        "yarn.am.liveness-monitor.expiry-interval-ms": expiry,
+        "yarn.nm.liveness-monitor.expiry-interval-ms": expiry,
         "yarn.scheduler.minimum-allocation-mb": 256,
         "yarn.scheduler.maximum-allocation-mb": 14_336,
         "yarn.nodemanager.keytab": keytab,

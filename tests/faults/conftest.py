@@ -1,0 +1,39 @@
+"""One cluster for all faults of this folder, and what a supervisor's requests go through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_kstream.minicluster import Minicluster
+from tests.faults.cluster import faulty_cluster
+from tests.faults.kept import Kept, brisk_stream, kept
+from tests.faults.proxies import Proxies
+
+
+@pytest.fixture(scope="package")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    with faulty_cluster(tmp_path_factory.mktemp("faulty")) as minicluster:
+        yield minicluster
+
+
+@pytest.fixture(scope="package")
+def proxies(faulty: Minicluster) -> Iterator[Proxies]:
+    opened = Proxies(faulty)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="package")
+def only(faulty: Minicluster, proxies: Proxies, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    """One stream for all tests: a restart costs less than a stream."""
+    with kept(faulty, proxies, tmp_path_factory.mktemp("kept"), brisk_stream("kept")) as stream:
+        yield stream
+
+
+@pytest.fixture
+def stream(only: Kept) -> Kept:
+    """The stream, running, whatever the last test left: no test needs another one to have passed."""
+    only.recover()
+    return only

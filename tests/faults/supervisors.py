@@ -1,0 +1,83 @@
+"""Supervisors as processes of their own: the command `kstream streams reconcile`, which can be killed and frozen."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_SECONDS = 300
+
+
+class Supervisor:
+    """One reconcile of a stream, in a process of its own."""
+
+    def __init__(self, command: list[str], output: Path) -> None:
+        self._output = output
+        with output.open("wb") as sink:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def said(self) -> str:
+        return self._output.read_text(errors="replace")
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """SIGKILL it; a spark-submit that it started goes on."""
+        self._process.kill()
+        self._process.wait()
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def end(self) -> int:
+        """Wait for its own end; return its exit code."""
+        return self._process.wait(_SECONDS)
+
+    def succeed(self) -> None:
+        assert self.end() == 0, self.said
+
+
+class Supervisors:
+    """The supervisors of one stream, one after the other or at once."""
+
+    def __init__(self, cluster_file: Path, declaration: Path, folder: Path) -> None:
+        self._command = _command(cluster_file, declaration)
+        self._folder = folder
+        self._numbers = itertools.count(1)
+        self._all: list[Supervisor] = []
+
+    def begin(self) -> Supervisor:
+        output = self._folder / f"supervisor-{next(self._numbers)}.log"
+        self._all.append(supervisor := Supervisor(self._command, output))
+        return supervisor
+
+    def until_one_succeeds(self, attempts: int = 100) -> Supervisor:
+        """Begin one after the other, as Airflow retries, until one succeeds; return that one."""
+        tried: Iterator[Supervisor] = (self.begin() for _ in range(attempts))
+        return next(supervisor for supervisor in tried if supervisor.end() == 0)
+
+    def close(self) -> None:
+        for supervisor in self._all:
+            if supervisor.running:
+                supervisor.kill()
+
+
+def _command(cluster_file: Path, declaration: Path) -> list[str]:
+    kstream = Path(sys.executable).with_name("kstream")
+    return [str(kstream), "streams", "reconcile", "--cluster", str(cluster_file), str(declaration)]
