@@ -37,9 +37,7 @@ def test_a_stream_whose_driver_was_killed_is_followed(stream: Kept, tell: Tell) 
     stream.conclude(tell, "ApplicationMaster SIGKILLed", f"generation {before + 1} follows", clock.seconds)
 
 
-def test_a_stream_that_a_person_killed_is_reported_with_that_person_and_started_by_one(
-    stream: Kept, tell: Tell
-) -> None:
+def test_a_stream_that_a_person_killed_is_reported_and_left_alone(stream: Kept, tell: Tell) -> None:
     before = stream.look().generation
     app = stream.application(before)
     killed = stream.minicluster.hadoop_main(_KILL, "application", "-kill", app.id, as_="hdfs")
