@@ -32,7 +32,7 @@ pytest_plugins = ["tests.side_by_side", "tests.faults.table"]
 TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
-FOLDERS = ("airflow", "faults", "cluster", "spark", "simulation", "processes", "unit", "slow", "afterwards")
+FOLDERS = ("faults", "airflow", "cluster", "spark", "simulation", "processes", "unit", "slow", "afterwards")
 # Those whose marker no test of another folder has.
 _FOLDERS_ALONE = set(FOLDERS) - {"faults", "simulation"}
 

@@ -42,7 +42,7 @@ SMALL = (
 
 # By the word that selects each.
 SLOW = {
-    "faults": Part("faults", "runs that are interrupted and killed", _pytest("-m", "faults"), repeats=True),
+    "faults": Part("faults", "a stream under faults, and runs that are killed", _pytest("-m", "faults"), repeats=True),
     "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
     "simulations": Part(
         "simulations",

@@ -15,8 +15,19 @@ EXPIRY = timedelta(seconds=30)
 
 
 @contextmanager
-def faulty_cluster(root: Path) -> Iterator[Minicluster]:
-    minicluster = Minicluster.up(MiniclusterConfig(root, FEATURES, realm="FAULTS.TEST", expiry=EXPIRY))
+def faulty_cluster(
+    root: Path, realm: str = "FAULTS.TEST", token_life: timedelta = timedelta(days=7)
+) -> Iterator[Minicluster]:
+    """A cluster of this realm: a process may know those of several. Nobody can renew a token past its `token_life`."""
+    plan = MiniclusterConfig(
+        root,
+        FEATURES,
+        renew_interval=min(token_life, timedelta(days=1)),
+        max_lifetime=token_life,
+        realm=realm,
+        expiry=EXPIRY,
+    )
+    minicluster = Minicluster.up(plan)
     try:
         yield minicluster
     finally:

@@ -28,7 +28,8 @@ class Supervisor:
 
     @property
     def said(self) -> str:
-        return self._output.read_text(errors="replace")
+        """Return its output in one line: a table or an error is broken into lines of the terminal's width."""
+        return " ".join(self._output.read_text(errors="replace").split())
 
     @property
     def running(self) -> bool:
