@@ -72,6 +72,7 @@ class LiveAirflow:
     api: AirflowApi
     root: Path
     metrics: Metrics
+    components: ProcessSupervisor
 
     # Declarations and DAG files.
 
@@ -151,7 +152,7 @@ def live_airflow(minicluster: Minicluster, root: Path) -> Iterator[LiveAirflow]:
         home.wait_until_healthy(supervisor, timeout=400)
         extra = {name: value for name, value in dataclasses.asdict(fields(minicluster)).items() if value}
         home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
-        yield LiveAirflow(home, home.api(), root, listener)
+        yield LiveAirflow(home, home.api(), root, listener, supervisor)
         write_answers(home.api(), root / "answers")
     listener.close()
 

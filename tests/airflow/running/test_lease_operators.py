@@ -91,7 +91,7 @@ def airflow(live: LiveAirflow) -> Iterator[LeaseAirflow]:
     with live.dag_file("lease_readers", READERS):
         # Before there is a stuck file: an asset's event starts no run of a DAG that is paused.
         live.unpause("alarmed")
-        yield LeaseAirflow(live.home, live.api, live.root, live.metrics)
+        yield LeaseAirflow(live.home, live.api, live.root, live.metrics, live.components)
         live.api.pause_dag(RECOVERY)
 
 

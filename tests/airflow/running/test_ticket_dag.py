@@ -109,7 +109,7 @@ def principals(minicluster: Minicluster) -> None:
 
 @pytest.fixture(scope="module")
 def airflow(minicluster: Minicluster, live: LiveAirflow, principals: None) -> Iterator[TicketAirflow]:
-    airflow = TicketAirflow(live.home, live.api, live.root, live.metrics)
+    airflow = TicketAirflow(live.home, live.api, live.root, live.metrics, live.components)
     named = [{"principal": minicluster.principal(name), "keytab": str(minicluster.keytab(name))} for name in (ETL, OPS)]
     declaration = {"principals": named, "folder": str(airflow.caches), "every": "30d", "check_every": "30d"}
     airflow.write_declaration("tickets", CONNECTION, declaration)
