@@ -106,11 +106,13 @@ def test_a_restart_goes_on_when_the_kdc_is_back(stream: Kept, tell: Tell) -> Non
     down.pass_until(KDC_IS_DOWN_FOR)
     stream.minicluster.start("kdc")
     clock = Clock()
-    told = "waited" if supervisor.running else "ended with an error, and the next one went on"
+    seen = "its supervisor waited and went on"
     if supervisor.end() != 0:
+        # The servers' own logins failed, too: its client may have met one that has not tried again yet.
+        seen = "its supervisor waited, its client failed, and the next supervisor went on"
         stream.supervisors.begin().succeed()
     stream.await_commits(before + 1)
-    stream.conclude(tell, f"KDC down {KDC_IS_DOWN_FOR} s in a restart", f"its supervisor {told}", clock.seconds)
+    stream.conclude(tell, f"KDC down {KDC_IS_DOWN_FOR} s in a restart", seen, clock.seconds)
 
 
 def test_an_edited_connection_reaches_the_task_that_waits(
