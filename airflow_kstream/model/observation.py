@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers
+from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
@@ -25,7 +26,7 @@ class Observation:
     with. `renewal_ratio` is the share of their renew interval at which a job with a keytab replaces its tokens.
     `renewed` is whether the ResourceManager renews the tokens that the job was submitted with. `containers` is what
     NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
-    lets the next generation start, None if no person accepted any.
+    lets the next generation start, None if no person accepted any. `freeze` is the last word on the cluster's brake.
     """
 
     stream: StreamId
@@ -42,6 +43,7 @@ class Observation:
     renewed: bool = True
     containers: Containers | None = None
     accepted: Mapping[str, Position] | None = None
+    freeze: Freeze = NOT_FROZEN
 
     @property
     def generation(self) -> int:
@@ -54,6 +56,11 @@ class Observation:
         """Return the application of the highest generation: the one that is alive, or else the last to start."""
         candidates = [app for number, app in self.applications if number == self.generation]
         return max(candidates, key=lambda app: (app.alive, app.id), default=None)
+
+    @property
+    def frozen(self) -> bool:
+        """Return True while a person has frozen the cluster."""
+        return self.freeze.holds(self.now)
 
     @property
     def last_move(self) -> datetime | None:

@@ -13,13 +13,14 @@ from airflow_kstream.model.plain import fields_of
 
 
 class Phase(StrEnum):
-    """The state of a stream when there is nothing to do for the moment."""
+    """The state of a stream when there is nothing to do for the moment; FROZEN: nothing may be done."""
 
     RUNNING = "running"
     STARTING = "starting"
     STOPPED = "stopped"
     HELD = "held"
     ENDED = "ended"
+    FROZEN = "frozen"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ class Report:
 
     `spec_doubt` is the reason if it is unknown whether the declared spec would submit another job than the running one.
     `owner_doubt` is the reason if the stream does not own the checkpoints that it writes: nothing will follow its
-    running generation until somebody has decided whose they are.
+    running generation until somebody has decided whose they are. `freeze` is the cluster's freeze in words, empty if it
+    is not frozen, with what falls into it.
     """
 
     stream: str
@@ -120,6 +122,7 @@ class Report:
     spec_differences: tuple[str, ...] = ()
     spec_doubt: str = ""
     owner_doubt: str = ""
+    freeze: str = ""
     done: tuple[Done, ...] = field(default=())
 
     @property

@@ -168,6 +168,8 @@ class SparkStreamOperator(BaseOperator):
             self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
         if report.owner_doubt:
             self.log.error("%s: the owner of its checkpoint is in doubt: %s", report.stream, report.owner_doubt)
+        if report.freeze:
+            self.log.warning("%s: the cluster is %s", report.stream, report.freeze)
         for field in report.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 

@@ -29,6 +29,7 @@ def publish(stream: str, verdict: Verdict, blind_seconds: float, *, blocked: boo
         return
     metrics.gauge("queued_seconds", verdict.queued.total_seconds() if verdict.queued else 0.0, stream)
     metrics.gauge("queued_too_long", float(verdict.queued_too_long), stream)
+    metrics.gauge("frozen", float(bool(verdict.freeze)), stream)
     if verdict.remaining is not None:
         metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), stream)
     if verdict.commit_age is not None:

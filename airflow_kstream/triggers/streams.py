@@ -144,18 +144,26 @@ class StreamTrigger(BaseTrigger):
         verdict = seen.verdict
         pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
         blind = bool(seen.wake)
+        frozen = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.FROZEN
         state = (
-            verdict.why,
+            # How far away a horizon is, which changes each time, is part of what waits.
+            verdict.freeze if frozen else verdict.why,
             pulse,
             str(verdict.generation),
             str(verdict.verified),
             str(verdict.queued_too_long),
             str(blind),
+            verdict.freeze,
+            str(bool(verdict.freeze_warning)),
         )
         if state != logged:
             self.log.info("%s generation %s: %s%s", self.stream, verdict.generation, verdict.why, _details(verdict))
             if verdict.queued_too_long and verdict.queued is not None:
                 self.log.warning("%s waits in YARN for %s; its queue may be full", self.stream, _words(verdict.queued))
+            if verdict.freeze:
+                self.log.warning("%s: the cluster is %s", self.stream, verdict.freeze)
+            if verdict.freeze_warning:
+                self.log.error("%s: %s", self.stream, verdict.freeze_warning)
             if blind:
                 lasted = timedelta(seconds=seen.sight.blind_for(clock.loop))
                 self.log.error("%s is not seen for %s, so its task looks: %s", self.stream, _words(lasted), seen.wake)

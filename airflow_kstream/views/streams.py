@@ -26,7 +26,8 @@ def _state(verdict: Verdict) -> str:
     pulse = f", {verdict.heartbeat.pulse}" if verdict.heartbeat else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = f": {verdict.failure.strip().splitlines()[0]}" if verdict.failure.strip() else ""
-    return f"{verdict.why}{pulse}{failure}"
+    frozen = f"; frozen, {verdict.freeze_warning}" if verdict.freeze_warning else "; frozen" if verdict.freeze else ""
+    return f"{verdict.why}{pulse}{failure}{frozen}"
 
 
 def _last_commit(verdict: Verdict) -> str:

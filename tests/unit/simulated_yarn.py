@@ -9,6 +9,7 @@ from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers, NodeReport, NodeVerdict
 from airflow_kstream.model.contract import fence_name, started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.looks import Looks
 from airflow_kstream.model.observation import Observation
@@ -108,6 +109,7 @@ class SimulatedYarn:
     idle: bool = False
     has_helper: bool = False
     accepted: dict[int, Position] = field(default_factory=dict)
+    freeze: Freeze = NOT_FROZEN
 
     def look(self) -> Observation:
         newest = max(self.claims, default=None)
@@ -116,7 +118,7 @@ class SimulatedYarn:
         listed = () if self.forgetful else tuple(self.applications)
         seen = Observation(STREAM, self.now, self.desired, claim, frozenset(self.files), listed, (point,))
         word = self.accepted.get(seen.generation + 1)
-        seen = replace(seen, accepted={CHECKPOINT: word} if word else None)
+        seen = replace(seen, accepted={CHECKPOINT: word} if word else None, freeze=self.freeze)
         app = seen.current
         return replace(seen, containers=self._containers(app)) if app and not app.alive else seen
 

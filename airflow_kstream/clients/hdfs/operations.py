@@ -100,6 +100,11 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     def home(self) -> str:
         return str(self._get_home_directory("/").json()["Path"])
 
+    def names(self, path: str) -> frozenset[str]:
+        """Return the names in a folder, by one request: `list` sends another for a folder with one entry."""
+        statuses = self._list_status(path).json()["FileStatuses"]["FileStatus"]
+        return frozenset(str(status["pathSuffix"]) for status in statuses)
+
     def rename_onto_nothing(self, source: str, target: str) -> Renamed:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
         return _renamed(self._rename(source, destination=target, renameoptions="NONE"))

@@ -113,6 +113,13 @@ class Hdfs:
         except NotFound:
             return ()
 
+    def names(self, path: str) -> frozenset[str]:
+        """Return the names in a folder, always by one request; none when it does not exist."""
+        try:
+            return frozenset(self._ask(f"list {path}", lambda: self._client.names(plain_path(path))))
+        except NotFound:
+            return frozenset()
+
     def read(self, path: str) -> str:
         def read() -> str:
             with self._client.read(plain_path(path)) as reader:

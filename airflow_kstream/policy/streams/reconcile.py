@@ -25,6 +25,7 @@ from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.death import Dead, death, ran, unwritten
 from airflow_kstream.policy.streams.ends import end_of
+from airflow_kstream.policy.streams.freeze import braked
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
@@ -53,6 +54,10 @@ class Mode(StrEnum):
 
 def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     """Decide what to do now. `looks` says how long this supervisor has seen what it sees, by its own clock."""
+    return braked(_wanted_step(spec, observation, looks, mode), observation)
+
+
+def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     if observation.desired.state is DesiredState.HELD:
         why = observation.desired.reason or "no reason given"
         return Settled(Phase.HELD, f"held by {_who(observation)}: {why}; {left_as(observation)}")
@@ -145,12 +150,13 @@ def _reason_to_stop(spec: StreamSpec, observation: Observation) -> str | None:
     """Return the first reason that holds, None if none does; a stop that was begun is always finished."""
     number, desired, claim = observation.generation, observation.desired, observation.claim
     ends = horizon_of(spec, observation)
+    changed = spec.on_change is OnChange.RESTART and spec_change(spec, claim).change is Change.CHANGED
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
         (stop_marker(number) in observation.files, "its stop was begun"),
         (desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
         (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
-        (spec.on_change is OnChange.RESTART and _changed(spec, claim), DECLARED_SPEC_CHANGED),
+        (changed, DECLARED_SPEC_CHANGED),
         (_lost_its_fence(observation), "it was given up as it arrived, and without its fence no executor can join it"),
     )
     return next((why for holds, why in reasons if holds), None)
@@ -167,10 +173,6 @@ def _lost_its_fence(observation: Observation) -> bool:
         and app is not None
         and app.state is ApplicationState.RUNNING
     )
-
-
-def _changed(spec: StreamSpec, claim: Claim | None) -> bool:
-    return spec_change(spec, claim).change is Change.CHANGED
 
 
 def _horizon_words(ends: Horizon | None, now: datetime) -> str:

@@ -6,7 +6,7 @@ horizon, kills. To add an engine, write one class with these methods and name it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -66,11 +66,13 @@ class Engine(Protocol):
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         """Read how far each of the spec's checkpoints has come, in the order of the spec."""
 
-    def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
         """End the application at a point where no work is lost, and wait for that as long as the spec allows.
 
-        The generation's stop marker already exists. Returns None when the application survives all attempts: the
-        caller then kills it.
+        The generation's stop marker already exists. `may_go_on` is asked before each further means. Returns None when
+        it says no, or when the application survives all attempts: the caller then kills it, if it may.
         """
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:

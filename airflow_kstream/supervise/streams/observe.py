@@ -11,6 +11,7 @@ from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.freeze import Freeze
 from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
@@ -25,11 +26,12 @@ from airflow_kstream.supervise.streams.strangers import TaggedApplications
 @dataclass(frozen=True)
 class Prefetched:
     """Facts that the caller has: the newest claim that it read (claims never change), the listed applications of all
-    streams, and the names in the stream's folder with their owners."""
+    streams, the names in the stream's folder with their owners, and the last word on the cluster's brake."""
 
     claim: Claim | None = None
     listed: tuple[Application, ...] | None = None
     owners: Mapping[str, str] | None = None
+    freeze: Freeze | None = None
 
 
 def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation:
@@ -75,6 +77,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         # No file that concerns a successor alone keeps a person from stopping the stream.
         accepted=folder.accepted(newest + 1, names) if desired.state is DesiredState.RUNNING else None,
         strangers=strangers,
+        freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(),
     )
 
 

@@ -68,7 +68,9 @@ class SparkEngine:
         here = {path: is_watchable(path, session.cluster) for path in spec.checkpoints}
         return tuple(session.hdfs.checkpoint(path) if here[path] else Checkpoint(path, None) for path in here)
 
-    def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
         """Let a driver with the helper stop itself at the marker. A driver without it gets SIGTERM right after a
         commit, so that no batch is redone."""
         policy, every = spec.stop, spec.watch.look_every
@@ -77,7 +79,7 @@ class SparkEngine:
             if ended:
                 return Stopped(ended, "its driver stopped at the marker")
         until(lambda: self._quiescent(session, spec) or None, every, policy.quiescent_wait)
-        if _signalled(session, step.application):
+        if may_go_on() and _signalled(session, step.application):
             ended = _ended(session, step.application, every, policy.signal_grace)
             if ended:
                 return Stopped(ended, "SIGTERM ended its driver")

@@ -201,7 +201,7 @@ def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
 def _kill_a_late_arrival(run: StreamRun, claim: Claim) -> None:
     """Kill an application that appeared while its fence was taken: it may run, but could get no more executors."""
     late = _find(run, claim, patient=False)
-    if late and late.alive:
+    if late and late.alive and not run.is_frozen():
         run.session.yarn.kill(
             late.id, "kstream: its generation was given up before it appeared", run.spec.stop.kill_wait
         )

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
@@ -18,9 +17,11 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.freeze import freeze_of
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified, waiting_in_queue
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.failures import failure_of
@@ -31,7 +32,7 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 log = logging.getLogger(__name__)
 
-_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD, Phase.STOPPED}
+_WATCHED = {Phase.RUNNING, Phase.STARTING, Phase.HELD, Phase.STOPPED, Phase.FROZEN}
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Verdict:
     driver reported. `shared` tells, without a conclusion, whether the cause may be the cluster's. `plan_in` is the time
     until the restart window begins, `commit_age` the time since the last commit, or since the claim if there never was
     one. `queued` is how long YARN has not started its application, `queued_too_long` whether that is an event. `word`
-    is the time of a person's last word on it.
+    is the time of a person's last word on it. `freeze` is the cluster's freeze in words, `freeze_warning` what falls
+    into it; each is empty if there is none.
     """
 
     step: Step | None
@@ -69,6 +71,8 @@ class Verdict:
     queued: timedelta | None = None
     queued_too_long: bool = False
     word: datetime | None = None
+    freeze: str = ""
+    freeze_warning: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -83,6 +87,8 @@ class Verdict:
             "horizon": self.horizon.name.lower() if self.horizon else None,
             "verified": self.verified,
             "failure": self.failure,
+            "freeze": self.freeze,
+            "freeze_warning": self.freeze_warning,
         }
 
     @property
@@ -109,6 +115,7 @@ class Watch:
         self._engine_of = engine_of
         self._claims: dict[str, Claim] = {}
         self._memory: dict[str, Memory] = {}
+        self._brake = Brake(session.hdfs, session.cluster.state_dir)
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
         """Return a verdict for each stream, all at the end."""
@@ -118,24 +125,25 @@ class Watch:
         """Yield each stream's verdict as soon as it is known; a subject is taken when its look begins.
 
         If a server is away there is no conclusion, never a dead stream. An error of any kind concerns one stream,
-        unless it is the common listing that failed.
+        unless it is the common listing, or the cluster's brake, that could not be read.
         """
         try:
             listed = self._session.yarn.applications(ALL_STREAMS_TAG)
+            freeze = self._brake.newest()
         except Exception as error:
             failed = replace(_no_conclusion(error), shared=True)
             yield from ((subject.name, failed) for subject in subjects)
             return
         for subject in subjects:
-            yield subject.name, self._verdict(subject, listed)
+            yield subject.name, self._verdict(subject, Prefetched(listed=listed, freeze=freeze))
 
-    def _verdict(self, subject: Subject, listed: tuple[Application, ...]) -> Verdict:
+    def _verdict(self, subject: Subject, common: Prefetched) -> Verdict:
         stream = StreamId(subject.name, self._session.cluster.state_dir)
         try:
             owners = StreamFolder(self._session.hdfs, stream).owners()
             claim = self._newest_claim(stream, frozenset(owners))
             spec = _watchable(stream, claim, subject.policies)
-            known = Prefetched(claim, listed, owners)
+            known = replace(common, claim=claim, owners=owners)
             observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
             if observation.claim is None and observation.current and observation.current.alive:
                 why = f"{observation.current.id} runs, and no generation of {subject.name} was ever claimed"
@@ -154,6 +162,7 @@ class Watch:
         ends = horizon_of(spec, observation)
         beat = heartbeat(spec.heartbeat, observation) if claim else None
         queued = waiting_in_queue(observation)
+        freeze, warning = freeze_of(observation, ends)
         return Verdict(
             step=step,
             why=_why(step, claim),
@@ -169,6 +178,8 @@ class Watch:
             queued=queued,
             queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
             word=observation.desired.at,
+            freeze=freeze,
+            freeze_warning=warning,
         )
 
     def _newest_claim(self, stream: StreamId, names: frozenset[str]) -> Claim | None:

@@ -78,6 +78,9 @@ class SimHdfs:
         children = sorted({name.partition("/")[0] for name in inside})
         return tuple(replace(self.status(f"{path}/{child}"), name=child) for child in children)
 
+    def names(self, path: str) -> frozenset[str]:
+        return frozenset(file.name for file in self.list(path))
+
     def read(self, path: str) -> str:
         self.status(path)
         return self.files[path][0]

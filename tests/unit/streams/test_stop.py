@@ -49,5 +49,6 @@ def test_a_signal_that_fails_is_followed_by_the_kill(answer: Answer, refused: st
         session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
         ended = stop(StreamRun(session, SPEC, SparkEngine()), Stop(1, APP, "a test", preflight=False))
         yarn.close()
+    assert ended
     assert ended.means == "it was killed"
     assert any(request.startswith("PUT") for request in server.requests)
