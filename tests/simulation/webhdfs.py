@@ -205,6 +205,7 @@ _EVERYWHERE = ("op", "doas", "user.name", "namenoderpcaddress", "data")
 OPERATIONS: Mapping[str, Operation] = {
     "GETFILESTATUS": Operation("GET", _Operations.status),
     "LISTSTATUS": Operation("GET", _Operations.listing),
+    "CHECKACCESS": Operation("GET", _Operations.status, ("fsaction",)),
     "GETHOMEDIRECTORY": Operation("GET", _Operations.home),
     "OPEN": Operation("GET", _Operations.content, ("offset", "length", "buffersize")),
     "CREATE": Operation(

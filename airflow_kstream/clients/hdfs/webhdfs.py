@@ -120,6 +120,11 @@ class Hdfs:
         except NotFound:
             return frozenset()
 
+    def check_access(self, path: str, action: str) -> None:
+        """Check a right without using it: `action` is like `rwx`. Raises Denied: when it is missing."""
+        tried = f"check the right to {action} {path}"
+        self._ask(tried, lambda: self._client.check_access(plain_path(path), action))
+
     def read(self, path: str) -> str:
         def read() -> str:
             with self._client.read(plain_path(path)) as reader:

@@ -16,6 +16,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.queue import Needs
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -30,7 +31,7 @@ class Stopped:
 
 
 class Engine(Protocol):
-    """The eight methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
+    """The nine methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
 
     Several supervisors can call them for the same stream at once, and one can continue where another died, so
     repeating any of them must be harmless.
@@ -50,6 +51,9 @@ class Engine(Protocol):
 
         Raises InvalidInput: when this host can't submit the next generation.
         """
+
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        """Tell what the next generation needs of the cluster: its queue, its containers and the files in HDFS."""
 
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
