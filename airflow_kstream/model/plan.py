@@ -103,9 +103,9 @@ class Report:
     """The state in which a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI.
 
     `spec_doubt` is the reason if it is unknown whether the declared spec would submit another job than the running one.
-    `owner_doubt` is the reason if the stream does not own the checkpoints that it writes: nothing will follow its
-    running generation until somebody has decided whose they are. `freeze` is the cluster's freeze in words, empty if it
-    is not frozen, with what falls into it.
+    `owner_doubt` is the reason if the stream does not own the checkpoints that it writes, or lacks the claim of what
+    runs: nothing will follow its running generation until somebody has decided. `freeze` is the cluster's freeze in
+    words, empty if it is not frozen, with what falls into it.
     """
 
     stream: str

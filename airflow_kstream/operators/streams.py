@@ -167,7 +167,7 @@ class SparkStreamOperator(BaseOperator):
         if report.spec_doubt:
             self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
         if report.owner_doubt:
-            self.log.error("%s: the owner of its checkpoint is in doubt: %s", report.stream, report.owner_doubt)
+            self.log.error("%s: nothing will follow its running generation: %s", report.stream, report.owner_doubt)
         if report.freeze:
             self.log.warning("%s: the cluster is %s", report.stream, report.freeze)
         for field in report.spec_differences:

@@ -31,6 +31,7 @@ from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.positions import position_doubt
 from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
+from airflow_kstream.policy.streams.unclaimed import unclaimed
 
 # Ends by no fault of the job's own, and their words. A generation has to have worked for as long to be followed without
 # a report: one that ends sooner ends the same way again and again, and nobody would learn of it.
@@ -63,10 +64,8 @@ def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode:
         return Settled(Phase.HELD, f"held by {_who(observation)}: {why}; {left_as(observation)}")
     if observation.claim and observation.claim.newer:
         return _hands_off(spec, observation, observation.claim)
-    if observation.claim and observation.claim.generation < observation.generation:
-        unclaimed = _unclaimed(spec, observation, looks)
-        if unclaimed:
-            return unclaimed
+    if left_alone := unclaimed(spec, observation, looks):
+        return left_alone
     for app in _intruders(observation):
         return Kill(app.id, f"only generation {observation.generation}'s newest application may write the checkpoint")
     current = observation.current
@@ -102,27 +101,6 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
     if app is None and observation.now < claim.claimed_at + spec.submit.ttl:
         return Settled(Phase.STARTING, f"its application may still arrive; {why}")
     return Refuse(f"no application of it runs, and {why}; start it where it was claimed, or upgrade this program")
-
-
-def _unclaimed(spec: StreamSpec, observation: Observation, looks: Looks) -> Step | None:
-    """Return the step for an application whose claim is missing, None once it is known to be lost and nothing lives.
-
-    It may have been claimed and submitted between the two halves of this look: the next one then shows the claim. An
-    older claim tells nothing of a living application, so that one is never touched.
-    """
-    number, waited = observation.generation, looks.age_of(SignKind.UNCLAIMED)
-    if waited < spec.submit.ttl:
-        until = observation.now + spec.submit.ttl - waited
-        return Wait(until, f"generation {number} appeared while we looked, and its claim may still be seen")
-    alive = [app for _, app in observation.applications if app.alive]
-    if not alive:
-        return None
-    listed = ", ".join(app.id for app in alive)
-    return Refuse(
-        f"{listed} carries the tag of generation {number}, which nobody claimed in this folder: it is left alone. If "
-        "it is a stranger's, kill it; if the folder was restored from an older copy, restore the newer one, or stop "
-        "the application: the next generation then follows"
-    )
 
 
 def _intruders(observation: Observation) -> list[Application]:

@@ -126,7 +126,7 @@ def _applications(
     if all(number != newest for number, _ in ours):
         # Before its absence proves anything, an application missing from the common listing is looked up by its tag.
         ours, strangers = tagged.split(session, session.yarn.applications(tagged.stream.tag))
-    if claim and claim.adopted:
+    if claim and claim.adopted and all(app.id != claim.adopted for _, app in ours):
         # A job that somebody else submitted carries no tags of ours.
         with suppress(NotFound):
             ours.append((claim.generation, session.yarn.application(claim.adopted)))

@@ -20,6 +20,7 @@ from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
 from airflow_kstream.policy.streams.freeze import freeze_of
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified, waiting_in_queue
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.unclaimed import lost_claim
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.engine import Engine
@@ -145,9 +146,8 @@ class Watch:
             spec = _watchable(stream, claim, subject.policies)
             known = replace(common, claim=claim, owners=owners)
             observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
-            if observation.claim is None and observation.current and observation.current.alive:
-                why = f"{observation.current.id} runs, and no generation of {subject.name} was ever claimed"
-                return Verdict(None, f"{why}: its folder was deleted, or state_dir is another one")
+            if (lost := lost_claim(observation)) and observation.current:
+                return Verdict(None, f"{observation.current.id} runs, and {lost}")
             return self._judge(spec, observation)
         except Exception as error:
             return _no_conclusion(error)
