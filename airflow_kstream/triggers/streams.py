@@ -24,6 +24,8 @@ from airflow_kstream.triggers.stream_metrics import publish
 _BLIND_AFTER = 300.0
 # Seconds between two looks while nothing can be concluded, at most: a patience of minutes is no matter of hours.
 _BLIND_EVERY = 60.0
+# The place of `queued_too_long` in what the log shows.
+_QUEUED = 4
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class StreamTrigger(BaseTrigger):
         )
         if verdict.step is None:
             return memory
-        if memory.blocked and not verdict.calls_for_action:
+        if memory.blocked and not verdict.calls_for_action and not verdict.freeze:
             self.log.info("%s: its restart, blocked since %s, is not due any longer", self.stream, memory.blocked.since)
             memory = replace(memory, blocked=None)
         stopped = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.STOPPED
@@ -160,6 +162,8 @@ class StreamTrigger(BaseTrigger):
             self.log.info("%s generation %s: %s%s", self.stream, verdict.generation, verdict.why, _details(verdict))
             if verdict.queued_too_long and verdict.queued is not None:
                 self.log.warning("%s waits in YARN for %s; its queue may be full", self.stream, _words(verdict.queued))
+            if logged and logged[_QUEUED] == str(True) and not verdict.queued_too_long:
+                self.log.info("%s waits in YARN no longer", self.stream)
             if verdict.freeze:
                 self.log.warning("%s: the cluster is %s", self.stream, verdict.freeze)
             if verdict.freeze_warning:
