@@ -1,4 +1,4 @@
-"""A freeze on the real cluster: one command, and no supervisor restarts, starts or stops anything until it is lifted."""
+"""A freeze on the real cluster: after one command no supervisor restarts, starts or stops anything until it ends."""
 
 from __future__ import annotations
 

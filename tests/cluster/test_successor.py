@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from getpass import getuser
 from pathlib import Path
 
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.queue import Queue
 from airflow_kstream.model.stream import Deploy, TicketCredentials
@@ -24,14 +26,20 @@ ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
 @contextmanager
 def stopped_queue(minicluster: Minicluster) -> Iterator[None]:
     """Stop the cluster's only queue, which then takes no application; those that run go on."""
-    file = minicluster.conf_dir / "capacity-scheduler.xml"
+    file = read_site(minicluster.root).folders.daemon_conf / "capacity-scheduler.xml"
     before = file.read_text()
-    added = f"<property><name>{STATE}</name><value>STOPPED</value></property></configuration>"
     try:
-        refresh(minicluster, file, before.replace("</configuration>", added))
+        refresh(minicluster, file, with_state(before, "STOPPED"))
         yield
     finally:
-        refresh(minicluster, file, before)
+        # A queue whose state is not configured any longer stays as it is.
+        refresh(minicluster, file, with_state(before, "RUNNING"))
+        file.write_text(before)
+
+
+def with_state(conf: str, state: str) -> str:
+    end = "</configuration>"
+    return conf.replace(end, f"<property><name>{STATE}</name><value>{state}</value></property>{end}")
 
 
 def refresh(minicluster: Minicluster, file: Path, text: str) -> None:
@@ -68,8 +76,18 @@ def test_a_stopped_queue_is_an_obstacle_and_a_started_one_is_none(minicluster: M
 @pytest.mark.parametrize(
     ("deploy", "application", "error", "says"),
     [
-        (Deploy(executor_memory="14g"), "", Conflict, "its executor needs 15769 MiB, and queue root.default grants no"),
-        (Deploy(driver_memory="7g", executor_memory="7g"), "", Conflict, "its driver and one executor need 15768 MiB"),
+        (
+            Deploy(executor_memory="14g"),
+            "",
+            Conflict,
+            "queue root.default grants no container above 14336",
+        ),
+        (
+            Deploy(driver_memory="8g", executor_memory="8g"),
+            "",
+            Conflict,
+            "queue root.default never has more than 14336",
+        ),
         (Deploy(queue="nowhere"), "", Conflict, "there is no queue nowhere; there are root.default"),
         (Deploy(), "hdfs:///no/such/job.py", InvalidInput, "hdfs:///no/such/job.py does not exist"),
     ],
@@ -85,12 +103,13 @@ def test_what_the_cluster_lacks_is_named(
 
 
 def test_a_right_that_a_principal_lacks_is_denied_without_being_used(minicluster: Minicluster) -> None:
+    job = f"/user/{getuser()}/secret-job.py"
     with cluster(minicluster) as opened, open_session(opened, opened.watcher) as session:
-        session.hdfs.write("/secret-job.py", "", overwrite=True, permission="600")
-        session.hdfs.check_access("/secret-job.py", "r--")
+        session.hdfs.write(job, "", overwrite=True, permission="600")
+        session.hdfs.check_access(job, "r--")
     with cluster(minicluster, "gateway") as opened, open_session(opened, opened.watcher) as session:
         with pytest.raises(Denied, match="Permission denied"):
-            session.hdfs.check_access("/secret-job.py", "r--")
+            session.hdfs.check_access(job, "r--")
         with pytest.raises(NotFound):
             session.hdfs.check_access("/no-such-job.py", "r--")
         session.hdfs.check_access("/", "r-x")
