@@ -19,7 +19,7 @@ from airflow_kstream.supervise.streams.registry import stream_names
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.watch import Watch
 
-# Nobody remembers a freeze of last month; whoever needs a longer one renews it.
+# Nobody remembers a freeze of last month: a person who needs a longer one renews it.
 _LONGEST = timedelta(days=7)
 
 WhyFrozen = Annotated[str, typer.Option("--reason", help="Why; every supervisor shows it.")]

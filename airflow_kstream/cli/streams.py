@@ -216,6 +216,7 @@ def accept(cluster_name: ClusterOption, spec_file: SpecFile, reason: Reason = ""
 
 def _say_first_step(run: StreamRun) -> None:
     observation, step = Reconciler(run).plan()
+    note_freeze(run.session)
     say(f"{type(step).__name__.lower()}: {step.why}")
     if isinstance(step, Stop) and step.obstacle:
         say(f"it keeps running, because its successor could not start: {step.obstacle}")

@@ -54,7 +54,7 @@ class Queues:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the next generation needs of the cluster, as far as its submission tells.
+    """The needs of the next generation that the cluster has to meet, as far as its submission tells.
 
     `queue` is where it is submitted, `declared` whether somebody named that. `containers` are those without which it
     does nothing, by name, in MiB; one whose size is not known is left out. `files` are the URIs that the cluster reads.

@@ -24,7 +24,9 @@ def braked(step: Step, observation: Observation) -> Step:
     """Return the step, or what is left of it while the cluster is frozen: to watch, and to say what waits."""
     if not isinstance(step, _CHANGES) or not observation.frozen:
         return step
-    return Settled(Phase.FROZEN, f"{_stands(observation)}; {_NAMES[type(step)]} waits: {step.why}")
+    return Settled(
+        Phase.FROZEN, f"{_stands(observation)}; {_NAMES[type(step)]} waits for the end of the freeze: {step.why}"
+    )
 
 
 def freeze_of(observation: Observation, ends: Horizon | None) -> tuple[str, str]:

@@ -11,7 +11,7 @@ def stop(run: StreamRun, step: Stop) -> Stopped | None:
     """Return the ended application and the means that ended it. Every means is idempotent.
 
     The marker comes first: from then on every supervisor that looks at the stream finishes this stop. Returns None when
-    somebody freezes the cluster meanwhile: nothing is done to the application any more until that is over.
+    somebody freezes the cluster meanwhile: nothing is done to the application until that is over.
 
     Raises Unavailable: when even the kill is not confirmed.
     """

@@ -12,17 +12,19 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import stop_marker
-from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, SubmissionFailed, Unavailable
 from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Settled, Step, Stop, Submit
+from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.supervise.streams.brake import Brake
+from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, watched
-from tests.unit.streams.life import Life
+from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, SimulatedYarn, watched
+from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import CLUSTER, SimHdfs
 
 HOUR, FOUR_HOURS = timedelta(hours=1), timedelta(hours=4)
@@ -195,23 +197,56 @@ def test_a_freeze_in_the_middle_of_a_stop_lets_no_kill_follow(life: Life, monkey
     assert any(line.startswith("the stop of generation 1 is left as it is: frozen until") for line in told)
 
 
-def test_a_freeze_while_a_stop_or_a_submission_is_prepared_leaves_neither_marker_nor_claim(
-    life: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_freeze_while_a_submission_is_prepared_leaves_no_claim(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life.engine, "preflight", lambda *of: freeze(life))
     assert life.begin().phase is Phase.FROZEN
     assert life.run.folder.names() == frozenset()
-    brake(life).lift("done")
-    monkeypatch.undo()
+
+
+def test_a_freeze_while_a_stop_is_prepared_leaves_no_marker(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    life.begin()
+    life.request_restart()
+    monkeypatch.setattr(life.engine, "preflight", lambda *of: freeze(life))
+    assert life.reconcile().phase is Phase.FROZEN
+    assert stop_marker(1) not in life.run.folder.names()
+
+
+def test_a_submission_that_fails_while_frozen_loses_its_fence_and_kills_nothing(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim was ours and brought nothing, so its fence protects nobody; a kill is a kill."""
+    listed = life.yarn.applications
+
+    def fail(*of: object) -> SubmitOutcome:
+        monkeypatch.setattr(life.yarn, "applications", arrives_at_the_third_look)
+        return SubmitOutcome(1, "it failed")
+
+    looks: list[str] = []
+
+    def arrives_at_the_third_look(tag: str) -> tuple[Application, ...]:
+        looks.append(tag)
+        if len(looks) == 2:
+            freeze(life)
+            life.yarn.start(frozenset(life.run.id.tags(1)))
+        return listed(tag)
+
+    monkeypatch.setattr(life.engine, "submit", fail)
+    with pytest.raises(SubmissionFailed):
+        life.begin()
+    assert [app.alive for app in life.yarn.apps.values()] == [True]
+    assert not any(name.startswith("fence") for name in life.run.folder.names())
 
 
 def test_a_claim_that_is_given_up_is_looked_at_again_for_a_freeze(life: Life) -> None:
-    life.begin()
-    fence = next(name for name in life.run.folder.names() if name.startswith("fence"))
+    claim = life.run.folder.make_claim(ClaimDraft(1, "nonce1", SPEC, WEEK, {}, "test"))
     observation, _ = Reconciler(life.run).plan()
     freeze(life)
-    Reconciler(life.run)._carry_out(observation, GiveUp(1, fence, "no application"))
-    assert fence in life.run.folder.names()
+    give_up = GiveUp(1, claim.fence, "no application")
+    Reconciler(life.run)._carry_out(observation, give_up)
+    assert claim.fence in life.run.folder.names()
+    brake(life).lift("done")
+    Reconciler(life.run)._carry_out(observation, give_up)
+    assert claim.fence not in life.run.folder.names()
 
 
 def test_a_persons_explicit_word_goes_through_a_freeze(life: Life) -> None:
@@ -311,7 +346,7 @@ def test_of_two_persons_at_once_both_are_heard_and_the_slower_one_counts(life: L
 
 
 @pytest.mark.parametrize("reply", [Conflict, NotFound, Unavailable])
-def test_a_word_that_stands_is_said_whatever_the_server_replied(life: Life, reply: type[KstreamError]) -> None:
+def test_a_word_that_stands_counts_whatever_the_server_replied(life: Life, reply: type[KstreamError]) -> None:
     life.use(Interrupted(life.clock, life.hdfs.files, reply=reply))
     assert freeze(life).number == 1
     assert brake(life).newest().reason == "a new NameNode"

@@ -5,8 +5,9 @@ Simulated servers: a folder that goes between two looks is what is tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -153,11 +154,11 @@ def test_adopt_claims_no_generation_whose_claim_was_only_not_seen_yet(
     assert claims(life.run.folder.names()) is not None
 
 
-def restoring(life: Life, files: dict[str, object]) -> Callable[..., object]:
+def restoring(life: Life, files: Mapping[str, tuple[str, datetime]]) -> Callable[..., object]:
     make_claim = type(life.run.folder).make_claim
 
     def made(folder: object, draft: object) -> object:
-        life.hdfs.files.update(files)  # type: ignore[arg-type]
+        life.hdfs.files.update(files)
         return make_claim(folder, draft)  # type: ignore[arg-type]
 
     return made
@@ -169,3 +170,8 @@ def test_a_strangers_application_is_not_taken_up(life: Life, second: Application
     theirs = life.yarn.start(frozenset(life.run.id.tags(9)), user="mallory")
     with pytest.raises(Conflict, match="it is a generation of a stream already"):
         adopt(life.run, theirs.id)
+
+
+def test_a_stream_that_has_its_claim_is_not_taken_up_again(life: Life, second: Application) -> None:
+    with pytest.raises(Conflict, match=f"the stream already runs {second.id}"):
+        adopt(life.run, second.id)

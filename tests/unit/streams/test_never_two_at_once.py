@@ -256,7 +256,7 @@ def test_a_resourcemanager_that_forgets_for_a_minute_changes_nothing() -> None:
     assert yarn.claims[1].fence in yarn.files
 
 
-def test_an_application_that_arrives_late_and_vanishes_at_once_is_waited_for_anew() -> None:
+def test_an_application_that_arrives_late_and_vanishes_at_once_is_waited_for_again() -> None:
     """The ResourceManager restarts before the first look at the late application; its idle driver commits nothing."""
     yarn = SimulatedYarn(idle=True, has_helper=True, nodemanager_answers=False)
     supervisor = Supervisor(yarn)

@@ -252,9 +252,7 @@ class TestAnApplicationWithoutAClaim:
         assert "application_1_0001 carries the tag of generation 999999, which nobody claimed" in seen.why
 
     @pytest.mark.parametrize("claims", [True, False])
-    def test_when_nothing_lives_a_person_has_to_accept_the_next_which_is_above_claims_and_tags(
-        self, claims: bool
-    ) -> None:
+    def test_when_nothing_lives_a_person_accepts_the_next_above_claims_and_tags(self, claims: bool) -> None:
         """The folder was restored from an older copy, or is gone: faults.md D2, protocol.md 3c."""
         yarn = yarn_of(FAILED)
         yarn.applications = [(7, application(7, FAILED))]

@@ -372,3 +372,13 @@ def test_unfreeze_says_what_it_lifted(kstream: CommandLine) -> None:
     kstream.run("freeze", "--reason", "a new NameNode", name="")
     code, lines = kstream.run("unfreeze", "--reason", "it is there", name="")
     assert (code, lines[0].endswith(": a new NameNode")) == (0, True)
+
+
+def test_a_dry_run_tells_that_its_first_step_waits(kstream: CommandLine, tmp_path: Path) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    kstream.life.request_restart()
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run("reconcile", str(file), "--dry-run", name="")
+    assert (code, kstream.generations) == (0, [True])
+    assert "its stop waits for the end of the freeze" in lines[0]
+    assert lines[-1].endswith(": a new NameNode")

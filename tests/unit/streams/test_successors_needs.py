@@ -132,7 +132,7 @@ def test_the_queue_is_the_declared_one_the_clients_or_the_connections() -> None:
     assert queue(Deploy(), SparkDefaults(), nothing) == ("default", False)
 
 
-def test_the_files_that_are_asked_for_lie_on_our_hdfs_and_have_a_name() -> None:
+def test_the_files_that_are_looked_at_lie_on_our_hdfs_and_have_a_name() -> None:
     deploy = Deploy(
         jars=("hdfs://prod/a.jar", "hdfs://other/b.jar", "s3a://bucket/c.jar", "/local/d.jar", "hdfs:///e/*.jar"),
         files=("hdfs:///f.conf#conf",),
