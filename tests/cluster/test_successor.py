@@ -44,7 +44,7 @@ def with_state(conf: str, state: str) -> str:
 
 def refresh(minicluster: Minicluster, file: Path, text: str) -> None:
     file.write_text(text)
-    done = minicluster.hadoop_main(ADMIN, "-refreshQueues", as_="yarn")
+    done = minicluster.hadoop_main(ADMIN, "-refreshQueues", as_="hdfs")
     assert done.returncode == 0, done.stderr
 
 

@@ -22,6 +22,8 @@ from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.ownership import own
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, SimulatedYarn, watched
 from tests.unit.streams.life import SPEC, Life
@@ -362,3 +364,17 @@ def test_old_words_are_forgotten_and_the_newest_never(life: Life) -> None:
 def test_a_freeze_begins_and_ends_by_the_clock_of_the_namenode() -> None:
     word = Freeze(1, START + HOUR)
     assert [word.holds(START + wait) for wait in (timedelta(), timedelta(minutes=59), HOUR)] == [True, True, False]
+
+
+def test_a_claim_of_our_own_is_not_submitted_while_frozen(life: Life) -> None:
+    """A lost reply had hidden it from the supervisor that made it."""
+    own(life.run, observe(life.run))
+    claim = life.run.folder.make_claim(ClaimDraft(1, "nonce1", SPEC, WEEK, {}, "test"))
+    reconciler = Reconciler(life.run, tell=lambda line: None)
+    reconciler._own.unsubmitted[claim.nonce] = claim.generation
+    freeze(life)
+    reconciler._advance(Mode.ENSURE)
+    assert life.yarn.apps == {}
+    brake(life).lift("done")
+    reconciler._advance(Mode.ENSURE)
+    assert len(life.yarn.apps) == 1
