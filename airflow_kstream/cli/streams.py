@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.lease_options import duration
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
+from airflow_kstream.cli.stream_freeze import DespiteFreeze, freeze, note_freeze, require_word, unfreeze
 from airflow_kstream.cli.stream_options import (
     ApplicationId,
     Client,
@@ -25,9 +27,9 @@ from airflow_kstream.cli.stream_options import (
     SpecFile,
 )
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.model.errors import InvalidInput, NotFound
+from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
 from airflow_kstream.model.generation import DesiredState, StreamId
-from airflow_kstream.model.plan import Report, Stop, Submit
+from airflow_kstream.model.plan import Phase, Report, Stop, Submit
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
@@ -46,7 +48,9 @@ from airflow_kstream.supervise.streams.take_over import take_over
 from airflow_kstream.supervise.streams.watch import Watch
 from airflow_kstream.views.streams import streams_table
 
-app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt, take over.")
+app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt, take over, freeze.")
+app.command()(freeze)
+app.command()(unfreeze)
 
 
 @app.command()
@@ -58,6 +62,7 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     makes its own tokens.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
+        note_freeze(session)
         names = stream_names(session)
         if name and name not in names:
             there = f"{cluster.state_dir} has {', '.join(names) or 'no stream'}"
@@ -99,14 +104,17 @@ def reconcile(
 
 
 @app.command()
-def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
+def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "", despite_freeze: DespiteFreeze = False) -> None:
     """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill).
 
-    A stream that was never submitted is not until `start`.
+    A stream that was never submitted is not until `start`. While the cluster is frozen, nothing is stopped without
+    `--despite-freeze`.
     """
     with _known(Client(cluster_name), name) as run:
+        require_word(run, despite_freeze=despite_freeze, tried=f"stop {name}")
         set_desired(run, DesiredState.STOPPED, reason)
-        report = Reconciler(run, tell=say, may_submit=False).run()
+        meant = replace(run, despite_freeze=despite_freeze)
+        report = Reconciler(meant, tell=say, may_submit=False).run()
     _conclude(report)
 
 
@@ -127,6 +135,7 @@ def start(
     with _known(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
         set_desired(run, DesiredState.RUNNING, reason)
         say(f"{name}: {DesiredState.RUNNING}")
+        note_freeze(run.session)
         if now:
             _require_declaration(run)
             _reconcile(run)
@@ -160,6 +169,7 @@ def restart(
     with _claimed(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
         generation = request_restart(run, reason)
         say(f"generation {generation} of {name} is to be replaced")
+        note_freeze(run.session)
         if now:
             _reconcile(run)
 
@@ -206,6 +216,7 @@ def accept(cluster_name: ClusterOption, spec_file: SpecFile, reason: Reason = ""
 
 def _say_first_step(run: StreamRun) -> None:
     observation, step = Reconciler(run).plan()
+    note_freeze(run.session)
     say(f"{type(step).__name__.lower()}: {step.why}")
     if isinstance(step, Stop) and step.obstacle:
         say(f"it keeps running, because its successor could not start: {step.obstacle}")
@@ -220,6 +231,8 @@ def _reconcile(run: StreamRun) -> None:
 
 
 def _conclude(report: Report) -> None:
+    if report.phase is Phase.FROZEN:
+        raise Conflict(f"{report.why}; the cluster is {report.freeze}", tried=f"reconcile {report.stream}")
     say(f"{report.stream} is {report.phase}: {report.why}")
 
 

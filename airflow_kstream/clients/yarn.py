@@ -17,6 +17,7 @@ from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.queue import Queues
 
 _LEAVE_OUT = "resourceRequests,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 _ALIVE = ",".join(state for state in ApplicationState if not state.terminal)
@@ -90,6 +91,10 @@ class ResourceManager:
         """Return all applications of this user that live, whatever their tags, as far as our identity may view them."""
         params = {"user": user, "states": _ALIVE, "deSelects": _LEAVE_OUT, "limit": 100_000 + next(_counter)}
         return self._call(f"list what runs as {user}", "GET", "/ws/v1/cluster/apps", self._listed, params=params)
+
+    def queues(self) -> Queues:
+        """Return the queues of the scheduler. Raises Unavailable: also when its page is another version's."""
+        return self._call("read the queues", "GET", "/ws/v1/cluster/scheduler", Queues.from_json)
 
     def application(self, application_id: str) -> Application:
         path = f"/ws/v1/cluster/apps/{application_id}"

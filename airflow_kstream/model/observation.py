@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers
+from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
@@ -28,7 +29,8 @@ class Observation:
     NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
     lets the next generation start, None if no person accepted any. `failure` is the error that the newest generation's
     driver left. `ends` are the ends that nobody planned, oldest first, as far as they are recorded. `ours` are the
-    short names of our principals beside the one that the stream's applications run as.
+    short names of our principals beside the one that the stream's applications run as. `freeze` is the last word on the
+    cluster's brake.
     """
 
     stream: StreamId
@@ -48,6 +50,7 @@ class Observation:
     failure: str = ""
     ends: tuple[PastEnd, ...] = ()
     ours: frozenset[str] = frozenset()
+    freeze: Freeze = NOT_FROZEN
 
     @property
     def generation(self) -> int:
@@ -60,6 +63,11 @@ class Observation:
         """Return the application of the highest generation: the one that is alive, or else the last to start."""
         candidates = [app for number, app in self.applications if number == self.generation]
         return max(candidates, key=lambda app: (app.alive, app.id), default=None)
+
+    @property
+    def frozen(self) -> bool:
+        """Return True while a person has frozen the cluster."""
+        return self.freeze.holds(self.now)
 
     @property
     def last_move(self) -> datetime | None:

@@ -14,7 +14,7 @@ from airflow_kstream.model.plain import fields_of
 
 
 class Phase(StrEnum):
-    """The state of a stream when there is nothing to do for the moment."""
+    """The state of a stream when there is nothing to do for the moment; FROZEN: nothing may be done."""
 
     RUNNING = "running"
     STARTING = "starting"
@@ -23,6 +23,7 @@ class Phase(StrEnum):
     ENDED = "ended"
     BACKING_OFF = "backing off"
     KILLED = "killed"
+    FROZEN = "frozen"
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,9 @@ class Report:
     """The state in which a reconcile found and left a stream. Holds no secrets: it goes to XCom, the log and the UI.
 
     `spec_doubt` is the reason if it is unknown whether the declared spec would submit another job than the running one.
-    `owner_doubt` is the reason if the stream does not own the checkpoints that it writes: nothing will follow its
-    running generation until somebody has decided whose they are.
+    `owner_doubt` is the reason if the stream does not own the checkpoints that it writes, or lacks the claim of what
+    runs: nothing will follow its running generation until somebody has decided. `freeze` is the cluster's freeze in
+    words, empty if it is not frozen, with what falls into it.
     """
 
     stream: str
@@ -137,6 +139,7 @@ class Report:
     spec_differences: tuple[str, ...] = ()
     spec_doubt: str = ""
     owner_doubt: str = ""
+    freeze: str = ""
     done: tuple[Done, ...] = field(default=())
 
     @property

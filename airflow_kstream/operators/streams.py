@@ -21,7 +21,7 @@ from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.stream import POLICIES, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
-from airflow_kstream.policy.streams.blocked_restart import blocked_again
+from airflow_kstream.policy.streams.blocked_restart import BlockedRestart, blocked_again
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
@@ -126,8 +126,8 @@ class SparkStreamOperator(BaseOperator):
             try:
                 report = reconciler.run(mode)
             except RestartAborted as error:
-                self.log.error("%s", error)
                 blocked = blocked_again(memory.blocked, datetime.now(UTC), memory.word)
+                self._tell_blocked(reconciler.spec.name, blocked, error)
                 self._watch(reconciler.spec, mode, replace(memory, blocked=blocked))
             except Unavailable as error:
                 # The trigger waits for the servers, or wakes this task again; a worker slot is not for that.
@@ -137,6 +137,14 @@ class SparkStreamOperator(BaseOperator):
                 self.log.info("%s: its restart is not blocked any longer", report.stream)
             self._publish(context, report)
             return self._conclude(reconciler.spec, report, mode, memory)
+
+    def _tell_blocked(self, stream: str, blocked: BlockedRestart, error: RestartAborted) -> None:
+        """Tell the begin of the event as an error, and each further try that fails as a warning."""
+        if blocked.tries == 1:
+            self.log.error("%s: its restart is blocked: %s", stream, error)
+        else:
+            since = f"since {blocked.since:%Y-%m-%d %H:%M:%S %Z}, try {blocked.tries}"
+            self.log.warning("%s: its restart is still blocked, %s: %s", stream, since, error)
 
     def _conclude(self, spec: StreamSpec, report: Report, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         if not report.ended:
@@ -172,7 +180,9 @@ class SparkStreamOperator(BaseOperator):
         if report.spec_doubt:
             self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
         if report.owner_doubt:
-            self.log.error("%s: the owner of its checkpoint is in doubt: %s", report.stream, report.owner_doubt)
+            self.log.error("%s: nothing will follow its running generation: %s", report.stream, report.owner_doubt)
+        if report.freeze:
+            self.log.warning("%s: the cluster is %s", report.stream, report.freeze)
         for field in report.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 

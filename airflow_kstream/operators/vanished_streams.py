@@ -89,6 +89,7 @@ class VanishedStreamsOperator(BaseOperator):
 
     def _say(self, name: str, verdict: Verdict) -> None:
         left = "" if verdict.remaining is None else f", horizon in {format_duration(verdict.remaining)}"
+        left += f", {verdict.freeze}" if verdict.freeze else ""
         advice = "put its file back, or stop it with `kstream streams stop`"
         self.log.error("%s is declared no longer and still runs: %s%s; %s", name, verdict.why, left, advice)
 

@@ -32,6 +32,7 @@ def publish(stream: str, verdict: Verdict, blind_seconds: float, *, blocked: boo
     metrics.gauge("queued_too_long", float(verdict.queued_too_long), stream)
     metrics.gauge("breaker_open", float(verdict.breaker_open), stream)
     metrics.gauge("unplanned_ends", float(len(verdict.ends)), stream)
+    metrics.gauge("frozen", float(bool(verdict.freeze)), stream)
     if verdict.remaining is not None:
         metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), stream)
     if verdict.commit_age is not None:

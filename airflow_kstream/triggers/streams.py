@@ -24,6 +24,8 @@ from airflow_kstream.triggers.stream_metrics import publish
 _BLIND_AFTER = 300.0
 # Seconds between two looks while nothing can be concluded, at most: a patience of minutes is no matter of hours.
 _BLIND_EVERY = 60.0
+# The place of `queued_too_long` in what the log shows.
+_QUEUED = 4
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class StreamTrigger(BaseTrigger):
         )
         if verdict.step is None:
             return memory
-        if memory.blocked and not verdict.calls_for_action:
+        if memory.blocked and not verdict.calls_for_action and not verdict.freeze:
             self.log.info("%s: its restart, blocked since %s, is not due any longer", self.stream, memory.blocked.since)
             memory = replace(memory, blocked=None)
         stopped = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.STOPPED
@@ -144,18 +146,28 @@ class StreamTrigger(BaseTrigger):
         verdict = seen.verdict
         pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
         blind = bool(seen.wake)
+        frozen = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.FROZEN
         state = (
-            verdict.why,
+            # How far away a horizon is, which changes each time, is part of what waits.
+            verdict.freeze if frozen else verdict.why,
             pulse,
             str(verdict.generation),
             str(verdict.verified),
             str(verdict.queued_too_long),
             str(blind),
+            verdict.freeze,
+            str(bool(verdict.freeze_warning)),
         )
         if state != logged:
             self.log.info("%s generation %s: %s%s", self.stream, verdict.generation, verdict.why, _details(verdict))
             if verdict.queued_too_long and verdict.queued is not None:
                 self.log.warning("%s waits in YARN for %s; its queue may be full", self.stream, _words(verdict.queued))
+            if logged and logged[_QUEUED] == str(True) and not verdict.queued_too_long:
+                self.log.info("%s waits in YARN no longer", self.stream)
+            if verdict.freeze:
+                self.log.warning("%s: the cluster is %s", self.stream, verdict.freeze)
+            if verdict.freeze_warning:
+                self.log.error("%s: %s", self.stream, verdict.freeze_warning)
             if blind:
                 lasted = timedelta(seconds=seen.sight.blind_for(clock.loop))
                 self.log.error("%s is not seen for %s, so its task looks: %s", self.stream, _words(lasted), seen.wake)

@@ -27,7 +27,7 @@ def _state(verdict: Verdict) -> str:
     pulse = f", {verdict.heartbeat.pulse}" if verdict.heartbeat else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = f": {verdict.failure.strip().splitlines()[0]}" if verdict.failure.strip() else ""
-    return f"{verdict.why}{pulse}{failure}{_ends(verdict)}"
+    return f"{verdict.why}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}"
 
 
 def _ends(verdict: Verdict) -> str:
@@ -38,6 +38,12 @@ def _ends(verdict: Verdict) -> str:
     more = "... " if len(verdict.ends) > _KINDS_SHOWN else ""
     times = "once" if len(verdict.ends) == 1 else f"{len(verdict.ends)} times"
     return f"; ended unplanned {times} within a day ({more}{kinds})"
+
+
+def _frozen(verdict: Verdict) -> str:
+    if verdict.freeze_warning:
+        return f"; frozen, {verdict.freeze_warning}"
+    return "; frozen" if verdict.freeze else ""
 
 
 def _last_commit(verdict: Verdict) -> str:

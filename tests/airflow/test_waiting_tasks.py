@@ -129,6 +129,8 @@ def test_a_restart_that_can_not_be_done_is_one_event_and_is_tried_ever_less_ofte
 
     fleet.live(story)
     assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    assert fleet.told("orders: its restart is blocked: ") == 1
+    assert fleet.told("its restart is still blocked, since") >= 8
     assert fleet.told("its restart is not blocked any longer") == 1
     assert last(fleet, "restart_blocked") == 0
     assert fleet.ended == {}
@@ -184,7 +186,7 @@ def test_an_application_that_yarn_does_not_start_is_an_event_and_is_not_killed(f
         await asyncio.sleep(MINUTE)
 
     fleet.live(story)
-    assert fleet.told("its queue may be full") == 1
+    assert (fleet.told("its queue may be full"), fleet.told("waits in YARN no longer")) == (1, 1)
     assert (last(fleet, "queued_too_long"), last(fleet, "queued_seconds")) == (0, 0)
     assert (fleet.wakings, one_alive(fleet).id) == ([], app.id)
 

@@ -127,6 +127,11 @@ class _Operations:
     def status(self) -> Reply:
         return Reply(200, {"FileStatus": _status("", self.files.get(self.path))})
 
+    def right(self) -> Reply:
+        """Everybody may do everything; a missing path is missing. The answer has no body (NamenodeWebHdfsMethods)."""
+        self.files.get(self.path)
+        return Reply(200)
+
     def listing(self) -> Reply:
         entry = self.files.get(self.path)
         children = {"": entry} if entry.children is None else entry.children
@@ -205,6 +210,7 @@ _EVERYWHERE = ("op", "doas", "user.name", "namenoderpcaddress", "data")
 OPERATIONS: Mapping[str, Operation] = {
     "GETFILESTATUS": Operation("GET", _Operations.status),
     "LISTSTATUS": Operation("GET", _Operations.listing),
+    "CHECKACCESS": Operation("GET", _Operations.right, ("fsaction",)),
     "GETHOMEDIRECTORY": Operation("GET", _Operations.home),
     "OPEN": Operation("GET", _Operations.content, ("offset", "length", "buffersize")),
     "CREATE": Operation(

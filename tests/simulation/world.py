@@ -220,6 +220,7 @@ class World:
         self.files.listeners.append(self._on_file)
         for folder in ("/tmp", "/user/streamer", "/data"):
             self.files.make_folder(folder, 0)
+        self.files.write("/apps/orders.py", b"", 0, overwrite=False)
 
     def _runs(self, number: str) -> bool:
         return any(driver.app.id == number and driver.alive for driver in self.drivers)

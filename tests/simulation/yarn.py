@@ -151,6 +151,11 @@ class ResourceManager:
         app = self._known().get(number)
         return Reply(200, {"app": self._json(app)}) if app else _unknown_app(number)
 
+    def scheduler(self, request: Request) -> Reply:
+        queue = {"queuePath": "root.default", "queueName": "default", "state": "RUNNING"}
+        root = {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": [queue]}}
+        return Reply(200, {"scheduler": {"schedulerInfo": root}})
+
     def who_asks(self, request: Request) -> Reply:
         return Reply(200, {"clusterUserInfo": {"rmLoginUser": "yarn", "requestedUser": "streamer"}})
 
@@ -272,6 +277,7 @@ ROUTES: tuple[tuple[str, str, tuple[str, ...], Callable[..., Reply]], ...] = (
     ("GET", f"{_API}/apps", _LISTED, ResourceManager.listing),
     ("GET", f"{_API}/apps/{_APP}", (), ResourceManager.one),
     ("GET", f"{_API}/userinfo", (), ResourceManager.who_asks),
+    ("GET", f"{_API}/scheduler", (), ResourceManager.scheduler),
     ("GET", f"{_API}/apps/{_APP}/appattempts", (), ResourceManager.attempts),
     ("GET", f"{_API}/apps/{_APP}/appattempts/{_ATTEMPT}/containers", (), ResourceManager.containers),
     ("GET", f"{_API}/apps/{_APP}/state", (), ResourceManager.state),

@@ -9,6 +9,7 @@ from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers, NodeReport, NodeVerdict
 from airflow_kstream.model.contract import fence_name, started_marker, stop_marker, stopped_marker
+from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.looks import Looks
@@ -117,6 +118,7 @@ class SimulatedYarn:
     accepted: dict[int, Position] = field(default_factory=dict)
     ends: list[PastEnd] = field(default_factory=list)
     failure: str = ""
+    freeze: Freeze = NOT_FROZEN
 
     def look(self) -> Observation:
         newest = max(self.claims, default=None)
@@ -125,7 +127,7 @@ class SimulatedYarn:
         listed = () if self.forgetful else tuple(self.applications)
         seen = Observation(STREAM, self.now, self.desired, claim, frozenset(self.files), listed, (point,))
         word = self.accepted.get(seen.generation + 1)
-        seen = replace(seen, accepted={CHECKPOINT: word} if word else None)
+        seen = replace(seen, accepted={CHECKPOINT: word} if word else None, freeze=self.freeze)
         seen = replace(seen, ends=tuple(self.ends), failure=self.failure)
         app = seen.current
         return replace(seen, containers=self._containers(app)) if app and not app.alive else seen

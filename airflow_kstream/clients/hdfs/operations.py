@@ -45,6 +45,7 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     _get_delegation_token = _Request("GET")
     _renew_delegation_token = _Request("PUT")
     _cancel_delegation_token = _Request("PUT")
+    _check_access = _Request("GET")
 
     def __init__(
         self,
@@ -100,6 +101,14 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
     def home(self) -> str:
         return str(self._get_home_directory("/").json()["Path"])
 
+    def check_access(self, path: str, action: str) -> None:
+        self._check_access(path, fsaction=action)
+
+    def names(self, path: str) -> frozenset[str]:
+        """Return the names in a folder, by one request: `list` sends another for a folder with one entry."""
+        statuses = self._list_status(path).json()["FileStatuses"]["FileStatus"]
+        return frozenset(str(status["pathSuffix"]) for status in statuses)
+
     def rename_onto_nothing(self, source: str, target: str) -> Renamed:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""
         return _renamed(self._rename(source, destination=target, renameoptions="NONE"))
@@ -123,7 +132,6 @@ class LeaseWebHdfs(WebHdfs):
     # Made by hand: the metaclass would derive a name without underscores.
     _get_block_locations = _Request("GET").to_method("GET_BLOCK_LOCATIONS")
     _truncate = _Request("POST")
-    _check_access = _Request("GET")
 
     def located_blocks(self, path: str) -> dict[str, Any]:
         answer: dict[str, Any] = self._get_block_locations(path, offset=0, length=1).json()["LocatedBlocks"]
@@ -133,7 +141,7 @@ class LeaseWebHdfs(WebHdfs):
         self._truncate(path, newlength=_LONGER_THAN_ANY_FILE)
 
     def check_right_to_write(self, path: str) -> None:
-        self._check_access(path, fsaction="-w-")
+        self.check_access(path, "-w-")
 
     def readable_length(self, path: str, token: str) -> int:
         """Return the length in bytes that a DataNode announces to a reader, without reading anything.

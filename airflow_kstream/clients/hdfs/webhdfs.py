@@ -113,6 +113,18 @@ class Hdfs:
         except NotFound:
             return ()
 
+    def names(self, path: str) -> frozenset[str]:
+        """Return the names in a folder, always by one request; none when it does not exist."""
+        try:
+            return frozenset(self._ask(f"list {path}", lambda: self._client.names(plain_path(path))))
+        except NotFound:
+            return frozenset()
+
+    def check_access(self, path: str, action: str) -> None:
+        """Check a right without using it: `action` is like `rwx`. Raises Denied: when it is missing."""
+        tried = f"check the right to {action} {path}"
+        self._ask(tried, lambda: self._client.check_access(plain_path(path), action))
+
     def read(self, path: str) -> str:
         def read() -> str:
             with self._client.read(plain_path(path)) as reader:

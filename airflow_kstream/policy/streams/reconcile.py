@@ -23,10 +23,12 @@ from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.after_end import how_it_ended, pause_after_end, reason_to_follow
 from airflow_kstream.policy.streams.death import Dead, death, ran, unwritten
+from airflow_kstream.policy.streams.freeze import braked
 from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.positions import position_doubt
 from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
+from airflow_kstream.policy.streams.unclaimed import unclaimed
 
 
 class Mode(StrEnum):
@@ -38,15 +40,17 @@ class Mode(StrEnum):
 
 def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     """Decide what to do now. `looks` says how long this supervisor has seen what it sees, by its own clock."""
+    return braked(_wanted_step(spec, observation, looks, mode), observation)
+
+
+def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     if observation.desired.state is DesiredState.HELD:
         why = observation.desired.reason or "no reason given"
         return Settled(Phase.HELD, f"held by {_who(observation)}: {why}; {left_as(observation)}")
     if observation.claim and observation.claim.newer:
         return _hands_off(spec, observation, observation.claim)
-    if observation.claim and observation.claim.generation < observation.generation:
-        unclaimed = _unclaimed(spec, observation, looks)
-        if unclaimed:
-            return unclaimed
+    if left_alone := unclaimed(spec, observation, looks):
+        return left_alone
     for app in _intruders(observation):
         return Kill(app.id, f"only generation {observation.generation}'s newest application may write the checkpoint")
     current = observation.current
@@ -84,27 +88,6 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
     return Refuse(f"no application of it runs, and {why}; start it where it was claimed, or upgrade this program")
 
 
-def _unclaimed(spec: StreamSpec, observation: Observation, looks: Looks) -> Step | None:
-    """Return the step for an application whose claim is missing, None once it is known to be lost and nothing lives.
-
-    It may have been claimed and submitted between the two halves of this look: the next one then shows the claim. An
-    older claim tells nothing of a living application, so that one is never touched.
-    """
-    number, waited = observation.generation, looks.age_of(SignKind.UNCLAIMED)
-    if waited < spec.submit.ttl:
-        until = observation.now + spec.submit.ttl - waited
-        return Wait(until, f"generation {number} appeared while we looked, and its claim may still be seen")
-    alive = [app for _, app in observation.applications if app.alive]
-    if not alive:
-        return None
-    listed = ", ".join(app.id for app in alive)
-    return Refuse(
-        f"{listed} carries the tag of generation {number}, which nobody claimed in this folder: it is left alone. If "
-        "it is a stranger's, kill it; if the folder was restored from an older copy, restore the newer one, or stop "
-        "the application: the next generation then follows"
-    )
-
-
 def _intruders(observation: Observation) -> list[Application]:
     """Return what must not live beside the newest application, or beside a newer claim whose application may come."""
     keep = observation.current
@@ -130,12 +113,13 @@ def _reason_to_stop(spec: StreamSpec, observation: Observation) -> str | None:
     """Return the first reason that holds, None if none does; a stop that was begun is always finished."""
     number, desired, claim = observation.generation, observation.desired, observation.claim
     ends = horizon_of(spec, observation)
+    changed = spec.on_change is OnChange.RESTART and spec_change(spec, claim).change is Change.CHANGED
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
         (stop_marker(number) in observation.files, "its stop was begun"),
         (desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
         (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
-        (spec.on_change is OnChange.RESTART and _changed(spec, claim), DECLARED_SPEC_CHANGED),
+        (changed, DECLARED_SPEC_CHANGED),
         (_lost_its_fence(observation), "it was given up as it arrived, and without its fence no executor can join it"),
     )
     return next((why for holds, why in reasons if holds), None)
@@ -152,10 +136,6 @@ def _lost_its_fence(observation: Observation) -> bool:
         and app is not None
         and app.state is ApplicationState.RUNNING
     )
-
-
-def _changed(spec: StreamSpec, claim: Claim | None) -> bool:
-    return spec_change(spec, claim).change is Change.CHANGED
 
 
 def _horizon_words(ends: Horizon | None, now: datetime) -> str:

@@ -6,7 +6,7 @@ horizon, kills. To add an engine, write one class with these methods and name it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.queue import Needs
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -30,7 +31,7 @@ class Stopped:
 
 
 class Engine(Protocol):
-    """The eight methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
+    """The nine methods of an engine. Only `submit` needs the client on this host; with an obstacle it is never called.
 
     Several supervisors can call them for the same stream at once, and one can continue where another died, so
     repeating any of them must be harmless.
@@ -51,6 +52,9 @@ class Engine(Protocol):
         Raises InvalidInput: when this host can't submit the next generation.
         """
 
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        """Tell what the next generation needs of the cluster: its queue, its containers and the files in HDFS."""
+
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
@@ -66,11 +70,13 @@ class Engine(Protocol):
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         """Read how far each of the spec's checkpoints has come, in the order of the spec."""
 
-    def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
         """End the application at a point where no work is lost, and wait for that as long as the spec allows.
 
-        The generation's stop marker already exists. Returns None when the application survives all attempts: the
-        caller then kills it.
+        The generation's stop marker already exists. `may_go_on` is asked before each further means. Returns None when
+        it says no, or when the application survives all attempts: the caller then kills it, if it may.
         """
 
     def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.freeze import FOREVER, Freeze
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, Missing, Position
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
@@ -134,6 +135,28 @@ def read_desired(text: str, at: datetime) -> Desired:
     except (ValueError, ValidationError):
         allowed = ", ".join(DesiredState)
         raise InvalidInput(f"its {state} or {up_to} can't be read; a {state} is one of {allowed}") from None
+
+
+def written_freeze(freeze: Freeze, by: str, nonce: str) -> str:
+    """Return the text of a word on the brake; `nonce` distinguishes it from the same word by another writer."""
+    until = freeze.until.isoformat()
+    return json.dumps({"version": VERSION, "until": until, "by": by, "reason": freeze.reason, "nonce": nonce})
+
+
+def read_freeze(text: str, number: int) -> Freeze:
+    """Read a word on the brake. One that can't be read, or is of a newer version, holds: it may be a brake."""
+    try:
+        fields = _object(text)
+        version = _version(fields)
+    except InvalidInput as error:
+        return Freeze(number, FOREVER, doubt=f"word {number} can't be understood: {error.message}")
+    until = _moment(fields.get("until"))
+    if version > VERSION:
+        doubt = f"word {number} is of version {version}, and this program reads up to {VERSION}"
+        return Freeze(number, FOREVER, doubt=doubt)
+    if until is None:
+        return Freeze(number, FOREVER, doubt=f"word {number} does not tell until when it holds")
+    return Freeze(number, until, _text(fields, "by"), _text(fields, "reason"))
 
 
 def written_positions(positions: Mapping[str, Position], by: str, reason: str = "") -> str:

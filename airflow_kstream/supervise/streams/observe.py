@@ -11,6 +11,7 @@ from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import newest_claim, recorded_ends
 from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.freeze import Freeze
 from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.identity import split_principal
@@ -29,12 +30,14 @@ from airflow_kstream.supervise.streams.strangers import TaggedApplications
 @dataclass(frozen=True)
 class Prefetched:
     """Facts that the caller has: the newest claim and record of ends that it read (neither ever changes), the listed
-    applications of all streams, and the names in the stream's folder with their owners."""
+    applications of all streams, the names in the stream's folder with their owners, and the last word on the cluster's
+    brake."""
 
     claim: Claim | None = None
     ends: tuple[PastEnd, ...] = ()
     listed: tuple[Application, ...] | None = None
     owners: Mapping[str, str] | None = None
+    freeze: Freeze | None = None
 
 
 def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation:
@@ -82,6 +85,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         strangers=strangers,
         ends=_ends(run, names, prefetched.ends),
         ours=_our_names(session),
+        freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(),
     )
     return replace(observation, failure=failure_of(session.hdfs, run.id, observation))
 
@@ -144,7 +148,7 @@ def _applications(
     if all(number != newest for number, _ in ours):
         # Before its absence proves anything, an application missing from the common listing is looked up by its tag.
         ours, strangers = tagged.split(session, session.yarn.applications(tagged.stream.tag))
-    if claim and claim.adopted:
+    if claim and claim.adopted and all(app.id != claim.adopted for _, app in ours):
         # A job that somebody else submitted carries no tags of ours.
         with suppress(NotFound):
             ours.append((claim.generation, session.yarn.application(claim.adopted)))

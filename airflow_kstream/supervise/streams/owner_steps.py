@@ -10,6 +10,7 @@ from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Phase, Settled, Stop
 from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED
+from airflow_kstream.policy.streams.unclaimed import lost_claim
 from airflow_kstream.supervise.streams.duel import require_no_duel
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import (
@@ -70,6 +71,9 @@ def when_settled(
     """
     if observation.claim and observation.claim.newer:
         return ""
+    if lost := lost_claim(observation):
+        tell(lost)
+        return lost
     try:
         if step.phase is Phase.STOPPED:
             _release(run, observation, record)

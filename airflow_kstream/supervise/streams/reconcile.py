@@ -35,6 +35,7 @@ from airflow_kstream.model.plan import (
 )
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.after_end import needs_a_person
+from airflow_kstream.policy.streams.freeze import freeze_of
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.held import is_well
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
@@ -142,7 +143,7 @@ class Reconciler:
             self._tell_of_strangers(observation)
             step = next_step(self.spec, observation, self._memory.look(observation), mode)
             pending = self._own.pending(observation)
-            if pending and isinstance(step, Wait | Settled):
+            if pending and isinstance(step, Wait | Settled) and not observation.frozen:
                 self._go_on(observation, pending)
                 return step
             if isinstance(step, Settled):
@@ -224,12 +225,18 @@ class Reconciler:
         self._note(observation)
         self._witnesses.remember_places(step.application)
         ended = stop(self.subject, step)
+        if ended is None:
+            self.tell(f"the stop of generation {step.generation} is left as it is: {self.subject.freeze()}")
+            return
         self._record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
 
     def _give_up(self, step: GiveUp) -> None:
         """Take the fence of a claim without an application, unless that arrived since the look."""
         # A stranger's application with its tag is none of the stream's, so not YARN's listing alone decides.
-        if any(number == step.generation and app.alive for number, app in observe(self.subject).applications):
+        again = observe(self.subject)
+        if again.frozen:
+            return
+        if any(number == step.generation and app.alive for number, app in again.applications):
             self.tell(f"generation {step.generation} arrived as it was to be given up: checking again")
             return
         self.subject.folder.take_fence(step.fence)
@@ -287,10 +294,18 @@ class Reconciler:
         self._record(f"submitted generation {number} as {app.id}", claim.reason, submitted=number)
 
     def _somebody_spoke(self, observation: Observation) -> bool:
-        """Tell whether the desired state was written since this look: preparing a step may take minutes."""
+        """Tell whether the desired state was written since this look, or the cluster was frozen: preparing a step may
+        take minutes."""
+        if self.subject.is_frozen():
+            return True
         return newest_desired(self.subject.folder.names()) != newest_desired(observation.files)
 
     def _settle(self, observation: Observation, step: Settled) -> Report:
+        if observation.frozen:
+            # Not even cleaned up: a person may be looking at what is there.
+            frozen = report(self.spec, observation, step, self.session.yarn.active(), tuple(self.done))
+            self.tell(f"{step.phase}: {step.why}; {frozen.freeze}")
+            return frozen
         doubt = when_settled(self.subject, observation, step, self._record, self.tell)
         for folder in self._cleaned(observation):
             self._record(f"deleted {folder}", "it held what an ended generation needed, its keytab included")
@@ -347,6 +362,7 @@ def report(
         heartbeat=heartbeat(spec.heartbeat, observation),
         spec_differences=change.fields,
         spec_doubt=change.doubt,
+        freeze="; ".join(filter(None, freeze_of(observation, horizon_of(spec, observation)))),
         done=done,
     )
 

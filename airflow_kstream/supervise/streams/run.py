@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.secrets import LocalSecrets, Secrets
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -15,12 +18,16 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 @dataclass(frozen=True)
 class StreamRun:
-    """One stream as declared, the session as its identity, its engine, and the source of its secrets."""
+    """One stream as declared, the session as its identity, its engine, and the source of its secrets.
+
+    `despite_freeze` is a person's explicit word: for this run, the cluster is not frozen.
+    """
 
     session: ClusterSession
     spec: StreamSpec
     engine: Engine
     secrets: Secrets = field(default_factory=LocalSecrets)
+    despite_freeze: bool = False
 
     @property
     def cluster(self) -> Cluster:
@@ -33,3 +40,15 @@ class StreamRun:
     @property
     def folder(self) -> StreamFolder:
         return StreamFolder(self.session.hdfs, self.id)
+
+    def freeze(self) -> Freeze:
+        """Read the last word on the cluster's brake, as far as it concerns this run. Raises as `Brake.newest`."""
+        return NOT_FROZEN if self.despite_freeze else self._brake.newest()
+
+    def is_frozen(self) -> bool:
+        """Return whether the cluster is frozen now. Asked again before each step that was prepared for long."""
+        return self.freeze().holds(self.session.hdfs.now())
+
+    @cached_property
+    def _brake(self) -> Brake:
+        return Brake(self.session.hdfs, self.cluster.state_dir)

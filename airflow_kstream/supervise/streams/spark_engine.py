@@ -17,10 +17,12 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import started_marker
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.queue import Needs
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
 from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.spark_needs import layered_setting, spark_needs
 from airflow_kstream.policy.streams.spark_renewal import renewal_ratio, tokens_are_renewed
 from airflow_kstream.policy.streams.spark_stream import stream_submission
 from airflow_kstream.policy.streams.watchable import is_watchable
@@ -57,6 +59,13 @@ class SparkEngine:
             if not Path(path).exists():
                 raise InvalidInput(f"{path} does not exist on this host", tried=f"check the files of {spec.name}")
 
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        client = self._client(spec.deploy)[0]
+        setting = layered_setting(
+            spec.plain_conf, cluster.spark_conf, default=lambda key: spark.default_of_client(client.binary, key)
+        )
+        return spark_needs(spec, setting, client.queue, cluster.default_fs)
+
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
     ) -> SubmitOutcome:
@@ -68,7 +77,9 @@ class SparkEngine:
         here = {path: is_watchable(path, session.cluster) for path in spec.checkpoints}
         return tuple(session.hdfs.checkpoint(path) if here[path] else Checkpoint(path, None) for path in here)
 
-    def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
         """Let a driver with the helper stop itself at the marker. A driver without it gets SIGTERM right after a
         commit, so that no batch is redone."""
         policy, every = spec.stop, spec.watch.look_every
@@ -77,7 +88,7 @@ class SparkEngine:
             if ended:
                 return Stopped(ended, "its driver stopped at the marker")
         until(lambda: self._quiescent(session, spec) or None, every, policy.quiescent_wait)
-        if _signalled(session, step.application):
+        if may_go_on() and _signalled(session, step.application):
             ended = _ended(session, step.application, every, policy.signal_grace)
             if ended:
                 return Stopped(ended, "SIGTERM ended its driver")

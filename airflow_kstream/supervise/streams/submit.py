@@ -36,19 +36,21 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.secrets import looked_up
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 from airflow_kstream.supervise.streams.strangers import TaggedApplications
+from airflow_kstream.supervise.streams.successor import require_successors_needs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, why_refused
 
 
 def preflight(run: StreamRun) -> None:
     """Check that the next generation can start, without changing anything; raise the first obstacle.
 
-    This host can submit it, its secrets and a ticket can be obtained, both servers accept the stream's identity, and
-    HDFS can grant a claim to it alone.
+    This host can submit it, its secrets and a ticket can be obtained, both servers accept the stream's identity, its
+    queue takes it, its files and checkpoints are within its rights, and HDFS can grant a claim to it alone.
     """
     _with_secrets(run, require_client(run))
     run.engine.preflight(run.cluster, run.spec)
     _log_in(run.session.identity)
     run.session.yarn.active()
+    require_successors_needs(run)
     run.folder.require_exclusive_claims()
 
 
@@ -201,7 +203,7 @@ def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
 def _kill_a_late_arrival(run: StreamRun, claim: Claim) -> None:
     """Kill an application that appeared while its fence was taken: it may run, but could get no more executors."""
     late = _find(run, claim, patient=False)
-    if late and late.alive:
+    if late and late.alive and not run.is_frozen():
         run.session.yarn.kill(
             late.id, "kstream: its generation was given up before it appeared", run.spec.stop.kill_wait
         )

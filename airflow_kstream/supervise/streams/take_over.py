@@ -54,7 +54,7 @@ def take_over(
     taken = []
     for point, lock in entries:
         entry = owners[point.path]
-        if entry and not entry.released and entry.owner == owner_of(run):
+        if entry and not entry.released and entry.owner == owner_of(run) and before.claim:
             continue
         lock.give(entry, owner_of(run), word=Word.TAKE_OVER, reason="; ".join([reason or "no reason given", *checked]))
         _look_again(run, lock, entry)
@@ -154,7 +154,8 @@ def _look_again(run: StreamRun, lock: CheckpointLock, former: Ownership | None) 
 
 def _accept_as_they_are(run: StreamRun, before: Observation, reason: str) -> None:
     """Let the next generation go on from their data, whatever an earlier claim of this stream remembers of them."""
-    if before.claim and not before.claim.newer and not (before.current and before.current.alive):
+    known = not before.claim.newer if before.claim else before.generation > 0
+    if known and not (before.current and before.current.alive):
         positions = {point.path: point.position for point in before.checkpoints}
         run.folder.accept(before.generation + 1, positions, reason)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import newest_claim
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
@@ -20,9 +19,12 @@ from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.freeze import freeze_of
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified, waiting_in_queue
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.unclaimed import lost_claim
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.memory import Memory
@@ -54,6 +56,7 @@ class Verdict:
     until the restart window begins, `commit_age` the time since the last commit, or since the claim if there never was
     one. `queued` is how long YARN has not started its application, `queued_too_long` whether that is an event. `word`
     is the time of a person's last word on it. `ends` are those of the last day that nobody planned, oldest first.
+    `freeze` is the cluster's freeze in words, `freeze_warning` what falls into it; each is empty if there is none.
     """
 
     step: Step | None
@@ -72,6 +75,8 @@ class Verdict:
     queued_too_long: bool = False
     word: datetime | None = None
     ends: tuple[PastEnd, ...] = ()
+    freeze: str = ""
+    freeze_warning: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -89,6 +94,8 @@ class Verdict:
             "followed_at": plain(self.step.until) if isinstance(self.step, Settled) else None,
             "breaker_open": self.breaker_open,
             "ends": plain(self.ends),
+            "freeze": self.freeze,
+            "freeze_warning": self.freeze_warning,
         }
 
     @property
@@ -120,6 +127,7 @@ class Watch:
         self._claims: dict[str, Claim] = {}
         self._ends: dict[str, tuple[PastEnd, ...]] = {}
         self._memory: dict[str, Memory] = {}
+        self._brake = Brake(session.hdfs, session.cluster.state_dir)
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
         """Return a verdict for each stream, all at the end."""
@@ -129,28 +137,28 @@ class Watch:
         """Yield each stream's verdict as soon as it is known; a subject is taken when its look begins.
 
         If a server is away there is no conclusion, never a dead stream. An error of any kind concerns one stream,
-        unless it is the common listing that failed.
+        unless it is the common listing, or the cluster's brake, that could not be read.
         """
         try:
             listed = self._session.yarn.applications(ALL_STREAMS_TAG)
+            freeze = self._brake.newest()
         except Exception as error:
             failed = replace(_no_conclusion(error), shared=True)
             yield from ((subject.name, failed) for subject in subjects)
             return
         for subject in subjects:
-            yield subject.name, self._verdict(subject, listed)
+            yield subject.name, self._verdict(subject, Prefetched(listed=listed, freeze=freeze))
 
-    def _verdict(self, subject: Subject, listed: tuple[Application, ...]) -> Verdict:
+    def _verdict(self, subject: Subject, common: Prefetched) -> Verdict:
         stream = StreamId(subject.name, self._session.cluster.state_dir)
         try:
             owners = StreamFolder(self._session.hdfs, stream).owners()
             claim = self._newest_claim(stream, frozenset(owners))
             spec = _watchable(stream, claim, subject.policies)
-            known = Prefetched(claim, self._ends.get(stream.name, ()), listed, owners)
+            known = replace(common, claim=claim, ends=self._ends.get(stream.name, ()), owners=owners)
             observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
-            if observation.claim is None and observation.current and observation.current.alive:
-                why = f"{observation.current.id} runs, and no generation of {subject.name} was ever claimed"
-                return Verdict(None, f"{why}: its folder was deleted, or state_dir is another one")
+            if (lost := lost_claim(observation)) and observation.current:
+                return Verdict(None, f"{observation.current.id} runs, and {lost}")
             return self._judge(spec, observation)
         except Exception as error:
             return _no_conclusion(error)
@@ -166,6 +174,7 @@ class Watch:
         ends = horizon_of(spec, observation)
         beat = heartbeat(spec.heartbeat, observation) if claim else None
         queued = waiting_in_queue(observation)
+        freeze, warning = freeze_of(observation, ends)
         return Verdict(
             step=step,
             why=_why(step, claim),
@@ -182,6 +191,8 @@ class Watch:
             queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
             word=observation.desired.at,
             ends=tuple(end for end in observation.ends if end.at > now - _DAY),
+            freeze=freeze,
+            freeze_warning=warning,
         )
 
     def _newest_claim(self, stream: StreamId, names: frozenset[str]) -> Claim | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.queue import Needs
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -31,6 +32,7 @@ class FakeEngine:
     obstacle: str = ""
     ignores_stops: bool = False
     calls: list[str] = field(default_factory=list)
+    files: tuple[str, ...] = ()
 
     def submission(self, order: SubmissionOrder) -> Submission:
         fence = f"{order.stream.folder}/{fence_name(order.generation, order.nonce)}"
@@ -39,6 +41,9 @@ class FakeEngine:
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         self.calls.append("checked the host")
+
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {"job": 1024}, self.files)
 
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
@@ -53,7 +58,9 @@ class FakeEngine:
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         return tuple(self._point(path) for path in spec.checkpoints)
 
-    def stop_gracefully(self, session: ClusterSession, spec: StreamSpec, step: Stop) -> Stopped | None:
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
         if self.ignores_stops:
             return None
         self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "", overwrite=True)

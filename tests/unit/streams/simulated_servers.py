@@ -16,8 +16,9 @@ from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import Conflict, NotFound
+from airflow_kstream.model.errors import Conflict, Denied, NotFound
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.queue import Queue, Queues
 from airflow_kstream.model.tokens import DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.unit.tokens.hadoop_writers import Written, url_string, writable
@@ -58,6 +59,7 @@ class SimHdfs:
     servers: str = "http://nn:9870"
     modes: dict[str, str] = field(default_factory=dict)
     whoami: str = "streamer"
+    refused: tuple[str, ...] = ()
 
     def user(self) -> str:
         return self.whoami
@@ -77,6 +79,15 @@ class SimHdfs:
         inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
         children = sorted({name.partition("/")[0] for name in inside})
         return tuple(replace(self.status(f"{path}/{child}"), name=child) for child in children)
+
+    def check_access(self, path: str, action: str) -> None:
+        """Refuse what `refused` names, by its end."""
+        self.status(path)
+        if any(f"{action} {path}".endswith(refused) for refused in self.refused):
+            raise Denied(f"Permission denied: user={self.whoami}, access={action}", tried=f"{action} {path}")
+
+    def names(self, path: str) -> frozenset[str]:
+        return frozenset(file.name for file in self.list(path))
 
     def read(self, path: str) -> str:
         self.status(path)
@@ -124,6 +135,7 @@ class SimYarn:
     clock: SimClock
     apps: dict[str, Application] = field(default_factory=dict)
     whoami: str | None = "streamer"
+    scheduler: Queues = field(default_factory=lambda: Queues((Queue("root.default", "RUNNING", 8192, 4096),), True))
 
     def user(self) -> str | None:
         return self.whoami
@@ -150,6 +162,9 @@ class SimYarn:
 
     def running_as(self, user: str) -> tuple[Application, ...]:
         return tuple(app for app in self.apps.values() if app.user == user and app.alive)
+
+    def queues(self) -> Queues:
+        return self.scheduler
 
     def application(self, application_id: str) -> Application:
         return self.apps[application_id]

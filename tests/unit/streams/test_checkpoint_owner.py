@@ -492,10 +492,12 @@ def rewrite(hdfs: SimHdfs, **changed: object) -> None:
 
 
 def test_the_first_start_costs_the_same_beside_a_hundred_other_streams(life: Life, hdfs: Interrupted) -> None:
+    hdfs.write("/data/something/checkpoint", "")
+    hdfs.asked = 0
     supervise(life.run)
     alone = hdfs.asked
     for number in range(100):
         supervise(subject(life, replace(SPEC, name=f"other-{number}", checkpoints=(f"/data/other-{number}",))))
     hdfs.asked = 0
-    supervise(subject(life, replace(COPY, checkpoints=("/data/copy",))))
+    supervise(subject(life, replace(COPY, checkpoints=("/data/copy/checkpoint",))))
     assert hdfs.asked == alone

@@ -6,6 +6,7 @@ ResourceManager's word; it forgets its applications for a while, and NodeManager
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import datetime, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import stop_marker
+from airflow_kstream.model.freeze import Freeze
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import Kill, Phase, Settled, Step, Stop, Submit
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
@@ -140,6 +142,11 @@ class TwoSupervisors(RuleBasedStateMachine):
         through = max(self.yarn.claims, default=0) if again else 0
         self.yarn.desired = Desired(state, through, "somebody")
 
+    @rule(hours=st.sampled_from([0, 1, 100]))
+    def a_person_freezes_the_cluster(self, hours: int) -> None:
+        """For no time at all, it is lifted."""
+        self.yarn.freeze = Freeze(1, self.yarn.now + timedelta(hours=hours), "somebody")
+
     @invariant()
     def at_most_one_driver_writes(self) -> None:
         assert len(self.yarn.drivers) <= 1, self.yarn.drivers
@@ -152,6 +159,8 @@ class TwoSupervisors(RuleBasedStateMachine):
     def _checked(self, supervisor: Supervisor, mode: Mode) -> Step:
         """Return the next step, which must neither harm a healthy generation nor go against a person's word."""
         step = supervisor.next(mode)
+        if self.yarn.freeze.holds(self.yarn.now):
+            self._changes_nothing(step)
         if isinstance(step, Kill | Stop):
             self._may_end(step)
         if isinstance(step, Submit):
@@ -162,6 +171,11 @@ class TwoSupervisors(RuleBasedStateMachine):
             assert not isinstance(step, Submit), step
             assert not (isinstance(step, Settled) and step.phase in {Phase.RUNNING, Phase.STARTING}), step
         return step
+
+    def _changes_nothing(self, step: Step) -> None:
+        before = deepcopy(vars(self.yarn))
+        self.yarn.carry_out(step)
+        assert vars(self.yarn) == before, step
 
     def _goes_on(self, step: Submit) -> None:
         """Check that no generation starts behind its predecessor's beginning without a person's word."""

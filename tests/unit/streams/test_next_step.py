@@ -260,14 +260,38 @@ class TestAnApplicationWithoutAClaim:
         assert isinstance(seen, Refuse)
         assert "application_1_0001 carries the tag of generation 999999, which nobody claimed" in seen.why
 
-    def test_when_nothing_lives_the_next_number_is_above_claims_and_tags(self) -> None:
-        """The folder was restored from an older copy: faults.md D2, protocol.md 3c."""
+    @pytest.mark.parametrize("claims", [True, False])
+    def test_when_nothing_lives_a_person_accepts_the_next_above_claims_and_tags(self, claims: bool) -> None:
+        """The folder was restored from an older copy, or is gone: faults.md D2, protocol.md 3c."""
         yarn = yarn_of(FAILED)
         yarn.applications = [(7, application(7, FAILED))]
         yarn.ends = [past_end(7)]
+        if not claims:
+            yarn.claims.clear()
+        assert isinstance(at_once(yarn), Wait), "its claim may show"
+        seen = step(yarn, Mode.ENSURE)
+        assert isinstance(seen, Refuse)
+        assert "let generation 8 follow with `kstream streams accept`" in seen.why
+        yarn.accept()
         seen = step(yarn, Mode.ENSURE)
         assert isinstance(seen, Submit)
         assert seen.generation == 8
+
+    def test_a_folder_that_is_gone_leaves_what_runs_and_its_person_reads_what_to_do(self) -> None:
+        yarn = yarn_of(RUNNING)
+        yarn.claims.clear()
+        seen = at_once(yarn)
+        assert isinstance(seen, Settled)
+        assert seen.phase is Phase.RUNNING
+        assert "adopt SPEC.yaml --application-id application_1_0001` takes it up again" in seen.why
+        yarn.desired = Desired(DesiredState.STOPPED)
+        assert isinstance(at_once(yarn), Stop)
+
+    def test_of_two_that_nobody_claimed_none_is_killed(self) -> None:
+        yarn = yarn_of(RUNNING)
+        yarn.claims.clear()
+        yarn.applications.append((2, application(2, RUNNING, number=2)))
+        assert isinstance(step(yarn), Refuse)
 
 
 class TestProofOfDeath:

@@ -21,11 +21,12 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.contract import claim_file, fence_name
+from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
+from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim, written_freeze
 from airflow_kstream.supervise.streams.watch import Watch
 from tests.unit.clients.strange_servers import NOW, Answer, StrangeServer, introduction, said, serving
 from tests.unit.simulated_yarn import TICKET_SPEC
@@ -45,6 +46,13 @@ def listing(*names: str) -> Answer:
 
 def content(text: str) -> Answer:
     return Answer(200, text.encode(), "application/octet-stream")
+
+
+def brake_of(*words: str) -> dict[str, Answer]:
+    """Script the folder of the brake, and what stands in its words."""
+    folder = freeze_folder(CLUSTER.state_dir)
+    texts = {f"{folder}/{freeze_file(number)}?offset": content(text) for number, text in enumerate(words, start=1)}
+    return {f"{folder}?op=LISTSTATUS": listing(*map(freeze_file, range(1, len(words) + 1))), **texts}
 
 
 def namenode_of(name: str) -> dict[str, Answer]:
@@ -97,7 +105,7 @@ class Counted:
 @pytest.fixture
 def counted() -> Iterator[Counted]:
     names = [f"s{number}" for number in range(STREAMS)]
-    files = {path: answer for name in names for path, answer in namenode_of(name).items()}
+    files = brake_of() | {path: answer for name in names for path, answer in namenode_of(name).items()}
     applications = {"/info": introduction(), "/apps": said({"apps": {"app": [application_of(name) for name in names]}})}
     with ExitStack() as stack:
         counted = Counted(stack.enter_context(serving(files)), stack.enter_context(serving(applications)))
@@ -106,9 +114,24 @@ def counted() -> Iterator[Counted]:
         yield counted
 
 
-def test_a_round_costs_one_request_for_all_streams_and_four_listings_for_each(counted: Counted) -> None:
+def test_a_round_costs_two_requests_for_all_streams_and_four_listings_for_each(counted: Counted) -> None:
     counted.round()
-    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS": 4 * STREAMS}
+    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS": 1 + 4 * STREAMS}, "one more for the brake"
+
+
+def test_a_freeze_is_read_once_and_looked_for_once_a_round(counted: Counted) -> None:
+    word = Freeze(1, NOW + timedelta(hours=4), "ada", "a new NameNode")
+    counted.namenode.script |= brake_of(written_freeze(word, "ada", "nonce"))
+    assert counted.round()["OPEN"] == 2 * STREAMS + 1
+    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS": 1 + 4 * STREAMS}
+    assert {verdict.freeze for verdict in counted.watch.round(counted.names).values()} == {str(word)}
+
+
+def test_nobody_sees_a_stream_while_the_brake_cannot_be_read(counted: Counted) -> None:
+    counted.round()
+    counted.namenode.script |= {f"{freeze_folder(CLUSTER.state_dir)}?op=LISTSTATUS": Answer(503, b"")}
+    verdicts = counted.watch.round(counted.names)
+    assert all(verdict.step is None and verdict.shared for verdict in verdicts.values()), verdicts
 
 
 def test_the_first_round_reads_claims_and_metadata_once(counted: Counted) -> None:

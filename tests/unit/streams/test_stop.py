@@ -49,5 +49,18 @@ def test_a_signal_that_fails_is_followed_by_the_kill(answer: Answer, refused: st
         session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
         ended = stop(StreamRun(session, SPEC, SparkEngine()), Stop(1, APP, "a test", preflight=False))
         yarn.close()
+    assert ended
     assert ended.means == "it was killed"
     assert any(request.startswith("PUT") for request in server.requests)
+
+
+def test_a_driver_gets_no_sigterm_once_the_cluster_is_frozen() -> None:
+    """Its marker stands: it may still stop by itself."""
+    script = {"/info": introduction(), f"/apps/{APP}": said({"app": {"id": APP, "state": "RUNNING"}})}
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
+        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        step = Stop(1, APP, "a test", preflight=False)
+        assert SparkEngine().stop_gracefully(session, SPEC, step, lambda: False) is None
+        yarn.close()
+    assert server.requests == []

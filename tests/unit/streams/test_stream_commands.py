@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from airflow_kstream.cli import main, stream_options, streams
+from airflow_kstream.cli import main, stream_freeze, stream_options, streams
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.generation import DesiredState
@@ -19,6 +20,7 @@ from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams import acting
 from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.watch import Watch
 from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import CLUSTER
 
@@ -78,8 +80,10 @@ def at_first(
     line = CommandLine(life, cluster_file(tmp_path), capsys)
     monkeypatch.setenv("COLUMNS", "400")
     monkeypatch.setattr(stream_options, "engine_of", line.engine_of)
-    for module in (streams, acting):
+    for module in (streams, acting, stream_freeze):
         monkeypatch.setattr(module, "open_session", line.open_session)
+    for module in (streams, stream_freeze):
+        monkeypatch.setattr(module, "Watch", lambda session: Watch(session, lambda spec: life.engine))
     life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
     return line
 
@@ -311,3 +315,70 @@ def test_a_dry_run_tells_that_the_checkpoint_is_anothers(kstream: CommandLine, c
     code, lines = kstream.run("reconcile", copy, "--dry-run", name="")
     assert (code, lines[0]) == (1, "submit: its first generation")
     assert "/data/orders/checkpoint belongs to stream orders of state_dir /kstream" in lines[-1]
+
+
+def test_freeze_says_what_it_covers_until_when_and_what_falls_into_it(kstream: CommandLine) -> None:
+    kstream.life.clock.ahead += timedelta(days=6, hours=22)
+    code, lines = kstream.run("freeze", "--reason", "a new NameNode", "--for", "3h", name="")
+    assert code == 0
+    assert lines[0].startswith("every stream of /kstream on hdfs://simulated is frozen until ")
+    assert lines[0].endswith(": a new NameNode")
+    assert lines[1].startswith("orders: its credentials end in 2h")
+    assert len(lines) == 2
+    assert kstream.generations == [True]
+
+
+@pytest.mark.parametrize("lasts", ["0s", "8d", "soon"])
+def test_a_freeze_lasts_for_a_week_at_most(kstream: CommandLine, lasts: str) -> None:
+    code, lines = kstream.run("freeze", "--reason", "forever", "--for", lasts, name="")
+    assert (code, "--for" in lines[-1]) == (2, True)
+
+
+def test_status_shows_a_freeze(kstream: CommandLine) -> None:
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    _, lines = kstream.run("status")
+    assert any("every stream of /kstream" in line and "a new NameNode" in line for line in lines)
+    assert any("application_1_0001 is RUNNING" in line and "; frozen" in line for line in lines)
+    kstream.run("unfreeze", name="")
+    assert not any("frozen" in line for line in kstream.run("status")[1])
+
+
+def test_a_person_stops_a_stream_of_a_frozen_cluster_only_with_an_explicit_word(kstream: CommandLine) -> None:
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run("stop")
+    assert (code, kstream.generations) == (1, [True])
+    assert "a new NameNode; give --despite-freeze to do it all the same" in lines[-1]
+    assert kstream.life.watch().word is None, "no word stands that would stop it when the freeze ends"
+    assert kstream.run("stop", "--despite-freeze")[0] == 0
+    assert kstream.generations == [False]
+
+
+@pytest.mark.parametrize("command", ["start", "restart"])
+def test_what_a_person_wants_now_of_a_frozen_cluster_is_not_done(kstream: CommandLine, command: str) -> None:
+    if command == "start":
+        stop(kstream.life)
+    before = kstream.generations
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run(command, "--now")
+    assert (code, kstream.generations) == (1, before)
+    assert "the cluster is frozen until" in lines[-1]
+    assert kstream.run(command)[0] == 0, "the word stands, and counts when the freeze ends"
+
+
+def test_unfreeze_says_what_it_lifted(kstream: CommandLine) -> None:
+    assert kstream.run("unfreeze", name="")[1] == [
+        "/kstream on hdfs://simulated is not frozen any longer; it was not frozen"
+    ]
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run("unfreeze", "--reason", "it is there", name="")
+    assert (code, lines[0].endswith(": a new NameNode")) == (0, True)
+
+
+def test_a_dry_run_tells_that_its_first_step_waits(kstream: CommandLine, tmp_path: Path) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    kstream.life.request_restart()
+    kstream.run("freeze", "--reason", "a new NameNode", name="")
+    code, lines = kstream.run("reconcile", str(file), "--dry-run", name="")
+    assert (code, kstream.generations) == (0, [True])
+    assert "its stop waits for the end of the freeze" in lines[0]
+    assert lines[-1].endswith(": a new NameNode")

@@ -1,0 +1,100 @@
+"""The queues of YARN's schedulers, and what a successor needs of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue that takes applications. Memory is in MiB, None if the scheduler doesn't tell it.
+
+    `most` is what all its applications together may ever get, `largest` the largest container. `state` is RUNNING,
+    STOPPED or DRAINING; empty if the scheduler knows no states, as FairScheduler.
+    """
+
+    path: str
+    state: str = ""
+    most: int | None = None
+    largest: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Queues:
+    """All queues. `complete` is False if the scheduler may make one when an application asks for it."""
+
+    queues: tuple[Queue, ...] = ()
+    complete: bool = False
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Queues:
+        """Parse `/ws/v1/cluster/scheduler`; a scheduler of another kind has no queues that we know."""
+        root = body["scheduler"]["schedulerInfo"]
+        if root["type"] == "capacityScheduler":
+            every = [root, *_below(root, "queues")]
+            leaves = (queue for queue in every[1:] if not _children(queue, "queues"))
+            return cls(tuple(map(_of_capacity, leaves)), complete=not any(map(_makes_queues, every)))
+        if root["type"] == "fairScheduler":
+            leaves = (
+                queue for queue in _below(root, "rootQueue", "childQueues") if not _children(queue, "childQueues")
+            )
+            return cls(tuple(map(_of_fair, leaves)))
+        return cls()
+
+    def named(self, name: str) -> tuple[Queue, ...]:
+        """Return those that a submission to this name may mean: a whole path, or its last word."""
+        return tuple(queue for queue in self.queues if name in {queue.path, queue.name})
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The needs of the next generation that the cluster has to meet, as far as its submission tells.
+
+    `queue` is where it is submitted, `declared` whether somebody named that. `containers` are those without which it
+    does nothing, by name, in MiB; one whose size is not known is left out. `files` are the URIs that the cluster reads.
+    """
+
+    queue: str
+    declared: bool = False
+    containers: Mapping[str, int] | None = None
+    files: tuple[str, ...] = ()
+
+
+def _children(queue: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    # FairScheduler's were once a list without the object around it.
+    inside = queue.get(key) or {}
+    return list(inside if isinstance(inside, list) else inside.get("queue") or [])
+
+
+def _below(queue: Mapping[str, Any], *keys: str) -> Iterator[Mapping[str, Any]]:
+    first, rest = keys[0], keys[1:] or keys
+    children = [queue[first]] if first == "rootQueue" else _children(queue, first)
+    for child in children:
+        yield child
+        yield from _below(child, *rest)
+
+
+def _of_capacity(queue: Mapping[str, Any]) -> Queue:
+    path = str(queue.get("queuePath") or queue["queueName"])
+    most, largest = _memory(queue, "maxEffectiveCapacity"), _memory(queue, "maximumAllocation")
+    return Queue(path, str(queue.get("state", "")), most, largest)
+
+
+def _of_fair(queue: Mapping[str, Any]) -> Queue:
+    largest = _memory(queue, "maxContainerAllocation")
+    return Queue(str(queue["queueName"]), most=_memory(queue, "maxResources"), largest=largest)
+
+
+def _memory(queue: Mapping[str, Any], key: str) -> int | None:
+    told = queue.get(key)
+    return int(told["memory"]) if isinstance(told, Mapping) and "memory" in told else None
+
+
+def _makes_queues(queue: Mapping[str, Any]) -> bool:
+    return bool(queue.get("autoCreateChildQueueEnabled")) or queue.get("autoCreationEligibility", "off") != "off"

@@ -1,0 +1,114 @@
+"""The brake of a state_dir: numbered words of persons, the highest of which counts.
+
+A connection has one state_dir, where every supervisor of its streams looks before each step. So one file in it stops
+all of them, in whatever process or Airflow they run, and none that can't read it can act: claims, desired states and
+markers lie on the same filesystem.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.local.whoami import user_at_host
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.freeze import NOT_FROZEN, Freeze, freeze_file, freeze_folder, newest_freeze, number_of_freeze
+from airflow_kstream.supervise.streams.formats import read_freeze, written_freeze
+from airflow_kstream.supervise.streams.state_folder import new_nonce
+
+# Writers are persons: so many of them at the same moment are a fault.
+_ATTEMPTS = 20
+# Enough to see who froze the cluster lately.
+_KEPT = 10
+_FILE_MODE = "644"
+
+
+class Brake:
+    """The brake of one state_dir. What was read once is remembered: a word never changes."""
+
+    def __init__(self, hdfs: Hdfs, state_dir: str) -> None:
+        self._hdfs = hdfs
+        self._state_dir = state_dir
+        self._folder = freeze_folder(state_dir)
+        self._known = NOT_FROZEN
+
+    def newest(self) -> Freeze:
+        """Return the word that counts, whether it still holds or not. Costs one request, and two more for a new word.
+
+        Raises Unavailable: when HDFS is away. Raises Denied: when this identity may not read it.
+        """
+        number = newest_freeze(self._hdfs.names(self._folder))
+        if number != self._known.number:
+            self._known = self._read(number) if number else NOT_FROZEN
+        return self._known
+
+    def freeze(self, lasts: timedelta, reason: str) -> Freeze:
+        """Freeze the cluster for this long from now on, by the NameNode's clock. It replaces an earlier freeze.
+
+        Raises Conflict: when others always write first.
+        """
+        return self._say(lasts, reason)
+
+    def lift(self, reason: str) -> Freeze:
+        """Lift the freeze, also one that can't be read. Raises Conflict: as `freeze`."""
+        return self._say(timedelta(), reason)
+
+    def _say(self, lasts: timedelta, reason: str) -> Freeze:
+        # Its time comes with this answer, and the folder has to exist before.
+        mode = self._hdfs.status(self._state_dir).permission
+        self._hdfs.make_folder(self._folder, mode)
+        for _ in range(_ATTEMPTS):
+            number = newest_freeze(self._hdfs.names(self._folder)) + 1
+            word = Freeze(number, self._hdfs.now() + lasts, user_at_host(), reason)
+            if self._wrote(word):
+                self._forget(number)
+                return word
+        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=f"write the freeze of {self._state_dir}")
+
+    def _wrote(self, word: Freeze) -> bool:
+        """Return False when somebody else wrote the word of this number. What stands there decides, not the reply."""
+        nonce, path = new_nonce(), f"{self._folder}/{freeze_file(word.number)}"
+        draft, text = f"{self._folder}/.freeze-{nonce}", written_freeze(word, user_at_host(), nonce)
+        refusal: KstreamError | None = None
+        self._hdfs.write(draft, text, permission=_FILE_MODE)
+        try:
+            self._hdfs.rename_onto_nothing(draft, path)
+        except (Conflict, NotFound, Unavailable, InvalidInput) as error:
+            refusal = error
+        stands = self._text(path)
+        if stands == text:
+            # A writer that slept may find its number free again: then so many wrote after it that it was not read.
+            return newest_freeze(self._hdfs.names(self._folder)) < word.number + _KEPT
+        self._hdfs.delete(draft)
+        if refusal and stands is None:
+            raise refusal
+        return False
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return self._hdfs.read(path)
+        except NotFound:
+            return None
+        except UnicodeDecodeError:
+            return ""
+
+    def _read(self, number: int) -> Freeze:
+        path = f"{self._folder}/{freeze_file(number)}"
+        try:
+            return read_freeze(self._hdfs.read(path), number)
+        except UnicodeDecodeError:
+            return read_freeze("", number)
+        except NotFound as gone:
+            message = f"{gone.message}: it was deleted after it was listed"
+            raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
+
+    def _forget(self, newest: int) -> None:
+        """Delete old words, and leave those of others that we may not delete. The word stands, whatever fails here."""
+        names: frozenset[str] = frozenset()
+        with suppress(KstreamError):
+            names = self._hdfs.names(self._folder)
+        for name in names:
+            if 0 < number_of_freeze(name) <= newest - _KEPT:
+                with suppress(KstreamError):
+                    self._hdfs.delete(f"{self._folder}/{name}")
