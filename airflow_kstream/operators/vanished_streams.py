@@ -91,7 +91,10 @@ class VanishedStreamsOperator(BaseOperator):
         left = "" if verdict.remaining is None else f", horizon in {format_duration(verdict.remaining)}"
         left += f", {verdict.freeze}" if verdict.freeze else ""
         advice = "put its file back, or stop it with `kstream streams stop`"
-        self.log.error("%s is declared no longer and still runs: %s%s; %s", name, verdict.why, left, advice)
+        state = (
+            "is between two generations" if isinstance(verdict.step, Settled) and verdict.step.until else "still runs"
+        )
+        self.log.error("%s is declared no longer and %s: %s%s; %s", name, state, verdict.why, left, advice)
 
     def _act(self, cluster: Cluster, watcher: ClusterSession, name: str) -> str:
         """Take the due step from the claim's spec; return why that failed, empty if it did not."""

@@ -155,6 +155,16 @@ class TestAKill:
         yarn.desired = Desired(DesiredState.RUNNING, 0, "bob", yarn.now - MINUTE)
         assert isinstance(step(yarn), Submit)
 
+    def test_at_a_time_that_yarn_does_not_tell_is_answered_by_a_later_start(self) -> None:
+        """A caller who may not view the application sees no times; a ResourceManager's clock may be ahead."""
+        yarn = dead(_KILLED.format("bob"))
+        yarn.applications = [(number, replace(app, finished=None)) for number, app in yarn.applications]
+        noted(yarn)
+        yarn.desired = Desired(DesiredState.RUNNING, 0, "ann", yarn.now - MINUTE)
+        assert settled(yarn).phase is Phase.KILLED
+        yarn.desired = Desired(DesiredState.RUNNING, 0, "ann", yarn.now)
+        assert isinstance(step(yarn), Submit)
+
     def test_of_a_stream_that_is_to_be_stopped_is_no_failure(self) -> None:
         yarn = dead(_KILLED.format("bob"))
         yarn.desired = Desired(DesiredState.STOPPED, 0, "bob")
