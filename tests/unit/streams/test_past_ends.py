@@ -14,7 +14,7 @@ from airflow_kstream.model.contract import ended_file, failed_marker, recorded_e
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.generation_end import EndKind, PastEnd
-from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.model.plan import Note, Phase, Settled
 from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.past_ends import past_ends, record_end
@@ -137,6 +137,17 @@ def test_of_two_supervisors_one_records_an_end_and_fails(life: Life) -> None:
     assert (first, second) == (True, False)
     assert len(recorded(life)) == 1
     assert life.reconcile(Mode.WATCH).phase is Phase.RUNNING, "the other one has told it"
+
+
+def test_a_supervisor_that_was_slower_tells_nobody_of_an_end(life: Life) -> None:
+    life.begin()
+    end(life)
+    slower = Reconciler(life.run, tell=lambda line: None)
+    observation, note = slower.plan(Mode.WATCH)
+    assert isinstance(note, Note)
+    assert life.reconcile(Mode.WATCH).phase is Phase.ENDED
+    assert slower._note_end(observation, note, Mode.WATCH) is note, "it looks again, and finds the end recorded"
+    assert slower.done == []
 
 
 def test_a_writer_that_was_frozen_records_nothing_over_newer_ends(life: Life) -> None:
