@@ -17,7 +17,7 @@ from airflow_kstream.minicluster.processes import Identity, below
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import SubmitPolicy
+from airflow_kstream.model.stream_policies import FailurePolicy, SubmitPolicy
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.desired import request_restart
@@ -170,6 +170,7 @@ def brisk_stream(name: str, **more: object) -> StreamSpec:
     policies = {
         "submit": SubmitPolicy(timeout=timedelta(minutes=3), ttl=timedelta(seconds=12)),
         "stop": replace(BRISK_STOP, am_expiry=timedelta(seconds=10)),
+        "failure": FailurePolicy(backoff=timedelta(seconds=1), longest_backoff=timedelta(seconds=2), per_day=1000),
     }
     return rate_stream(name, TicketCredentials(), **{**policies, **more})
 

@@ -3,7 +3,8 @@
 Nothing that changes the world, without exceptions: no submission, no stop, no kill, and no fence is taken, not even to
 finish a stop that was begun before. Its marker stands, so a driver that obeys it may still end by itself; then the
 stream is down until the freeze ends, and no second writer can exist meanwhile. Whatever was begun goes on afterwards
-from where it stands, because each step depends on a look alone.
+from where it stands, because each step depends on a look alone. An end that nobody planned is recorded and told, as
+without a freeze: the record starts nothing.
 """
 
 from __future__ import annotations
