@@ -35,11 +35,7 @@ from airflow_kstream.model.plan import (
 )
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.after_end import needs_a_person
-from airflow_kstream.policy.streams.freeze import freeze_of
-from airflow_kstream.policy.streams.heartbeat import heartbeat
-from airflow_kstream.policy.streams.held import is_well
-from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
-from airflow_kstream.policy.streams.spec_change import spec_change
+from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.cleanup import clean_up
@@ -49,6 +45,7 @@ from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.owner_steps import before_claim, before_stop, before_submission, when_settled
 from airflow_kstream.supervise.streams.ownership import require_available
 from airflow_kstream.supervise.streams.past_ends import record_end
+from airflow_kstream.supervise.streams.report import report
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stop import stop
 from airflow_kstream.supervise.streams.submit import (
@@ -339,44 +336,3 @@ class Reconciler:
         if line not in self._told:
             self._told.add(line)
             self.tell(line)
-
-
-def report(
-    spec: StreamSpec, observation: Observation, step: Settled, active_rm: str, done: tuple[Done, ...] = ()
-) -> Report:
-    """Return an observation and its verdict as plain values for people, XCom and the UI."""
-    app: Application | None = observation.current
-    ended = step.phase in {Phase.STOPPED, Phase.ENDED}
-    change = spec_change(spec, observation.claim)
-    return Report(
-        stream=spec.name,
-        phase=step.phase,
-        why=step.why,
-        generation=observation.generation,
-        application=app.id if app else None,
-        application_url=f"{active_rm}/cluster/app/{app.id}" if app else "",
-        logs_url=app.logs_url or _attempt_page(active_rm, app) if app else "",
-        succeeded=_succeeded(step, observation),
-        diagnostics=app.diagnostics if app and ended else "",
-        horizon=horizon_of(spec, observation),
-        heartbeat=heartbeat(spec.heartbeat, observation),
-        spec_differences=change.fields,
-        spec_doubt=change.doubt,
-        freeze="; ".join(filter(None, freeze_of(observation, horizon_of(spec, observation)))),
-        done=done,
-    )
-
-
-def _succeeded(step: Settled, observation: Observation) -> bool:
-    match step.phase:
-        case Phase.ENDED:
-            return bool(observation.current and observation.current.succeeded)
-        case Phase.HELD:
-            return is_well(observation)
-        case _:
-            return True
-
-
-def _attempt_page(active_rm: str, app: Application) -> str:
-    """Return the page that links the logs of the only attempt: it has an address before the attempt has a container."""
-    return f"{active_rm}/cluster/appattempt/{app.id.replace('application', 'appattempt')}_000001"
