@@ -241,7 +241,7 @@ def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
                 hdfs.delete(StreamId(name, state_dir).folder, recursive=True)
     assert "gen-000001 can't be understood: it is no JSON" in found["odd-broken"]["why"]
     assert "its claim is of version 99" in found["odd-newer"]["why"]
-    assert (found["odd-first"]["step"], found["odd-first"]["generation"]) == ("submit", 1)
+    assert (found["odd-first"]["step"], found["odd-first"]["generation"]) == ("note", 1)
     assert found["beside"]["why"].endswith("is RUNNING; its claim doesn't tell its lifetimes")
     assert found["beside"]["horizon"] == "token_max_lifetime"
     assert found["beside"]["horizon_seconds"] > 0

@@ -6,6 +6,7 @@ that needed a JVM would prove nothing more. How real servers behave is the busin
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -32,13 +33,18 @@ CLUSTER = Cluster(
     state_dir="/kstream",
 )
 ONE_DAY, ONE_WEEK = timedelta(days=1), timedelta(days=7)
+_REAL_SLEEP = time.sleep
 
 
 @dataclass
 class SimClock:
-    """The real clock, with jumps ahead on request; a sleep is one."""
+    """The real clock, with jumps ahead on request; a sleep of its own thread is one.
+
+    Threads that an earlier test left behind really sleep: a poller among them would let weeks pass.
+    """
 
     ahead: timedelta = timedelta()
+    _owner: int = field(default_factory=threading.get_ident)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC) + self.ahead
@@ -47,7 +53,10 @@ class SimClock:
         return time.perf_counter() + self.ahead.total_seconds()
 
     def sleep(self, seconds: float) -> None:
-        self.ahead += timedelta(seconds=seconds)
+        if threading.get_ident() == self._owner:
+            self.ahead += timedelta(seconds=seconds)
+        else:
+            _REAL_SLEEP(seconds)
 
 
 @dataclass
