@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from getpass import getuser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,8 +235,9 @@ def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
             with running(minicluster, spec):
                 rewrite_without_lifetimes(hdfs, f"{supervisor.stream.folder}/{claim_file(1)}")
                 assert supervisor.run().phase is Phase.RUNNING
-                file = cluster_file(minicluster, "streamer", tmp_path)
-                found = ran("streams", "status", "--json", "--cluster", str(file)).data
+                file = str(cluster_file(minicluster, "streamer", tmp_path))
+                await_that(lambda: recovered(shown(file)), "the ResourceManager is no longer a fresh one", 150)
+                found = shown(file)
         finally:
             for name in ODD_CLAIMS:
                 hdfs.delete(StreamId(name, state_dir).folder, recursive=True)
@@ -245,6 +247,15 @@ def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(
     assert found["beside"]["why"].endswith("is RUNNING; its claim doesn't tell its lifetimes")
     assert found["beside"]["horizon"] == "token_max_lifetime"
     assert found["beside"]["horizon_seconds"] > 0
+
+
+def shown(cluster_file: str) -> Any:
+    return ran("streams", "status", "--json", "--cluster", cluster_file).data
+
+
+def recovered(found: Any) -> bool:
+    """Return whether the ResourceManager's word that an application is gone counts by now."""
+    return not any("may not have recovered" in stream["why"] for stream in found.values())
 
 
 def rewrite_without_lifetimes(hdfs: Hdfs, path: str) -> None:
