@@ -12,16 +12,16 @@ from datetime import timedelta
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.freeze import NOT_FROZEN, Freeze, freeze_file, freeze_folder, newest_freeze, number_of_freeze
 from airflow_kstream.supervise.streams.formats import read_freeze, written_freeze
 from airflow_kstream.supervise.streams.state_folder import new_nonce
+from airflow_kstream.supervise.streams.write_once import wrote_once
 
 # Writers are persons: so many of them at the same moment are a fault.
 _ATTEMPTS = 20
 # Enough to see who froze the cluster lately.
 _KEPT = 10
-_FILE_MODE = "644"
 
 
 class Brake:
@@ -67,31 +67,14 @@ class Brake:
         raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=f"write the freeze of {self._state_dir}")
 
     def _wrote(self, word: Freeze) -> bool:
-        """Return False when somebody else wrote the word of this number. What stands there decides, not the reply."""
-        nonce, path = new_nonce(), f"{self._folder}/{freeze_file(word.number)}"
-        draft, text = f"{self._folder}/.freeze-{nonce}", written_freeze(word, user_at_host(), nonce)
-        refusal: KstreamError | None = None
-        self._hdfs.write(draft, text, permission=_FILE_MODE)
-        try:
-            self._hdfs.rename_onto_nothing(draft, path)
-        except (Conflict, NotFound, Unavailable, InvalidInput) as error:
-            refusal = error
-        stands = self._text(path)
-        if stands == text:
-            # A writer that slept may find its number free again: then so many wrote after it that it was not read.
-            return newest_freeze(self._hdfs.names(self._folder)) < word.number + _KEPT
-        self._hdfs.delete(draft)
-        if refusal and stands is None:
-            raise refusal
-        return False
+        """Return False when somebody else wrote the word of this number.
 
-    def _text(self, path: str) -> str | None:
-        try:
-            return self._hdfs.read(path)
-        except NotFound:
-            return None
-        except UnicodeDecodeError:
-            return ""
+        A writer that slept may find its number free again: then so many wrote after it that its word was not read.
+        """
+        nonce = new_nonce()
+        draft, path = f"{self._folder}/.freeze-{nonce}", f"{self._folder}/{freeze_file(word.number)}"
+        ours = wrote_once(self._hdfs, draft, path, written_freeze(word, user_at_host(), nonce))
+        return ours and newest_freeze(self._hdfs.names(self._folder)) < word.number + _KEPT
 
     def _read(self, number: int) -> Freeze:
         path = f"{self._folder}/{freeze_file(number)}"

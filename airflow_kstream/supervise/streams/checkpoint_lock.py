@@ -13,12 +13,13 @@ from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.checkpoint_owner import OWNER_FOLDER, Owner, Ownership, Word, newest_owner, owner_file
 from airflow_kstream.model.declared import read_persisted
-from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, InvalidInput
 from airflow_kstream.model.hdfs_path import plain_path
+from airflow_kstream.supervise.streams.write_once import wrote_once
 
 VERSION = 1
 # Other streams' supervisors, as other principals, must be able to read who the owner is.
-_FOLDER_MODE, _FILE_MODE = "755", "644"
+_FOLDER_MODE = "755"
 # Enough to see how the last changes of the owner went.
 _KEPT = 10
 _DRAFT = ".owner-"
@@ -85,27 +86,13 @@ class CheckpointLock:
         )
         for folder in (self._checkpoint, self._folder):
             self._hdfs.make_folder(folder, _FOLDER_MODE)
-        self._place(number, nonce, json.dumps({"version": VERSION, **vars(entry), "checkpoint": self._checkpoint}))
+        text = json.dumps({"version": VERSION, **vars(entry), "checkpoint": self._checkpoint})
+        wrote_once(self._hdfs, f"{self._folder}/{_DRAFT}{nonce}", f"{self._folder}/{owner_file(number)}", text)
         written = self.newest()
         if written is None or written.nonce != nonce:
             raise Conflict(f"the owner of {self._checkpoint} changed meanwhile", tried=f"own {self._checkpoint}")
         self._forget(number)
         return written
-
-    def _place(self, number: int, nonce: str, text: str) -> None:
-        """Rename the entry into place. Our own success can look like a loss, so the caller reads what stands there."""
-        draft = f"{self._folder}/{_DRAFT}{nonce}"
-        self._hdfs.write(draft, text, permission=_FILE_MODE)
-        try:
-            self._hdfs.rename_onto_nothing(draft, f"{self._folder}/{owner_file(number)}")
-        except (Conflict, NotFound, Unavailable):
-            if not self._stands(number, nonce):
-                self._hdfs.delete(draft)
-                raise
-
-    def _stands(self, number: int, nonce: str) -> bool:
-        newest = self.newest()
-        return newest is not None and (newest.number, newest.nonce) == (number, nonce)
 
     def _read(self, number: int, since: datetime) -> Ownership:
         path = f"{self._folder}/{owner_file(number)}"

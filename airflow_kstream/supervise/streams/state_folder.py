@@ -40,6 +40,7 @@ from airflow_kstream.supervise.streams.formats import (
     written_positions,
     written_stop,
 )
+from airflow_kstream.supervise.streams.write_once import FILE_MODE, placed, text_at, wrote_once
 
 T = TypeVar("T")
 
@@ -48,8 +49,8 @@ _ATTEMPTS = 20
 # Enough to see who wanted what lately; more than a writer between its look and its rename ever lags behind.
 _DESIRED_KEPT = 10
 _WRITING_TAKES_LESS = timedelta(hours=1)
-# The watching principal reads what the stream's own principal writes; nothing here is secret.
-_FOLDER_MODE, _FILE_MODE = "755", "644"
+# What anybody writes here, every supervisor must be able to list.
+_FOLDER_MODE = "755"
 
 
 class StreamFolder:
@@ -114,7 +115,7 @@ class StreamFolder:
         name = stop_marker(generation)
         draft = f".{name}.{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        self._hdfs.write(self._path(draft), written_stop(why, user_at_host()), permission=_FILE_MODE)
+        self._hdfs.write(self._path(draft), written_stop(why, user_at_host()), permission=FILE_MODE)
         try:
             self._hdfs.rename_over(self._path(draft), self._path(name))
         except (Conflict, NotFound, Unavailable):
@@ -145,15 +146,8 @@ class StreamFolder:
 
     def put_once(self, name: str, text: str) -> bool:
         """Write a file that nobody replaces; return False when another writer's text stands there."""
-        draft = f".{name}.{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        refusal = self._place(draft, name, text)
-        if self._stands(name, text):
-            return True
-        self._delete(draft)
-        if refusal and name not in self.names():
-            raise refusal
-        return False
+        return wrote_once(self._hdfs, self._path(f".{name}.{uuid.uuid4().hex}"), self._path(name), text)
 
     def text(self, name: str) -> str:
         """Read a file that was listed. Raises Unavailable: when it was deleted since. Raises UnicodeDecodeError."""
@@ -167,7 +161,7 @@ class StreamFolder:
         """Write a file in place of what stands there."""
         draft = f".{name}.{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        self._hdfs.write(self._path(draft), text, permission=_FILE_MODE)
+        self._hdfs.write(self._path(draft), text, permission=FILE_MODE)
         try:
             self._hdfs.rename_over(self._path(draft), self._path(name))
         except (Conflict, NotFound, Unavailable):
@@ -213,23 +207,18 @@ class StreamFolder:
         self._hdfs.make_folder(self._stream.folder, mode)
 
     def _wrote_desired(self, number: int, wanted: Desired) -> bool:
-        """Return False when somebody else wrote the state of this number. What stands there decides, not the reply.
+        """Return False when somebody else wrote the state of this number.
 
         A writer that was frozen may find its number free again: then so many wrote after it that its word was not read.
         """
-        nonce, name = new_nonce(), desired_file(number)
-        draft, text = f".desired-{nonce}", written_desired(wanted, user_at_host(), nonce)
-        refusal = self._place(draft, name, text)
-        if self._stands(name, text):
-            return (newest_desired(self.names()) or 0) < number + _DESIRED_KEPT
-        self._delete(draft)
-        if refusal and name not in self.names():
-            raise refusal
-        return False
+        nonce, path = new_nonce(), self._path(desired_file(number))
+        text = written_desired(wanted, user_at_host(), nonce)
+        ours = wrote_once(self._hdfs, self._path(f".desired-{nonce}"), path, text)
+        return ours and (newest_desired(self.names()) or 0) < number + _DESIRED_KEPT
 
     def mark(self, marker: str) -> None:
         """Write an empty file. Repeating it is harmless."""
-        self._hdfs.write(self._path(marker), "", overwrite=True, permission=_FILE_MODE)
+        self._hdfs.write(self._path(marker), "", overwrite=True, permission=FILE_MODE)
 
     def forget_before(self, generation: int, names: frozenset[str]) -> None:
         """Delete the files of generations before this one; the newest claim always stays."""
@@ -255,23 +244,14 @@ class StreamFolder:
                 self._hdfs.delete(self._path(name))
 
     def _place(self, draft: str, name: str, text: str) -> KstreamError | None:
-        """Write the draft and rename it onto nothing; return the refusal. The caller reads what stands there then."""
-        self._hdfs.write(self._path(draft), text, permission=_FILE_MODE)
-        try:
-            self._hdfs.rename_onto_nothing(self._path(draft), self._path(name))
-        except (Conflict, NotFound, Unavailable, InvalidInput) as refusal:
-            return refusal
-        return None
+        return placed(self._hdfs, self._path(draft), self._path(name), text)
 
     def _delete(self, *names: str) -> None:
         for name in names:
             self._hdfs.delete(self._path(name))
 
     def _stands(self, name: str, text: str) -> bool:
-        try:
-            return self._hdfs.read(self._path(name)) == text
-        except NotFound:
-            return False
+        return text_at(self._hdfs, self._path(name)) == text
 
     def _found(self, candidate: ClaimDraft) -> Claim | None:
         """Return the claim of the candidate's generation if it is the candidate's own, and the newest.
