@@ -10,13 +10,16 @@ from typing import Any
 
 import requests
 
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.clients.server_dates import server_date
+from airflow_kstream.clients.whole_answer import TimeLimits
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 
 _HEADERS = {"Accept": "application/json"}
+# It answers from memory. One of a node that is frozen or cut off must not hold up the others.
+_TO_ANSWER = TimeLimits(5.0, 10.0, 15.0)
 _REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 # ApplicationImpl enters these when the ResourceManager has told it that the application is over.
 _FINISHING = {"FINISHING_CONTAINERS_WAIT", "APPLICATION_RESOURCES_CLEANINGUP", "FINISHED"}
@@ -70,9 +73,9 @@ class NodeManager:
     def _json(self, tried: str, path: str) -> tuple[Mapping[str, Any], datetime]:
         """Return the answer and its Date header."""
         with http_errors(tried, self._address, self._identity):
-            answer = self._session.get(
-                self._address + path, headers=_HEADERS, timeout=CONNECT_AND_READ_SECONDS, allow_redirects=False
-            )
+            # Three limits: this session's adapter reads the third.
+            limits: Any = _TO_ANSWER
+            answer = self._session.get(self._address + path, headers=_HEADERS, timeout=limits, allow_redirects=False)
         context = {"tried": tried, "server": self._address, "principal": str(self._identity)}
         if answer.status_code in _REFUSALS:
             raise _REFUSALS[answer.status_code](_message(answer), **context)

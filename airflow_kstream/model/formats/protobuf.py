@@ -96,6 +96,9 @@ def fields(content: bytes, at: int, end: int, what: str) -> Iterator[tuple[int, 
 
 def read_varint(content: bytes, at: int, end: int, what: str) -> tuple[int, int]:
     """Return the number that begins at `at`, and its end. Raises Malformed: when it is cut off or too long."""
+    # Most are lengths and tags of one byte.
+    if at < end and content[at] < 0x80:
+        return content[at], at + 1
     value = 0
     for index in range(min(_VARINT_BYTES, end - at)):
         byte = content[at + index]

@@ -1,0 +1,155 @@
+"""The ends of what a YARN container wrote: from its NodeManager, or from HDFS once they were aggregated there.
+
+A NodeManager has the files until it has aggregated them, seconds after the application's end. Then it redirects to the
+log server (yarn.log.server.web-service.url), if there is one, or says that it has none. What is aggregated lies in
+yarn.nodemanager.remote-app-log-dir, one file for each node, as LogAggregationUtils names it. Only TFiles are read, the
+default; IndexedFiles (yarn.log-aggregation.file-formats) are Java's serialized objects and come from a log server
+alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.clients.log_pages import LogPages, log_server
+from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.container_log import LoggedContainer, LogTail
+from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.formats.aggregated_logs import aggregated_tails
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.secrets import without_secrets
+
+# Bytes of one file, and seconds for all of a container's: a caller that wants more gets these.
+MOST_BYTES, MOST_SECONDS = 10 << 20, 30.0
+_DEFAULT_FOLDER = "/tmp/logs"
+# LogAggregationUtils.getRemoteBucketDir.
+_BUCKETS = 10_000
+_LOOK_AGAIN = timedelta(seconds=0.5)
+
+
+@dataclass(frozen=True)
+class ContainerLogs:
+    """The logs of one cluster's containers as one identity, masked by `without_secrets`."""
+
+    cluster: Cluster
+    identity: Identity
+
+    def tails(
+        self, container: LoggedContainer, names: Collection[str], size: int, seconds: float
+    ) -> Mapping[str, LogTail]:
+        """Return the last `size` bytes of the container's files of these names; it lacks those that are not there.
+
+        It takes at most `seconds`, but for what a KDC takes to answer. The NodeManager has half of that.
+
+        Raises Denied, NotFound, Unavailable: when neither place has them, with the words of both.
+        """
+        size, seconds = min(size, MOST_BYTES), min(seconds, MOST_SECONDS)
+        ends = time.monotonic() + seconds
+        tails = self._live_or_why_not(container, names, size, seconds / 2)
+        if isinstance(tails, KstreamError):
+            tails = self._aggregated_after(tails, container, names, size, ends)
+        return {name: LogTail(without_secrets(tail.text), tail.length) for name, tail in tails.items()}
+
+    def _live_or_why_not(
+        self, container: LoggedContainer, names: Collection[str], size: int, seconds: float
+    ) -> Mapping[str, LogTail] | KstreamError:
+        """Return the error instead of raising it: an error of HDFS would be taken for a consequence of it."""
+        try:
+            return self._live(container, names, size, seconds)
+        except KstreamError as error:
+            return error
+
+    def _live(
+        self, container: LoggedContainer, names: Collection[str], size: int, seconds: float
+    ) -> Mapping[str, LogTail]:
+        """Read the files from the NodeManager or its log server. Raises NotFound: when they have none of them."""
+        tails: dict[str, LogTail] = {}
+        missing: NotFound | None = None
+        ends = time.monotonic() + seconds
+        with closing(LogPages(container.web, self.identity, self.cluster.tls, seconds)) as pages:
+            for name in names:
+                try:
+                    tail = pages.tail(container, name, size)
+                    tails[name] = tail if isinstance(tail, LogTail) else self._moved(tail, container, name, size, ends)
+                except NotFound as error:
+                    missing = error
+        if missing and not tails:
+            raise missing
+        return tails
+
+    def _moved(self, location: str, container: LoggedContainer, name: str, size: int, ends: float) -> LogTail:
+        address, path = log_server(location)
+        with closing(LogPages(address, self.identity, self.cluster.tls, ends - time.monotonic())) as pages:
+            tail = pages.at(path, container, name, size)
+        if isinstance(tail, LogTail):
+            return tail
+        raise Unavailable("it redirects once more", tried=f"read the end of {name} of {container.id}", server=address)
+
+    def _aggregated_after(
+        self, live: KstreamError, container: LoggedContainer, names: Collection[str], size: int, ends: float
+    ) -> Mapping[str, LogTail]:
+        """Read the files from HDFS. Where the NodeManager refuses us, wait for them: nothing else shows them."""
+        waits = isinstance(live, Denied)
+        # The last look needs some of the time itself.
+        patience = max(ends - time.monotonic() - 2 * _LOOK_AGAIN.total_seconds(), 0.0) if waits else 0.0
+        try:
+            with closing(self._hdfs(ends)) as hdfs:
+                find = partial(self._aggregated, hdfs, container, names, size)
+                tails = until(find, _LOOK_AGAIN, timedelta(seconds=patience))
+        except KstreamError as error:
+            raise type(error)(f"{error.without_advice}; {live.without_advice}") from None
+        if tails is None:
+            raise type(live)(f"{live.without_advice}; no aggregated log of it is below {self._folder()}")
+        return tails
+
+    def _aggregated(
+        self, hdfs: Hdfs, container: LoggedContainer, names: Collection[str], size: int
+    ) -> Mapping[str, LogTail] | None:
+        for path, file in self._files(hdfs, container):
+            read_at = partial(hdfs.read_part, path)
+            try:
+                tails = aggregated_tails(read_at, file.length, container.id, names, size)
+            except InvalidInput as error:
+                raise InvalidInput(
+                    error.message, tried=f"read the aggregated log {path}", server=hdfs.servers
+                ) from None
+            if tails:
+                return tails
+        return None
+
+    def _files(self, hdfs: Hdfs, container: LoggedContainer) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the files of the container's node, the newest first: a log that is rolled has several.
+
+        One whose name ends with .tmp is being written.
+        """
+        user = f"{self._folder()}/{container.user}"
+        for folder in (file.name for file in hdfs.list(user) if file.is_folder):
+            bucket = f"/{int(container.application.rpartition('_')[2]) % _BUCKETS:04d}"
+            logs = f"{user}/{folder}{bucket if folder.startswith('bucket-') else ''}/{container.application}"
+            of_node = [
+                file
+                for file in hdfs.list(logs)
+                if file.name.startswith(f"{container.host}_") and not file.name.endswith(".tmp")
+            ]
+            yield from ((f"{logs}/{file.name}", file) for file in sorted(of_node, key=_age))
+
+    def _folder(self) -> str:
+        conf = HadoopConf(self.cluster.hadoop_conf_dir) if self.cluster.hadoop_conf_dir else None
+        named = conf.get("yarn.nodemanager.remote-app-log-dir") if conf else ""
+        return (named or _DEFAULT_FOLDER).rstrip("/")
+
+    def _hdfs(self, ends: float) -> Hdfs:
+        left = max(ends - time.monotonic(), 0.0)
+        return Hdfs(self.cluster.namenodes, self.identity, self.cluster.tls, within=left)
+
+
+def _age(file: FileStatus) -> float:
+    return -file.modified.timestamp()
