@@ -16,6 +16,7 @@ from itertools import pairwise, zip_longest
 from pydantic import ConfigDict
 
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.printable import without_passwords
 
 MASK = "***"
 _HOW = (
@@ -52,8 +53,20 @@ _CHOICE = re.compile(
 _NUMBER = re.compile(r"[0-9.]+ *(ms|s|m|h|d|w|[kmgt]b?)?", re.IGNORECASE)
 _PATH = re.compile(r"\.{0,2}(/[\w.@+#-]+)+/?|[a-z]+://[\w./@:#-]+", re.ASCII)
 _JAVA_CLASS = re.compile(r"([a-z_][a-z0-9_]*\.){2,}[A-Z][\w$]*", re.ASCII)
-_PAIR = re.compile(r"""(?P<key>[A-Za-z][\w.-]*)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s;&,"']+)""")
-_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE)
+# A key is looked for once in each word, from its first letter on: tried at each letter, a long word of a log would take
+# the square of its length. No quantifier is possessive: before 3.11.5 Python got those of groups wrong (gh-106052).
+_KEY = r"(?<![\w.-])(?P<before>(?:(?![A-Za-z])[\w.-])*)(?P<key>[A-Za-z][\w.-]*)"
+_PAIR = re.compile(_KEY + r"""\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s;&,"']+)""")
+# In the words of a program: by the sign between key and value, one after the other, because they nest.
+_SAID = {
+    sign: re.compile(
+        _KEY + r"""(?P<between>["']?\s*SIGN\s*)(?P<value>"[^"]*"|'[^']*'|[^\s;&,"')}\]]+)""".replace("SIGN", sign)
+    )
+    for sign in "=:"
+}
+_IN_ADDRESS = re.compile(
+    r"(?<![a-z0-9+.-])(?:(?![a-z])[a-z0-9+.-])*[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<value>[^\s/@]+)@", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +117,23 @@ def secrets_in(key: str, value: str) -> tuple[str, ...]:
         return inside
     is_login_module = _words(key)[-2:] == ["jaas", "config"]
     return () if is_login_module or _is_harmless(key, value) else (value,)
+
+
+def without_secrets(text: str) -> str:
+    """Mask what looks like a secret in another program's words: a URL's password, and values of settings that hold one.
+
+    `password: x` is masked like `password=x`; after a colon a weaker word, such as token, may begin a sentence.
+    """
+    text = without_passwords(text)
+    for said in _SAID.values():
+        text = said.sub(_masked, text)
+    return text
+
+
+def _masked(found: re.Match[str]) -> str:
+    key, value = found["key"].removeprefix("-D"), found["value"].strip("\"'")
+    said = ":" in found["between"] and _strength(key) < 2
+    return found[0] if said or _is_harmless(key, value) else f"{found['before']}{found['key']}{found['between']}{MASK}"
 
 
 def require_no_literals(conf: Mapping[str, Value], environment: Mapping[str, Value], arguments: Sequence[str]) -> None:
