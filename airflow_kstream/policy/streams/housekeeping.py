@@ -1,0 +1,236 @@
+"""The rules by which files of a state_dir may go: drafts of dead writers, old history, folders of gone streams.
+
+What a removal loses decides. A draft that is a month old has no writer. History is what a running stream deletes by
+itself, too. A folder holds the claim that shows whose a checkpoint's data is, and the word that keeps a stream stopped:
+without it, the stream is one that was never submitted. So it goes only when a person has stopped the stream and nobody
+declares it. If it comes back, its checkpoints with data are refused until somebody takes them over: nothing is written
+twice. The owners of checkpoints lie in the checkpoints and are never touched; a stream that still owns one stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from airflow_kstream.model.contract import (
+    claim_file,
+    ended_file,
+    generation_of_file,
+    is_draft,
+    is_known_file,
+    newest_claim,
+    newest_trace,
+    number_of_desired,
+    recorded_ends,
+)
+from airflow_kstream.model.durations import format_duration, parse_duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.freeze import is_freeze_draft, number_of_freeze
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, StreamId
+
+# Files with the NameNode's times; a folder has none.
+Times = Mapping[str, datetime | None]
+_LEAST, _MOST = timedelta(days=1), timedelta(days=3660)
+
+
+class RemovalKind(StrEnum):
+    """The reason for which a file may go."""
+
+    DRAFT = "draft"
+    HISTORY = "history"
+    FOLDER = "folder"
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A file, or at last its folder itself, that may go. `why` is for people: two looks may word it differently."""
+
+    path: str
+    kind: RemovalKind
+    why: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """The removals in a folder, in their order.
+
+    `stays` is why the folder of an undeclared stream stays, or why nothing of a stream may go; empty if neither holds.
+    """
+
+    removals: tuple[Removal, ...] = ()
+    stays: str = ""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The number of files of each kind that stay, whatever their age: claims, desired states, records of ends, words on
+    the brake."""
+
+    claims: int
+    desired: int
+    records: int
+    words: int
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """A stream's folder at one moment. `now` and the times of the `files` are the NameNode's; a subfolder has none.
+
+    `declared` is None where the declarations are not known. `living` are applications that carry the stream's tags or
+    that it adopted, with their generations. `owned` are checkpoints that it has not released. `doubt` is why something
+    of it can't be read, or told.
+    """
+
+    stream: StreamId
+    now: datetime
+    files: Times
+    declared: bool | None
+    claim: Claim | None = None
+    desired: Desired = field(default_factory=Desired)
+    living: Mapping[str, int] = field(default_factory=dict)
+    owned: tuple[str, ...] = ()
+    doubt: str = ""
+
+
+def cleaning_age(name: str, text: str) -> timedelta:
+    """Read how old a file must be to go. Raises InvalidInput: when it is no duration from 1d to 3660d."""
+    age = parse_duration(text)
+    if not _LEAST <= age <= _MOST:
+        raise InvalidInput(f"{name} is {text}; allowed is 1d to 3660d")
+    return age
+
+
+def cleaning(facts: StreamFacts, older_than: timedelta, kept: Kept) -> Cleaning:
+    """Return what may go of a stream's folder; nothing of one that is not understood."""
+    doubt = facts.doubt or (facts.claim.doubt if facts.claim else "")
+    if doubt:
+        return Cleaning(stays=doubt)
+    files = _files(facts, older_than, kept)
+    if facts.declared is not False:
+        return Cleaning(files)
+    stays = next((why for rule in _STAYS if (why := rule(facts, older_than))), "")
+    return Cleaning(files, stays) if stays else Cleaning(tuple(_whole_folder(facts)))
+
+
+def cleaning_of_brake(folder: str, files: Times, now: datetime, older_than: timedelta, kept: Kept) -> Cleaning:
+    """Return what may go of the folder of the brake: drafts, and all but the last words. The newest always stays."""
+    drafts = [name for name in sorted(files) if is_freeze_draft(name)]
+    words = sorted((number_of_freeze(name), name) for name in files if number_of_freeze(name))
+    superseded = [name for _, name in words[: -kept.words]]
+    old = _Old(folder, files, now, older_than)
+    return Cleaning((*old.of(drafts, _DRAFT), *old.of(superseded, _HISTORY)))
+
+
+def cleaning_of_root(state_dir: str, files: Times, now: datetime, older_than: timedelta) -> Cleaning:
+    """Return what may go of the state_dir itself: drafts alone."""
+    drafts = [name for name in sorted(files) if is_draft(name)]
+    return Cleaning(_Old(state_dir, files, now, older_than).of(drafts, _DRAFT))
+
+
+_DRAFT = (RemovalKind.DRAFT, "its writer never finished it")
+_HISTORY = (RemovalKind.HISTORY, "newer ones have superseded it")
+_FOLDER = (RemovalKind.FOLDER, "nobody declares the stream, and it is stopped")
+
+
+@dataclass(frozen=True)
+class _Old:
+    """The files of a folder that are old enough to go."""
+
+    folder: str
+    files: Times
+    now: datetime
+    older_than: timedelta
+
+    def of(self, names: Iterable[str], what: tuple[RemovalKind, str]) -> tuple[Removal, ...]:
+        return tuple(Removal(f"{self.folder}/{name}", *what) for name in names if self._includes(name))
+
+    def _includes(self, name: str) -> bool:
+        modified = self.files[name]
+        return modified is not None and self.now - modified > self.older_than
+
+
+# Rules by which a folder stays: each returns why, empty if it does not.
+
+
+def _holds_something_else(facts: StreamFacts, older_than: timedelta) -> str:
+    others = sorted(name for name, modified in facts.files.items() if modified is None or not is_known_file(name))
+    return f"it holds {others[0]}, which this version does not know" if others else ""
+
+
+def _runs(facts: StreamFacts, older_than: timedelta) -> str:
+    return f"{min(facts.living)} runs" if facts.living else ""
+
+
+def _is_wanted(facts: StreamFacts, older_than: timedelta) -> str:
+    state = facts.desired.state
+    if state is DesiredState.STOPPED or (facts.claim is None and state is DesiredState.RUNNING):
+        return ""
+    return f"its desired state is {state}; `kstream streams stop {facts.stream.name}` gives it up"
+
+
+def _lost_its_claim(facts: StreamFacts, older_than: timedelta) -> str:
+    """It ran, and nothing tells which checkpoints it wrote."""
+    trace = newest_trace(facts.files)
+    return f"generation {trace} left files, and its claim is gone" if facts.claim is None and trace else ""
+
+
+def _owns(facts: StreamFacts, older_than: timedelta) -> str:
+    if not facts.owned:
+        return ""
+    return f"it owns {facts.owned[0]}, which `kstream streams stop {facts.stream.name}` releases"
+
+
+def _is_young(facts: StreamFacts, older_than: timedelta) -> str:
+    newest = max((modified for modified in facts.files.values() if modified), default=None)
+    if newest is None or facts.now - newest > older_than:
+        return ""
+    return f"it changed {format_duration(facts.now - newest)} ago"
+
+
+_STAYS: tuple[Callable[[StreamFacts, timedelta], str], ...] = (
+    _runs,
+    _lost_its_claim,
+    _is_wanted,
+    _holds_something_else,
+    _is_young,
+    _owns,
+)
+
+
+def _files(facts: StreamFacts, older_than: timedelta, kept: Kept) -> tuple[Removal, ...]:
+    old = _Old(facts.stream.folder, facts.files, facts.now, older_than)
+    drafts = [name for name in sorted(facts.files) if is_draft(name)]
+    return (*old.of(drafts, _DRAFT), *old.of(_superseded(facts, kept), _HISTORY))
+
+
+def _superseded(facts: StreamFacts, kept: Kept) -> Iterator[str]:
+    """Yield what a cleanup after a restart would delete, too, except what belongs to a generation that lives."""
+    first_kept, alive = newest_claim(facts.files) - kept.claims + 1, set(facts.living.values())
+    for name in sorted(facts.files):
+        number = generation_of_file(name)
+        if number is not None and number < first_kept and number not in alive:
+            yield name
+    desired = sorted((number, name) for name in facts.files if (number := number_of_desired(name)) is not None)
+    yield from (name for _, name in desired[: -kept.desired])
+    yield from (ended_file(number) for number in recorded_ends(facts.files)[: -kept.records])
+
+
+def _whole_folder(facts: StreamFacts) -> Iterator[Removal]:
+    """Yield the files and then the folder.
+
+    The newest claim goes after all else of its generation, and the word that keeps the stream stopped goes last: what
+    an interrupted removal leaves starts nothing.
+    """
+    newest = claim_file(newest_claim(facts.files))
+
+    def turn(name: str) -> tuple[int, int, str]:
+        number = number_of_desired(name)
+        if number is not None:
+            return 3, number, name
+        return (2 if name == newest else 1), generation_of_file(name) or 0, name
+
+    for name in sorted(facts.files, key=turn):
+        yield Removal(f"{facts.stream.folder}/{name}", *_FOLDER)
+    yield Removal(facts.stream.folder, *_FOLDER)

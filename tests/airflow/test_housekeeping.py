@@ -1,0 +1,130 @@
+"""The housekeeping DAG: a daily dry run, and a form with which a person removes what it showed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+
+from airflow_kstream.model.errors import Conflict, Denied
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.operators import housekeeping
+from airflow_kstream.operators.housekeeping import HousekeepingOperator
+from airflow_kstream.supervise.streams.brake import Brake
+from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.ownership import release
+from tests.airflow.declarations import Declarations, form
+from tests.airflow.fleet import CONNECTION, Fleet
+from tests.unit.streams.simulated_servers import CLUSTER
+
+ONE = "{name: sales, credentials: {mode: ticket}, application: /j.py, checkpoints: [/c], airflow: {owner: ann}}"
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declarations:
+    (tmp_path / CONNECTION).mkdir()
+    (tmp_path / CONNECTION / "sales.yaml").write_text(ONE)
+    return Declarations("streams", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def fleet(declared: Declarations, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+    """Two stopped streams, one of which nobody declares."""
+    fleet = Fleet(monkeypatch, caplog)
+    monkeypatch.setattr(housekeeping, "open_session", fleet.workers_session)
+    monkeypatch.setattr(HousekeepingOperator, "log", logging.getLogger("task"))
+    fleet.declare("orders", "sales")
+    for name in ("orders", "sales"):
+        for _, app in fleet.generations(name):
+            fleet.yarn.end(app.id)
+        set_desired(fleet.run_of(name), DesiredState.STOPPED, "given up")
+        release(fleet.run_of(name), fleet.specs[name].checkpoints, "stopped")
+    fleet.clock.ahead += timedelta(days=31)
+    yield fleet
+    fleet.loop.close()
+
+
+class Kept:
+    """What a failed task leaves in XCom."""
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.report = value
+
+
+def run(ti: Any = None, **fields: Any) -> dict[str, Any]:
+    person = SimpleNamespace(run_type="manual", triggering_user_name="ann", dag_id="housekeeping-simulated")
+    task = HousekeepingOperator(task_id="clean", cluster_conn_id=CONNECTION, **fields)
+    return task.execute(cast("Context", {"dag_run": person, "ti": ti}))
+
+
+def test_the_daily_run_removes_nothing_and_the_persons_run_what_it_showed(fleet: Fleet) -> None:
+    before = dict(fleet.hdfs.files)
+    shown = run()
+    assert fleet.hdfs.files == before
+    assert shown["may_go"] == {"draft": 0, "history": 0, "folder": 4}
+    assert fleet.told("would remove /kstream/orders-") == 4
+    assert fleet.gauges["kstream.simulated.cluster.state_leftovers"] == [4]
+    done = run(dry_run=False)
+    assert (done["paths"], done["removed"]) == (shown["paths"], 4)
+    assert fleet.told("ann wants to clean /kstream of what is older than 30d") == 1
+    assert fleet.hdfs.names(CLUSTER.state_dir) == {str(fleet.run_of("sales").id)}
+
+
+def test_a_frozen_cluster_fails_the_real_run_alone(fleet: Fleet) -> None:
+    Brake(fleet.session.hdfs, CLUSTER.state_dir, "ann").freeze(timedelta(hours=1), "a new NameNode")
+    before = dict(fleet.hdfs.files)
+    assert run()["may_go"]["folder"] == 4
+    with pytest.raises(Conflict, match="a new NameNode"):
+        run(dry_run=False)
+    assert fleet.hdfs.files == before
+
+
+def test_what_can_not_be_removed_fails_the_task_and_keeps_its_report(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(path: str, *, recursive: bool = False) -> bool:
+        raise Denied("Permission denied: user=watcher", tried=f"delete {path}")
+
+    monkeypatch.setattr(fleet.hdfs, "delete", denied)
+    kept = Kept()
+    with pytest.raises(AirflowFailException, match="Permission denied: user=watcher"):
+        run(kept, dry_run=False)
+    assert kept.report["removed"] == 0
+
+
+@pytest.mark.parametrize("fields", [{"older_than": "1h"}, {"older_than": "x"}, {"dry_run": "None"}, {"dry_run": None}])
+def test_wrong_input_is_refused_before_anything_is_touched(fleet: Fleet, fields: dict[str, Any]) -> None:
+    before = dict(fleet.hdfs.files)
+    with pytest.raises(AirflowFailException):
+        run(**fields)
+    assert fleet.hdfs.files == before
+
+
+def test_a_folder_of_declarations_that_is_not_mounted_removes_nothing(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / CONNECTION / "sales.yaml").unlink()
+    assert run(dry_run=False)["removed"] == 0
+    monkeypatch.setenv("AIRFLOW__KSTREAM__STREAMS_FOLDER", str(tmp_path / "gone"))
+    with pytest.raises(AirflowFailException, match="there is no such folder"):
+        run(dry_run=False)
+
+
+def test_the_form_is_dry_by_default_and_the_dag_its_folders_owners(declared: Declarations) -> None:
+    dag = declared.dags()[f"housekeeping-{CONNECTION}"]
+    fields = form(dag)
+    assert (fields["dry_run"].resolve(), fields["older_than"].resolve()) == (True, "30d")
+    for name, value in (("dry_run", "no"), ("older_than", "a while"), ("older_than", None)):
+        with pytest.raises(ParamValidationError):
+            fields[name].resolve(value)
+    assert (str(dag.schedule), dag.max_active_runs) == ("1 day, 0:00:00", 1)
+    assert dag.tags == {"kstream", "housekeeping"}
+    assert dag.get_task("clean").owner == "ann"
+    assert "dry run" in str(dag.doc_md)

@@ -1,0 +1,186 @@
+"""What may go of a state_dir, rule by rule: each refusal, and what no combination of facts may ever remove."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.contract import (
+    claim_file,
+    desired_file,
+    ended_file,
+    fence_name,
+    generation_of_file,
+    newest_claim,
+    newest_desired,
+    number_of_desired,
+    stop_marker,
+)
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.freeze import freeze_file
+from airflow_kstream.model.generation import Desired, DesiredState, Missing
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.policy.streams.housekeeping import (
+    Kept,
+    RemovalKind,
+    StreamFacts,
+    cleaning,
+    cleaning_age,
+    cleaning_of_brake,
+    cleaning_of_root,
+)
+from tests.unit.simulated_yarn import START, STREAM, TICKET_SPEC, claim_of
+
+MONTH, DAY = timedelta(days=30), timedelta(days=1)
+NOW = START + 400 * DAY
+OLD = NOW - 31 * DAY
+KEPT = Kept(claims=10, desired=10, records=3, words=10)
+STOPPED = Desired(DesiredState.STOPPED, at=OLD)
+DRAFT = ".claim-0123456789ab"
+
+
+def files(generations: int, words: int = 1, at: datetime = OLD, *more: str) -> dict[str, datetime | None]:
+    """Return a folder with so many generations and words of persons."""
+    numbers = range(1, generations + 1)
+    of_generations = [name for number in numbers for name in (claim_file(number), fence_name(number, f"nonce{number}"))]
+    ended = [ended_file(number) for number in numbers]
+    return dict.fromkeys((*of_generations, *ended, *(desired_file(number + 1) for number in range(words)), *more), at)
+
+
+def facts(generations: int = 2, **changed: Any) -> StreamFacts:
+    """Return a stream that is gone, unless something is changed."""
+    claim = claim_of(TICKET_SPEC, generations, OLD) if generations else None
+    usual: dict[str, Any] = {"files": files(generations), "declared": False, "claim": claim, "desired": STOPPED}
+    return StreamFacts(STREAM, NOW, **{**usual, **changed})
+
+
+def names(facts: StreamFacts) -> list[str]:
+    return [removal.path.removeprefix(f"{STREAM.folder}/") for removal in cleaning(facts, MONTH, KEPT).removals]
+
+
+def test_the_folder_of_a_gone_stream_goes_with_its_last_word_and_itself_at_the_end() -> None:
+    result = cleaning(facts(), MONTH, KEPT)
+    assert {removal.kind for removal in result.removals} == {RemovalKind.FOLDER}
+    *_, claim, word, folder = [removal.path for removal in result.removals]
+    assert (claim, word) == (f"{STREAM.folder}/{claim_file(2)}", f"{STREAM.folder}/{desired_file(1)}")
+    assert folder == STREAM.folder
+    assert len(result.removals) == len(files(2)) + 1
+
+
+@pytest.mark.parametrize("desired", [Desired(), STOPPED])
+def test_a_stream_that_never_ran_is_gone(desired: Desired) -> None:
+    assert names(facts(0, desired=desired)) == [desired_file(1), STREAM.folder]
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"desired": Desired()}, "its desired state is running; `kstream streams stop orders` gives it up"),
+        ({"desired": Desired(DesiredState.HELD)}, "its desired state is held"),
+        ({"living": {"application_1_0001": 2}}, "application_1_0001 runs"),
+        ({"owned": ("/data/orders",)}, "it owns /data/orders, which `kstream streams stop orders` releases"),
+        ({"files": {**files(2), desired_file(2): NOW - 29 * DAY}}, "it changed 29d ago"),
+        ({"files": {**files(2), "notes.txt": OLD}}, "it holds notes.txt, which this version does not know"),
+        ({"claim": None, "files": files(2)}, "generation 2 left files, and its claim is gone"),
+        ({"files": {**files(2), "folder": None}}, "it holds folder, which this version does not know"),
+        ({"doubt": "gen-000002 can't be understood"}, "gen-000002 can't be understood"),
+        ({"claim": replace(claim_of(TICKET_SPEC, 2, OLD), spec=UnknownSpec("it is of version 3"))}, "version 3"),
+        ({"claim": replace(claim_of(TICKET_SPEC, 2, OLD), missing=frozenset(Missing))}, "doesn't tell its"),
+    ],
+)
+def test_each_doubt_keeps_the_folder_and_says_why(changed: Mapping[str, Any], why: str) -> None:
+    result = cleaning(facts(**changed), MONTH, KEPT)
+    assert result.removals == ()
+    assert why in result.stays
+
+
+@pytest.mark.parametrize("declared", [True, None])
+def test_a_stream_that_is_declared_or_may_be_keeps_its_folder(declared: bool | None) -> None:
+    result = cleaning(facts(declared=declared), MONTH, KEPT)
+    assert (result.removals, result.stays) == ((), "")
+
+
+def test_a_held_stream_that_never_ran_keeps_the_persons_word() -> None:
+    assert names(facts(0, desired=Desired(DesiredState.HELD))) == []
+
+
+def test_a_draft_goes_when_its_writer_must_be_dead() -> None:
+    fresh, old = {**files(2), DRAFT: NOW - DAY}, {**files(2), DRAFT: OLD}
+    assert names(facts(files=fresh, declared=True)) == []
+    assert names(facts(files=old, declared=True)) == [DRAFT]
+    assert names(facts(files=old, declared=True, doubt="no answer")) == []
+
+
+def test_history_goes_as_a_cleanup_after_a_restart_would_delete_it() -> None:
+    gone = names(facts(12, files=files(12, words=12), declared=True))
+    assert gone == [
+        *(name for name in sorted(files(2)) if not number_of_desired(name) and not name.startswith("ended")),
+        desired_file(1),
+        desired_file(2),
+        *(ended_file(number) for number in range(1, 10)),
+    ]
+
+
+def test_a_generation_that_lives_keeps_its_fence_whatever_its_age() -> None:
+    gone = names(facts(15, declared=True, living={"application_1_0001": 3}))
+    assert fence_name(3, "nonce3") not in gone
+    assert {fence_name(2, "nonce2"), fence_name(4, "nonce4")} < set(gone)
+
+
+def test_the_brake_keeps_its_last_words_and_the_root_loses_drafts_alone() -> None:
+    words = {freeze_file(number): OLD for number in range(1, 13)} | {".freeze-0123": OLD, ".freeze-new": NOW, "x": OLD}
+    brake = cleaning_of_brake("/kstream/freeze", words, NOW, MONTH, KEPT)
+    assert [removal.path.rpartition("/")[2] for removal in brake.removals] == [
+        ".freeze-0123",
+        freeze_file(1),
+        freeze_file(2),
+    ]
+    root = {".check-0123.first": OLD, ".check-4567": NOW, "README": OLD, "orders-1": None}
+    assert [removal.path for removal in cleaning_of_root("/kstream", root, NOW, MONTH).removals] == [
+        "/kstream/.check-0123.first"
+    ]
+
+
+@pytest.mark.parametrize("text", ["23h", "0s", "4000d", "soon", ""])
+def test_an_age_at_which_files_are_still_in_use_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        cleaning_age("--older-than", text)
+
+
+@st.composite
+def any_facts(draw: st.DrawFn) -> StreamFacts:
+    generations, words = draw(st.integers(0, 14)), draw(st.integers(0, 14))
+    times = st.integers(0, 90).map(lambda days: NOW - days * DAY)
+    there = {name: draw(times) for name in files(generations, words, OLD, DRAFT, stop_marker(generations))}
+    number = st.integers(0, generations)
+    return facts(
+        generations,
+        files={name: at for name, at in there.items() if draw(st.booleans()) or name == claim_file(generations)},
+        declared=draw(st.sampled_from([True, False, None])),
+        desired=Desired(draw(st.sampled_from(DesiredState))),
+        living={f"application_1_{at}": at for at in draw(st.sets(number, max_size=2))},
+        owned=draw(st.sampled_from([(), ("/data/orders",)])),
+        doubt=draw(st.sampled_from(["", "", "no answer"])),
+    )
+
+
+@given(any_facts())
+def test_no_facts_let_go_of_what_somebody_needs(facts: StreamFacts) -> None:
+    removals = cleaning(facts, MONTH, KEPT).removals
+    gone = {removal.path.removeprefix(f"{STREAM.folder}/") for removal in removals}
+    if STREAM.folder in gone:
+        assert facts.declared is False
+        assert not any((facts.living, facts.owned, facts.doubt))
+        assert facts.desired.state is DesiredState.STOPPED or facts.claim is None
+        assert gone == {*facts.files, STREAM.folder}
+    else:
+        assert claim_file(newest_claim(facts.files)) not in gone
+        assert desired_file(newest_desired(facts.files) or 0) not in gone
+        assert not {generation_of_file(name) for name in gone} & set(facts.living.values())
+    assert all(at and NOW - at > MONTH for name, at in facts.files.items() if name in gone)
