@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from airflow_kstream import metrics
+from airflow_kstream.model.event import EventKind
 from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.supervise.streams.watch import Verdict
 
 # From 3 on, somebody should look.
@@ -18,24 +22,43 @@ PULSES = {
 }
 
 
-def publish(stream: str, verdict: Verdict, blind_seconds: float, *, blocked: bool) -> None:
+def publish(cluster: str, stream: str, verdict: Verdict, blind_seconds: float, *, blocked: bool) -> None:
     """Publish what the verdict says as Airflow metrics; durations in seconds.
 
     `blind_seconds` is 0 while the stream is seen, and is there for every watched stream. Without a conclusion nothing
-    else is published: an old value would look like a new one.
+    else is published: an old value would look like a new one. A stream that has no checkpoint, or that a person wants
+    dead or left dead, has no pulse: nobody should look. What is dead has no horizon.
     """
-    metrics.gauge("blind_seconds", blind_seconds, stream)
-    metrics.gauge("restart_blocked", float(blocked), stream)
+    metrics.gauge("blind_seconds", blind_seconds, cluster, stream)
+    metrics.gauge("restart_blocked", float(blocked), cluster, stream)
     if verdict.step is None:
         return
-    metrics.gauge("queued_seconds", verdict.queued.total_seconds() if verdict.queued else 0.0, stream)
-    metrics.gauge("queued_too_long", float(verdict.queued_too_long), stream)
-    metrics.gauge("breaker_open", float(verdict.breaker_open), stream)
-    metrics.gauge("unplanned_ends", float(len(verdict.ends)), stream)
-    metrics.gauge("frozen", float(bool(verdict.freeze)), stream)
-    if verdict.remaining is not None:
-        metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), stream)
+    metrics.gauge("queued_seconds", verdict.queued.total_seconds() if verdict.queued else 0.0, cluster, stream)
+    metrics.gauge("queued_too_long", float(verdict.queued_too_long), cluster, stream)
+    metrics.gauge("breaker_open", float(verdict.breaker_open), cluster, stream)
+    metrics.gauge("unplanned_ends", float(len(verdict.ends)), cluster, stream)
+    metrics.gauge("former_spec", float(verdict.former_spec), cluster, stream)
+    waits = verdict.waits_for_a_person
+    metrics.gauge("waits_for_a_person_seconds", waits.total_seconds() if waits is not None else 0.0, cluster, stream)
+    metrics.gauge("frozen", float(bool(verdict.freeze)), cluster, stream)
+    if verdict.remaining is not None and verdict.lives:
+        metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), cluster, stream)
     if verdict.commit_age is not None:
-        metrics.gauge("commit_age_seconds", verdict.commit_age.total_seconds(), stream)
-    if verdict.heartbeat is not None:
-        metrics.gauge("pulse", float(PULSES[verdict.heartbeat.pulse]), stream)
+        metrics.gauge("commit_age_seconds", verdict.commit_age.total_seconds(), cluster, stream)
+    if verdict.heartbeat is not None and not _rests(verdict):
+        metrics.gauge("pulse", float(PULSES[verdict.heartbeat.pulse]), cluster, stream)
+
+
+def publish_events(cluster: str, stream: str, before: Collection[EventKind], lasting: Collection[EventKind]) -> None:
+    """Publish how many events of the stream last, each of them as 1, and as 0 those that lasted before.
+
+    Most streams have none: so a fleet of thousands sends one value for each look, and not one for each kind.
+    """
+    metrics.gauge("events", float(len(lasting)), cluster, stream)
+    for kind in sorted({*before, *lasting}):
+        metrics.event_gauge(kind, kind in lasting, cluster, stream)
+
+
+def _rests(verdict: Verdict) -> bool:
+    step = verdict.step
+    return isinstance(step, Settled) and step.phase in {Phase.STOPPED, Phase.HELD} and not verdict.lives
