@@ -1,0 +1,189 @@
+"""Events: what somebody may have to be told of a stream or a cluster. Each begins once and ends once.
+
+A trouble is what is seen now; an event is what was told of it. A ledger keeps what was told and is not over, in words
+of its own: it is stored outside of the process, so that neither a restart nor an upgrade tells anything twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from textwrap import shorten
+from typing import Any
+
+from airflow_kstream.model.durations import format_duration
+
+# Characters of the cause that a ledger keeps: the begin's message has all of it.
+_KEPT = 200
+
+
+class EventKind(StrEnum):
+    """The subject matter of an event. The values are stored, and notifiers compare them: they stay as they are."""
+
+    OVERDUE = "restart_overdue"
+    BLOCKED = "restart_blocked"
+    BREAKER = "breaker_open"
+    STALLED = "stalled"
+    QUEUED = "queued_too_long"
+    KILLED = "waits_for_a_person"
+    FROZEN = "frozen_past_its_time"
+    FORMER_SPEC = "former_spec"
+    NO_CHECKPOINT = "no_checkpoint"
+    BLIND = "blind"
+    KEYTAB_ROTATED = "keytab_rotated"
+    UNREACHABLE = "cluster_unreachable"
+    ENVIRONMENT = "environment"
+    UNDECLARED = "undeclared"
+    UNWATCHED = "nobody_watches"
+    TICKET = "ticket_not_renewed"
+    KEYTAB = "keytab_unusable"
+    STUCK = "stuck_files_left_alone"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A state that somebody should know of. `about` tells troubles of one kind apart: a principal, a server's name."""
+
+    kind: EventKind
+    why: str
+    about: str = ""
+
+    @property
+    def key(self) -> tuple[EventKind, str]:
+        return self.kind, self.about
+
+
+@dataclass(frozen=True)
+class Event:
+    """The begin of an event, or its end if `until` is set. Without a `stream` it is the cluster's.
+
+    Times are of the host that saw it. `cluster` is the connection's id.
+    """
+
+    kind: EventKind
+    cluster: str
+    stream: str
+    since: datetime
+    why: str
+    about: str = ""
+    until: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.until is not None
+
+    @property
+    def key(self) -> tuple[EventKind, str]:
+        return self.kind, self.about
+
+    @property
+    def subject(self) -> str:
+        return f"{self.cluster}/{self.stream}" if self.stream else self.cluster
+
+    @property
+    def words(self) -> str:
+        """Return the message: one sentence about the subject, with the cause at a begin."""
+        begins, ends = WORDS[self.kind]
+        about = f" ({self.about})" if self.about else ""
+        if self.until is None:
+            return f"{self.subject}: {begins}{about}: {self.why}"
+        return f"{self.subject}: {ends}{about}, after {format_duration(self.until - self.since)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601, `lasted` in seconds."""
+        lasted: timedelta | None = self.until - self.since if self.until else None
+        return {
+            "kind": self.kind.value,
+            "ended": self.ended,
+            "cluster": self.cluster,
+            "stream": self.stream or None,
+            "about": self.about,
+            "since": self.since.isoformat(),
+            "until": self.until.isoformat() if self.until else None,
+            "lasted": lasted.total_seconds() if lasted is not None else None,
+            "why": self.why,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """An event that began and has not ended."""
+
+    kind: EventKind
+    since: datetime
+    why: str
+    about: str = ""
+
+    @property
+    def key(self) -> tuple[EventKind, str]:
+        return self.kind, self.about
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The events of one subject that were told and last. Of two ledgers, the newer one has more `changes`."""
+
+    lasting: Mapping[tuple[EventKind, str], Lasting] = field(default_factory=dict)
+    changes: int = 0
+
+    @property
+    def kinds(self) -> frozenset[EventKind]:
+        return frozenset(event.kind for event in self.lasting.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601, each cause cut to a line."""
+        told = [
+            {"kind": event.kind.value, "about": event.about, "since": event.since.isoformat(), "why": _line(event.why)}
+            for event in self.lasting.values()
+        ]
+        return {"version": 1, "changes": self.changes, "lasting": told}
+
+    @classmethod
+    def from_json(cls, data: object) -> Ledger:
+        """Read what `to_json` wrote. What can't be read, such as a kind of a later version, is left out."""
+        if not isinstance(data, Mapping) or not isinstance(data.get("lasting"), list):
+            return cls()
+        read = [event for item in data["lasting"] if (event := _lasting(item)) is not None]
+        changes = data.get("changes")
+        return cls({event.key: event for event in read}, changes if isinstance(changes, int) else 0)
+
+
+# How each kind begins and ends, after its subject.
+WORDS: Mapping[EventKind, tuple[str, str]] = {
+    EventKind.OVERDUE: ("its planned restart is overdue", "its restart is overdue no longer"),
+    EventKind.BLOCKED: ("its restart is blocked", "its restart is blocked no longer"),
+    EventKind.BREAKER: ("its circuit breaker is open", "its circuit breaker is closed"),
+    EventKind.STALLED: ("it runs and makes no progress", "it is stalled no longer"),
+    EventKind.QUEUED: ("it waits in YARN's queue", "it waits in YARN's queue no longer"),
+    EventKind.KILLED: ("a person killed it, and it waits for one", "it waits for a person no longer"),
+    EventKind.FROZEN: ("a freeze keeps it from its restart", "no freeze keeps it from its restart"),
+    EventKind.FORMER_SPEC: ("it runs as it was declared before", "it no longer runs as it was declared before"),
+    EventKind.NO_CHECKPOINT: ("it writes no checkpoint where one is declared", "it writes the declared checkpoint"),
+    EventKind.BLIND: ("nothing can be concluded about it", "it is seen again"),
+    EventKind.KEYTAB_ROTATED: ("its keytab was rotated", "it no longer runs with a rotated keytab"),
+    EventKind.UNREACHABLE: ("the cluster is unreachable, so none of its streams is seen", "the cluster is reachable"),
+    EventKind.ENVIRONMENT: ("streams end without a fault of theirs", "the streams work again"),
+    EventKind.UNDECLARED: ("a stream runs and is declared no longer", "the stream no longer runs undeclared"),
+    EventKind.UNWATCHED: ("nobody watches a stream", "the stream is watched again"),
+    EventKind.TICKET: ("a ticket is not renewed", "the ticket is renewed"),
+    EventKind.KEYTAB: ("a keytab can't be used", "the keytab can be used"),
+    EventKind.STUCK: ("stuck files are left alone", "no stuck file is left alone"),
+}
+
+
+def _lasting(item: object) -> Lasting | None:
+    if not isinstance(item, Mapping):
+        return None
+    try:
+        since = datetime.fromisoformat(str(item["since"]))
+        kind, about = EventKind(item["kind"]), str(item.get("about") or "")
+    except (KeyError, ValueError):
+        return None
+    return Lasting(kind, since, str(item.get("why") or ""), about) if since.tzinfo else None
+
+
+def _line(text: str) -> str:
+    return shorten(text, _KEPT, placeholder="…")

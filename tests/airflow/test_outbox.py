@@ -1,0 +1,219 @@
+"""Events leave through any notifier of Airflow; one that raises or hangs costs a line and a metric, and no time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from airflow_kstream import settings
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.event import Event, EventKind
+from airflow_kstream.model.notify import NotifyPolicy
+from airflow_kstream.notifications import outbox as outboxes
+from airflow_kstream.notifications.notifier import configured, require_usable
+from airflow_kstream.notifications.outbox import AT_ONCE, Outbox
+from tests.airflow import notifiers
+from tests.airflow.notifiers import HERE
+from tests.airflow.virtual_time import VirtualLoop, at_once, run
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+RECORDING = NotifyPolicy(f"{HERE}.Recording", {"name": "slack"})
+
+
+def begin(stream: str, kind: EventKind = EventKind.STALLED) -> Event:
+    return Event(kind, "prod", stream, NOW, "no commit for an hour")
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """Count Airflow's metrics, and forget what the notifiers of earlier tests told."""
+    counted: dict[str, int] = defaultdict(int)
+
+    def incr(name: str, count: int = 1, tags: object = None) -> None:
+        counted[name] += count
+
+    monkeypatch.setattr("airflow_kstream.metrics.stats.incr", incr)
+    notifiers.forget()
+    yield counted
+    notifiers.released.set()
+
+
+@pytest.fixture
+def virtually(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
+    """Return a function that puts events into an outbox and waits for all, in virtual time.
+
+    A thread takes no virtual time, so a notifier runs at once.
+    """
+
+    monkeypatch.setattr(outboxes, "in_thread", at_once)
+
+    def sent(notify: NotifyPolicy, *events: Event) -> list[Event]:
+        settled: list[Event] = []
+
+        async def story() -> None:
+            outbox = Outbox(settled.append)
+            for event in events:
+                outbox.put(notify, event)
+            await asyncio.sleep(3600)
+
+        loop = VirtualLoop()
+        run(story(), loop)
+        loop.close()
+        return settled
+
+    return sent
+
+
+def test_a_notifier_renders_its_templates_with_the_event(counts: dict[str, int], virtually: Any) -> None:
+    notify = NotifyPolicy(
+        f"{HERE}.Recording", {"name": "{{ no template }}", "text": "{{ event.kind }} {{ event.stream }}"}
+    )
+    orders = begin("orders")
+
+    assert virtually(notify, orders) == [orders]
+    assert notifiers.told == [("{{ no template }}", "stalled orders")]
+    assert counts["kstream.cluster.notifications"] == 1
+
+
+def test_a_thousand_streams_with_one_cause_are_one_message(counts: dict[str, int], virtually: Any) -> None:
+    settled = virtually(RECORDING, *(begin(f"stream-{number}") for number in range(1000)))
+
+    assert len(settled) == 1000
+    [(_, text)] = notifiers.told
+    assert "And so for 999 more: prod/stream-1, " in text
+
+
+def test_a_notifier_that_raises_is_tried_again(
+    counts: dict[str, int], virtually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settled = virtually(NotifyPolicy(f"{HERE}.Raising", {"times": 2}), begin("orders"))
+
+    assert len(notifiers.attempts) == 3
+    assert [name for name, _ in notifiers.told] == ["raising"]
+    assert settled == [begin("orders")]
+    assert not counts["kstream.cluster.notifications_dropped"]
+
+
+def test_a_notifier_that_always_raises_costs_a_line_and_a_metric(
+    counts: dict[str, int], virtually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settled = virtually(NotifyPolicy(f"{HERE}.Raising"), begin("orders"))
+    ours = [record.getMessage() for record in caplog.records if record.name == outboxes.__name__]
+
+    assert settled == [begin("orders")]
+    assert counts["kstream.cluster.notifications_dropped"] == 1
+    assert sum("dropped" in line and "prod/orders" in line for line in ours) == 1
+    assert not any("hunter22" in line for line in ours)
+
+
+@pytest.mark.parametrize("name", ["Recording", "Asynchronous"])
+async def test_a_notifier_runs_in_a_thread_of_its_own(
+    name: str, counts: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_kstream.policy.events.bundles.FIRST", 0.0)
+    told: asyncio.Queue[Event] = asyncio.Queue()
+    outbox = Outbox(told.put_nowait)
+    outbox.put(NotifyPolicy(f"{HERE}.{name}", {"name": "x"}), begin("orders"))
+
+    assert await told.get() == begin("orders")
+    assert notifiers.told == [("x", begin("orders").words)]
+
+
+async def test_a_notifier_that_hangs_delays_nothing_and_no_other_notifier(
+    counts: dict[str, int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The real threads: more events than may hang at once, an event of another notifier, and the loop goes on."""
+    monkeypatch.setattr("airflow_kstream.policy.events.bundles.FIRST", 0.0)
+    monkeypatch.setattr(outboxes, "DEADLINE", 1.0)
+    told: asyncio.Queue[Event] = asyncio.Queue()
+    outbox, kinds = Outbox(told.put_nowait), [EventKind.STALLED, EventKind.BLIND, EventKind.BREAKER, EventKind.KILLED]
+    for kind in kinds:
+        outbox.put(NotifyPolicy(f"{HERE}.Hanging"), begin("orders", kind))
+    outbox.put(RECORDING, begin("clicks"))
+
+    assert await told.get() == begin("clicks")
+    assert {(await told.get()).kind for _ in kinds} == {*kinds}
+    assert len(notifiers.attempts) == AT_ONCE
+    assert counts["kstream.cluster.notifications_dropped"] == len(kinds)
+    # Once they return, the notifier gets events again.
+    notifiers.released.set()
+    outbox.put(NotifyPolicy(f"{HERE}.Hanging"), begin("later"))
+    assert await told.get() == begin("later")
+    assert counts["kstream.cluster.notifications_dropped"] == len(kinds)
+
+
+def test_events_that_exceed_what_may_wait_are_dropped_aloud(
+    counts: dict[str, int], virtually: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("airflow_kstream.policy.events.bundles.MOST", 3)
+    settled = virtually(RECORDING, *(begin(f"stream-{number}") for number in range(5)))
+
+    assert len(settled) == 5
+    assert counts["kstream.cluster.notifications_dropped"] == 2
+    assert "too many events wait" in caplog.text
+
+
+def test_without_a_notifier_events_count_as_told(counts: dict[str, int], virtually: Any) -> None:
+    assert virtually(NotifyPolicy(), begin("orders")) == [begin("orders")]
+    assert not counts
+
+
+@pytest.mark.parametrize(
+    ("notifier", "kwargs", "says"),
+    [
+        ("no.such.Notifier", {}, "notifier is 'no.such.Notifier', which can't be imported here: No module named"),
+        (f"{HERE}.Nobody", {}, "which can't be imported here: module"),
+        (f"{HERE}.forget", {}, "allowed is a class derived from Airflow's BaseNotifier"),
+        ("pathlib.Path", {}, "allowed is a class derived from Airflow's BaseNotifier"),
+        (f"{HERE}.Recording", {"channel": "x"}, "unexpected keyword argument 'channel'"),
+        (
+            "airflow.providers.smtp.notifications.smtp.SmtpNotifier",
+            {"from_email": "a@b"},
+            "missing a required argument",
+        ),
+    ],
+)
+def test_a_notifier_that_can_not_be_made_is_refused(notifier: str, kwargs: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        require_usable(NotifyPolicy(notifier, kwargs), "notify.")
+
+
+def test_airflows_own_notifiers_are_usable() -> None:
+    mail = NotifyPolicy("airflow.providers.smtp.notifications.smtp.SmtpNotifier", {"to": "a@b", "smtp_conn_id": "mail"})
+    require_usable(mail, "notify.")
+    require_usable(NotifyPolicy(), "notify.")
+
+
+def test_the_settings_name_a_notifier_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert configured(NotifyPolicy()) == NotifyPolicy()
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", RECORDING.notifier or "")
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER_KWARGS", '{"name": "slack"}')
+    declared = NotifyPolicy(f"{HERE}.Raising")
+
+    assert configured(NotifyPolicy()) == RECORDING
+    assert configured(declared) == declared
+
+
+@pytest.mark.parametrize(
+    ("notifier", "kwargs", "says"),
+    [
+        ("a.B", "{", r"\[kstream\] notifier_kwargs is no JSON"),
+        ("a.B", "[1]", r"\[kstream\] notifier_kwargs is a list; allowed is a mapping"),
+        ("B", "", r"\[kstream\] notifier is 'B'; allowed is the dotted path of a class"),
+        ("", '{"a": 1}', r"\[kstream\] notifier_kwargs is given, and notifier is missing"),
+        ("a.B", '{"password": "hunter22"}', r"\[kstream\] notifier_kwargs.password: a secret in clear"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(
+    notifier: str, kwargs: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", notifier)
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER_KWARGS", kwargs)
+    with pytest.raises(InvalidInput, match=says) as refusal:
+        settings.notifier()
+    assert "hunter22" not in str(refusal.value)

@@ -1,0 +1,79 @@
+"""One cluster and one Airflow for all alerts, and one stream that most causes concern."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.stream_policies import HeartbeatPolicy
+from tests.airflow.running.live import LiveAirflow, live_airflow
+from tests.cluster.streams import BRISK_WATCH, rate_stream
+from tests.slow.alerts.notifier import FILE
+from tests.slow.alerts.told import Alerts
+from tests.tables import Row
+
+ROOT = Path(__file__).parents[3]
+# YARN gives nobody up while a test freezes it.
+PATIENT = timedelta(minutes=10)
+NOTIFIER = {
+    "notifier": "tests.slow.alerts.notifier.ToFile",
+    "notifier_kwargs": json.dumps(
+        {"kind": "{{ event.kind }}", "ended": "{{ event.ended }}", "words": "{{ event.words }}"}
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Running:
+    """An Airflow on a minicluster, and the file that its notifier writes to."""
+
+    minicluster: Minicluster
+    airflow: LiveAirflow
+    told: Path
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    root = tmp_path_factory.mktemp("alerts")
+    told = root / "told"
+    told.touch()
+    features = frozenset({Feature.HA, Feature.RM_HA})
+    minicluster = Minicluster.up(MiniclusterConfig(root / "cluster", features, realm="ALERTS.TEST", expiry=PATIENT))
+    try:
+        environment = {FILE: str(told), "PYTHONPATH": str(ROOT)}
+        with live_airflow(minicluster, root / "airflow", NOTIFIER, environment) as airflow:
+            yield Running(minicluster, airflow, told)
+    finally:
+        minicluster.down()
+
+
+@pytest.fixture
+def alerts(running: Running, row: Callable[[str], Row]) -> Alerts:
+    return Alerts(running.minicluster, running.airflow, running.told, row("alerts"))
+
+
+@pytest.fixture(scope="module")
+def declared() -> dict[str, StreamSpec]:
+    return {}
+
+
+@pytest.fixture
+def watched(alerts: Alerts, declared: dict[str, StreamSpec]) -> StreamSpec:
+    """A stream that works."""
+    if "watched" not in declared:
+        spec = brisk("watched", heartbeat=HeartbeatPolicy(stall_floor=timedelta(seconds=20)))
+        declared["watched"] = alerts.declare(spec)
+    return declared["watched"]
+
+
+def brisk(name: str, **more: object) -> StreamSpec:
+    """A stream that is called blind after seconds and not minutes."""
+    watch = replace(BRISK_WATCH, blind_after=timedelta(seconds=10))
+    return rate_stream(name, TicketCredentials(), **{"watch": watch, **more})

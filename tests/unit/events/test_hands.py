@@ -1,0 +1,139 @@
+"""Which streams of a fleet need a hand: those that a person has to act for, and no others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.blocked import Blocked, Obstacle
+from airflow_kstream.model.event import EventKind
+from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.policy.events.hands import (
+    MOST,
+    UNSEEN,
+    Hand,
+    Look,
+    Patience,
+    hands,
+    pending,
+    pending_from_json,
+)
+from airflow_kstream.policy.events.signs import Signs
+from tests.unit.events.test_signs import (
+    ABORTED,
+    BLIND,
+    BREAKER,
+    DEAD,
+    FROZEN,
+    HEALTHY,
+    HOUR,
+    KILLED,
+    NOW,
+    NOWHERE,
+    STALLED,
+    STARTING,
+    STOPPED,
+    overdue,
+)
+
+DAMAGED = Signs(concluded=False, why="gen-000003 can't be understood")
+
+
+def needed(*looks: Look, later: timedelta = HOUR) -> tuple[Hand, ...]:
+    """Return the hands after two looks that saw the same, so far apart."""
+    named = {f"stream-{number}": look for number, look in enumerate(looks)}
+    before = pending(named, {}, NOW)
+    assert pending_from_json(json.loads(json.dumps({name: one.to_json() for name, one in before.items()}))) == before
+    return hands(named, pending(named, before, NOW + later), NOW + later)
+
+
+@pytest.mark.parametrize("signs", [HEALTHY, STARTING, STOPPED, DEAD, replace(HEALTHY, pulse=None)])
+def test_a_stream_that_nobody_has_to_act_for_needs_no_hand(signs: Signs) -> None:
+    assert needed(Look(signs)) == ()
+
+
+@pytest.mark.parametrize(
+    ("look", "kind", "way_out"),
+    [
+        (Look(ABORTED), EventKind.BLOCKED, "remove what stands in the way"),
+        (Look(overdue(5 * HOUR, 37 * HOUR)), EventKind.OVERDUE, "the log of its task"),
+        (Look(BREAKER), EventKind.BREAKER, "`kstream streams start stream-0` closes"),
+        (Look(KILLED), EventKind.KILLED, "`kstream streams stop stream-0` gives it up"),
+        (Look(STALLED), EventKind.STALLED, "`kstream streams restart stream-0`"),
+        (Look(FROZEN), EventKind.FROZEN, "`kstream streams unfreeze`"),
+        (Look(NOWHERE), EventKind.NO_CHECKPOINT, "declare the checkpoint"),
+        (Look(replace(HEALTHY, former_spec=True)), EventKind.FORMER_SPEC, "correct its declaration"),
+        (Look(replace(HEALTHY, queued_too_long=True)), EventKind.QUEUED, "make room"),
+        (Look(DAMAGED), UNSEEN, "remove the cause"),
+        (Look(DEAD, due=True), EventKind.UNWATCHED, "unpause its DAG"),
+        (Look(BLIND, shared=True), UNSEEN, "remove the cause"),
+    ],
+)
+def test_each_kind_of_trouble_has_its_way_out(look: Look, kind: str, way_out: str) -> None:
+    [hand] = needed(look)
+    assert (hand.subject, hand.kind) == ("stream-0", kind)
+    assert way_out in hand.way_out
+    assert hand.sentence.startswith("stream-0: ")
+
+
+@pytest.mark.parametrize("look", [Look(DEAD, due=True), Look(BLIND, shared=True)])
+def test_what_the_next_round_may_settle_needs_a_hand_only_when_it_lasts(look: Look) -> None:
+    assert needed(look, later=timedelta(minutes=15)) == ()
+    assert needed(look, later=timedelta(minutes=21)) != ()
+
+
+def test_a_restart_between_two_looks_is_another_step() -> None:
+    first, second = {"orders": Look(DEAD, generation=3, due=True)}, {"orders": Look(DEAD, generation=4, due=True)}
+    waiting = pending(second, pending(first, {}, NOW), NOW + HOUR)
+    assert hands(second, waiting, NOW + HOUR) == ()
+
+
+def test_streams_that_take_turns_after_an_outage_are_not_called_unwatched() -> None:
+    """A thousand starts at ten a minute take a hundred minutes."""
+    fleet = {f"stream-{number}": Look(DEAD, due=True) for number in range(1000)}
+    kept = {name: one.to_json() for name, one in pending(fleet, {}, NOW).items()}
+    assert len(json.dumps(kept)) < 100_000
+    assert needed(*fleet.values(), later=timedelta(minutes=100)) == ()
+    assert needed(*[Look(DEAD, due=True)] * 1000, later=Patience().of(1000)) != ()
+
+
+def test_a_cause_of_the_cluster_needs_one_hand() -> None:
+    broken = replace(DEAD, blocked=Blocked(Obstacle.ENVIRONMENT, NOW, "it waits"))
+    away = [Look(broken, environment="nn1:8020")] * 20
+    freeze, namenode, kafka = needed(*[Look(FROZEN)] * 300, *away, Look(broken, environment="kafka:9092"))
+    assert freeze.subject == "300 streams"
+    assert "and 290 more" in freeze.why
+    assert (kafka.subject, kafka.why) == ("stream-320", "kafka:9092")
+    assert namenode.subject == "20 streams"
+
+
+def test_the_most_urgent_hand_of_a_stream_is_shown_and_the_most_urgent_stream_first() -> None:
+    worst = replace(STALLED, refusal="its queue is gone")
+    assert [hand.kind for hand in needed(Look(STALLED), Look(worst))] == [EventKind.BLOCKED, EventKind.STALLED]
+
+
+@given(st.lists(st.sampled_from([ABORTED, BREAKER, KILLED, STALLED, DAMAGED, FROZEN, HEALTHY]), max_size=1200))
+def test_a_thousand_streams_make_no_megabyte_and_none_is_forgotten(signs: list[Signs]) -> None:
+    long = [replace(one, why="x y" * 500, pulse_why="x " * 900, refusal=one.refusal * 90) for one in signs]
+    result = needed(*map(Look, long))
+    assert len(result) <= MOST
+    assert len(json.dumps([hand.to_json() for hand in result])) < 100_000
+    concerned = {name for hand in result for name in hand.streams}
+    assert len(concerned) == sum(one is not HEALTHY for one in signs)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [None, [], "x", {"orders": None}, {"orders": ["unseen", "x", "y"]}, {"orders": ["unseen", 1, "2026-03-01"]}],
+)
+def test_what_another_version_kept_is_seen_for_the_first_time(kept: object) -> None:
+    assert pending_from_json(kept) == {}
+
+
+def test_a_stalled_stream_that_a_person_stopped_needs_no_hand() -> None:
+    assert needed(Look(replace(STOPPED, pulse=Pulse.STALLED))) == ()

@@ -1,0 +1,87 @@
+"""What was told outlives every process: a ledger is stored, read again, and may be an older or a newer version's."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.event import WORDS, Event, EventKind, Lasting, Ledger, Trouble
+from airflow_kstream.policy.events.ledger import compare, newer
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+STALLED = Trouble(EventKind.STALLED, "no commit for an hour")
+EVERYTHING = frozenset(EventKind)
+
+
+def test_a_ledger_is_read_as_it_was_written() -> None:
+    ledger, _ = compare(Ledger(), [STALLED, Trouble(EventKind.TICKET, "x", "etl@A")], EVERYTHING, NOW, "prod")
+
+    assert Ledger.from_json(json.loads(json.dumps(ledger.to_json()))) == ledger
+
+
+def test_a_ledger_stays_small() -> None:
+    ledger, _ = compare(Ledger(), [Trouble(kind, "why " * 5000) for kind in EventKind], EVERYTHING, NOW, "prod")
+
+    assert len(json.dumps(ledger.to_json())) < 6000
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        "told",
+        {},
+        {"lasting": "stalled"},
+        {"lasting": [{"kind": "of a later version", "since": NOW.isoformat()}], "changes": 1},
+        {"lasting": [{"kind": "stalled", "since": "yesterday"}]},
+        {"lasting": [{"kind": "stalled", "since": "2026-03-01T12:00:00"}]},
+        {"lasting": [7], "changes": "many"},
+    ],
+)
+def test_what_can_not_be_read_was_not_told(stored: Any) -> None:
+    assert not Ledger.from_json(stored).lasting
+
+
+def test_what_can_be_read_beside_it_is_kept() -> None:
+    since = {"since": NOW.isoformat()}
+    read = Ledger.from_json({"lasting": [{"kind": "new", **since}, {"kind": "stalled", **since}], "changes": 2})
+
+    assert read == Ledger({(EventKind.STALLED, ""): Lasting(EventKind.STALLED, NOW, "")}, 2)
+
+
+def test_a_lost_ledger_gives_way_to_the_other_one() -> None:
+    begun, _ = compare(Ledger(), [STALLED], EVERYTHING, NOW, "prod")
+    over, _ = compare(begun, [], EVERYTHING, NOW, "prod")
+
+    assert newer(begun, Ledger()) == newer(Ledger(), begun) == begun
+    assert newer(begun, over) == newer(over, begun) == over
+
+
+def test_an_event_lasts_though_its_words_change() -> None:
+    ledger, begun = compare(Ledger(), [STALLED], EVERYTHING, NOW, "prod", "orders")
+    ledger, more = compare(ledger, [Trouble(EventKind.STALLED, "no commit for two hours")], EVERYTHING, NOW, "prod")
+
+    assert [event.why for event in begun] == ["no commit for an hour"]
+    assert more == ()
+
+
+def test_troubles_of_one_kind_about_two_things_are_two_events() -> None:
+    both = [Trouble(EventKind.TICKET, "the KDC is away", principal) for principal in ("a@A", "b@A")]
+    ledger, begun = compare(Ledger(), both, EVERYTHING, NOW, "prod")
+    _, ended = compare(ledger, both[:1], EVERYTHING, NOW + timedelta(hours=1), "prod")
+
+    assert [event.about for event in begun] == ["a@A", "b@A"]
+    assert [(event.about, event.ended) for event in ended] == [("b@A", True)]
+
+
+def test_events_are_sentences() -> None:
+    begin = Event(EventKind.STALLED, "prod", "orders", NOW, "no commit for an hour")
+    end = Event(EventKind.TICKET, "prod", "", NOW, "the KDC is away", "etl@A", until=NOW + timedelta(minutes=90))
+
+    assert begin.words == "prod/orders: it runs and makes no progress: no commit for an hour"
+    assert end.words == "prod: the ticket is renewed (etl@A), after 1h 30m"
+    assert end.to_json()["lasted"] == 5400
+    assert set(WORDS) == set(EventKind)

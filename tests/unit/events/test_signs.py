@@ -1,0 +1,168 @@
+"""Signs of each kind of event: it begins once, it ends once, and a healthy stream has none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from airflow_kstream.model.blocked import Blocked, Obstacle
+from airflow_kstream.model.event import Event, EventKind, Ledger
+from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.policy.events.ledger import compare
+from airflow_kstream.policy.events.signs import OF_A_STREAM, Signs, known, troubles
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+HEALTHY = Signs(pulse=Pulse.HEALTHY, plan_in=5 * DAY, left=7 * DAY, horizon=HorizonReason.TOKEN_MAX_LIFETIME)
+BLIND = Signs(concluded=False, blind=True, why="connection refused")
+DEAD = replace(HEALTHY, lives=False, works=False, plan_in=None, left=None, horizon=None, pulse=Pulse.UNKNOWN)
+STARTING = replace(HEALTHY, works=False, pulse=Pulse.STARTING)
+STOPPED = replace(DEAD, rests=True)
+BREAKER = replace(DEAD, breaker_open=True, why="the same error, three times")
+STALLED = replace(HEALTHY, pulse=Pulse.STALLED, pulse_why="no commit for an hour")
+KILLED = replace(DEAD, waits_for_a_person=True)
+FROZEN = replace(HEALTHY, frozen=True, falls_into_freeze="its credentials end in 2h, while the cluster is frozen")
+NOWHERE = replace(HEALTHY, works=False, pulse=Pulse.NO_CHECKPOINT, pulse_why="no query has written to /data")
+ABORTED = replace(HEALTHY, plan_in=-MINUTE, left=42 * HOUR, refusal="queue streams is gone")
+
+
+def overdue(by: timedelta, left: timedelta | None) -> Signs:
+    return replace(HEALTHY, plan_in=-by, left=left)
+
+
+def told(*looks: Signs) -> list[str]:
+    """Return the events of these looks, one a minute, an end with a minus before it."""
+    ledger, lines = Ledger(), []
+    for minute, signs in enumerate(looks):
+        ledger, events = compare(ledger, troubles(signs), known(signs), NOW + minute * MINUTE, "prod", "orders")
+        # Each look finds what the last one left, as after a restart of every component.
+        ledger = Ledger.from_json(ledger.to_json())
+        lines += [_line(event) for event in events]
+    return lines
+
+
+def _line(event: Event) -> str:
+    return f"{'-' if event.ended else ''}{event.kind.value}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sign"),
+    [
+        (EventKind.OVERDUE, overdue(5 * HOUR, 37 * HOUR)),
+        (EventKind.BLOCKED, ABORTED),
+        (EventKind.BLOCKED, replace(HEALTHY, blocked=Blocked(Obstacle.PREFLIGHT, NOW, "the keytab is wrong"))),
+        (EventKind.BLOCKED, replace(HEALTHY, blocked=Blocked(Obstacle.REFUSED, None, "somebody else writes"))),
+        (EventKind.BREAKER, BREAKER),
+        (EventKind.STALLED, STALLED),
+        (EventKind.STALLED, replace(HEALTHY, pulse=Pulse.START_STALLED, works=False)),
+        (EventKind.QUEUED, replace(HEALTHY, queued_too_long=True)),
+        (EventKind.KILLED, KILLED),
+        (EventKind.FROZEN, FROZEN),
+        (EventKind.FORMER_SPEC, replace(HEALTHY, former_spec=True)),
+        (EventKind.NO_CHECKPOINT, NOWHERE),
+        (EventKind.BLIND, BLIND),
+        (EventKind.KEYTAB_ROTATED, replace(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)),
+    ],
+)
+def test_each_event_begins_once_and_ends_once(kind: EventKind, sign: Signs) -> None:
+    assert told(HEALTHY, sign, sign, sign, HEALTHY, HEALTHY) == [kind.value, f"-{kind.value}"]
+
+
+def test_every_kind_of_a_stream_has_a_sign() -> None:
+    shown = [overdue(5 * HOUR, 37 * HOUR), ABORTED, BREAKER, STALLED, KILLED, BLIND]
+    shown += [FROZEN, NOWHERE, replace(HEALTHY, former_spec=True)]
+    shown += [replace(HEALTHY, queued_too_long=True), replace(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)]
+
+    assert {trouble.kind for signs in shown for trouble in troubles(signs)} == OF_A_STREAM
+
+
+@pytest.mark.parametrize(
+    "life",
+    [
+        (HEALTHY,),
+        (STARTING, STARTING, HEALTHY),
+        (HEALTHY, replace(HEALTHY, pulse=Pulse.IDLE), HEALTHY),
+        # A planned restart: due, between two generations, started, verified.
+        (overdue(MINUTE / 2, 42 * HOUR), replace(DEAD, settled=False), STARTING, HEALTHY),
+        # Ended without a plan, and followed in its pace.
+        (HEALTHY, DEAD, DEAD, STARTING, HEALTHY),
+        # Stopped, held and started by a person.
+        (HEALTHY, STOPPED, STOPPED, STARTING, HEALTHY),
+        # A minute without a conclusion is nobody's trouble.
+        (HEALTHY, replace(BLIND, blind=False), HEALTHY),
+        # A freeze holds back what is due: that is a person's will.
+        (replace(HEALTHY, held_back=True, frozen=True, blocked=Blocked(Obstacle.FREEZE, None, "frozen")), HEALTHY),
+        # A stopped stream's checkpoint is silent.
+        (replace(STOPPED, pulse=Pulse.STALLED),),
+    ],
+)
+def test_a_healthy_life_tells_nothing(life: tuple[Signs, ...]) -> None:
+    assert told(*life) == []
+
+
+@pytest.mark.parametrize(
+    ("by", "left", "is_told"),
+    [
+        (4 * HOUR, 38 * HOUR, False),
+        (4.3 * HOUR, 37.7 * HOUR, True),
+        # Where tokens live for minutes, a tenth is less than a round.
+        (timedelta(seconds=20), timedelta(seconds=25), False),
+        (timedelta(seconds=61), timedelta(seconds=-16), True),
+        (MINUTE, None, False),
+        (HOUR, None, True),
+    ],
+)
+def test_a_restart_is_overdue_by_a_tenth_of_what_was_left(by: timedelta, left: timedelta | None, is_told: bool) -> None:
+    assert told(overdue(by, left)) == (["restart_overdue"] if is_told else [])
+
+
+def test_a_blind_hour_ends_no_event_and_begins_none_but_its_own() -> None:
+    unreachable = replace(BLIND, blind=False)
+
+    assert told(STALLED, BLIND, unreachable, BLIND, STALLED, HEALTHY) == ["stalled", "blind", "-blind", "-stalled"]
+
+
+def test_a_probe_of_an_open_circuit_breaker_closes_it_only_by_a_commit() -> None:
+    probe = (BREAKER, replace(DEAD, settled=False), STARTING)
+
+    assert told(*probe, *probe, *probe, HEALTHY) == ["breaker_open", "-breaker_open"]
+
+
+def test_a_stream_without_a_checkpoint_closes_its_breaker_by_running() -> None:
+    """It commits nothing: running for long is all that it can show."""
+    probe = replace(STARTING, pulse=None)
+
+    assert told(BREAKER, probe, probe, replace(probe, works=True)) == ["breaker_open", "-breaker_open"]
+
+
+def test_a_death_in_a_freeze_ends_no_event() -> None:
+    dead = replace(DEAD, frozen=True, held_back=True)
+
+    assert told(FROZEN, dead, replace(dead, held_back=False)) == ["frozen_past_its_time"]
+    assert told(FROZEN, dead, STARTING) == ["frozen_past_its_time", "-frozen_past_its_time"]
+
+
+def test_a_stream_that_ran_as_before_and_is_stopped_runs_as_nothing() -> None:
+    assert told(replace(HEALTHY, former_spec=True), replace(STOPPED, former_spec=True)) == [
+        "former_spec",
+        "-former_spec",
+    ]
+
+
+def test_a_restarted_stream_stays_stalled_until_its_successor_makes_progress() -> None:
+    assert told(STALLED, DEAD, STARTING, STALLED, DEAD, STARTING, HEALTHY) == ["stalled", "-stalled"]
+
+
+def test_a_person_who_stops_a_stream_ends_what_was_told_of_it() -> None:
+    assert told(STALLED, STOPPED) == ["stalled", "-stalled"]
+    assert told(BREAKER, STOPPED) == ["breaker_open", "-breaker_open"]
+    assert told(KILLED, STOPPED) == ["waits_for_a_person", "-waits_for_a_person"]
+
+
+def test_a_freeze_ends_no_event() -> None:
+    frozen = replace(HEALTHY, held_back=True, frozen=True, rests=True)
+
+    assert told(ABORTED, frozen, frozen, ABORTED, HEALTHY) == ["restart_blocked", "-restart_blocked"]
