@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -43,6 +44,15 @@ class LosesReplies(SimHdfs):
     def rename_onto_nothing(self, source: str, target: str) -> None:
         super().rename_onto_nothing(source, target)
         raise self.said("of the repeated request")
+
+
+@dataclass
+class GrantsAll(Interrupted):
+    """It says that it renamed, also where somebody else's file was in the way and stays."""
+
+    def rename_onto_nothing(self, source: str, target: str) -> None:
+        with suppress(Conflict):
+            super().rename_onto_nothing(source, target)
 
 
 class Person:
@@ -113,13 +123,20 @@ def test_of_two_persons_at_once_both_are_heard_and_the_slower_one_counts(person:
     assert [json.loads(word)["state"] for word in words] == ["stopped", "held"]
 
 
+def test_a_word_that_does_not_stand_is_written_again_whatever_the_server_said(person: Person) -> None:
+    meanwhile = [lambda: person.wants(STOPPED, "ann's")]
+    person.on(GrantsAll(person.life.clock, person.life.hdfs.files, meanwhile=[*meanwhile]))
+    person.wants(HELD, "bob's")
+    assert (newest_desired(person.names), person.desired.state, person.desired.reason) == (2, HELD, "bob's")
+
+
 def test_a_writer_whom_others_always_precede_gives_up_and_says_so(person: Person) -> None:
     def another_word() -> None:
         number = (newest_desired(person.names) or 0) + 1
         person.life.hdfs.write(f"{person.life.run.id.folder}/{desired_file(number)}", '{"wish": "running"}')
 
     interrupted(person, *[another_word] * 400)
-    with pytest.raises(Conflict, match="others wrote it 20 times meanwhile"):
+    with pytest.raises(Conflict, match=r"others wrote it 20 times meanwhile\. Retrying may help"):
         person.wants(HELD)
 
 

@@ -1,0 +1,97 @@
+"""The state of a stream as it was last seen: what pages show, and what is kept of it outside of any process."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+# The states whose words tell how long something takes, so that they differ with each look.
+_RESTLESS = {"unknown", "frozen"}
+
+
+@dataclass(frozen=True)
+class TaskIds:
+    """The task that watches a stream, as Airflow names it."""
+
+    dag: str = ""
+    run: str = ""
+    task: str = ""
+    map_index: int = -1
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A look's result in a few words. Holds no secrets: everybody who may view an asset reads it.
+
+    `state` is a phase, the name of the step that is due, or `unknown`. `verdict` is the reason. `horizon` is when its
+    credentials end, `plan` when its restart window begins, `seen` when somebody looked, by that host's clock. `events`
+    are the kinds of the events that last. `pulse` is empty where none is judged.
+    """
+
+    state: str
+    verdict: str
+    generation: int
+    application: str | None
+    seen: datetime
+    pulse: str = ""
+    horizon: datetime | None = None
+    plan: datetime | None = None
+    events: tuple[str, ...] = ()
+    by: TaskIds = TaskIds()
+
+    @property
+    def mark(self) -> Hashable:
+        """Return what differs if the state changed. Times move with each look."""
+        words = "" if self.state in _RESTLESS else self.verdict
+        return self.state, words, self.generation, self.application, self.pulse, self.events, self.by
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601."""
+        return {
+            "version": 1,
+            "state": self.state,
+            "verdict": self.verdict,
+            "generation": self.generation,
+            "application": self.application,
+            "seen": self.seen.isoformat(),
+            "pulse": self.pulse,
+            "horizon": self.horizon.isoformat() if self.horizon else None,
+            "plan": self.plan.isoformat() if self.plan else None,
+            "events": list(self.events),
+            "dag": self.by.dag,
+            "run": self.by.run,
+            "task": self.by.task,
+            "map_index": self.by.map_index,
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> StreamState | None:
+        """Read what `to_json` wrote; None if that can't be read. A later version may have written more."""
+        if not isinstance(data, Mapping):
+            return None
+        try:
+            return cls(
+                state=str(data["state"]),
+                verdict=str(data.get("verdict") or ""),
+                generation=int(data.get("generation") or 0),
+                application=data.get("application"),
+                seen=datetime.fromisoformat(data["seen"]),
+                pulse=str(data.get("pulse") or ""),
+                horizon=_moment(data.get("horizon")),
+                plan=_moment(data.get("plan")),
+                events=tuple(str(kind) for kind in data.get("events") or ()),
+                by=TaskIds(
+                    str(data.get("dag") or ""),
+                    str(data.get("run") or ""),
+                    str(data.get("task") or ""),
+                    int(data.get("map_index", -1)),
+                ),
+            )
+        except (KeyError, ValueError, TypeError):
+            return None
+
+
+def _moment(text: object) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(str(text))

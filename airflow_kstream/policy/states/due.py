@@ -1,0 +1,119 @@
+"""Turns of what is stored of watched streams: what changed first, then what was not written for longest.
+
+Airflow writes one row after the other, each within 20 to 50 ms, and the same channel serves the triggers' questions.
+So a triggerer writes at most `MOST` rows a second, and of those that say nothing new at most `REPEATED`: a thousand
+healthy streams are written every eight to seventeen minutes, a hundred of them every minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+# Rows of one process in a second.
+MOST, REPEATED = 5, 2
+# Seconds after which a stream that nobody looks at any longer is forgotten.
+FORGOTTEN = 3600.0
+
+
+class Kind(StrEnum):
+    """A row of a stream: the first two with its asset, the report as its task's XCom. Values are the keys."""
+
+    VERDICT = "verdict"
+    DETAIL = "detail"
+    REPORT = "report"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds between two writes of one row: at least `changed`, and `again` if nothing changed; None is never."""
+
+    changed: float
+    again: float | None
+
+
+PACES: Mapping[Kind, Pace] = {
+    Kind.VERDICT: Pace(changed=10.0, again=60.0),
+    Kind.DETAIL: Pace(changed=300.0, again=1800.0),
+    Kind.REPORT: Pace(changed=60.0, again=None),
+}
+_RANKS = {kind: rank for rank, kind in enumerate(Kind)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row as it should be, and as it was written. Times are seconds by one clock.
+
+    `mark` differs if its content changed, `epoch` if a change does not wait for its pace, as that of a generation.
+    `seen` is the last look, `since` when the mark began to hold.
+    """
+
+    kind: Kind
+    mark: Hashable
+    epoch: int
+    seen: float
+    since: float
+    written: float | None = None
+    written_mark: Hashable = None
+    written_epoch: int = 0
+
+    def saw(self, mark: Hashable, epoch: int, now: float) -> Row:
+        since = self.since if (mark, epoch) == (self.mark, self.epoch) else now
+        return replace(self, mark=mark, epoch=epoch, seen=now, since=since)
+
+    def wrote(self, content: Row, now: float) -> Row:
+        """Return the row after `content`, what was known when the write began, was written."""
+        return replace(self, written=now, written_mark=content.mark, written_epoch=content.epoch)
+
+    def lost(self) -> Row:
+        """Return the row after what was written of it is gone."""
+        return replace(self, written=None)
+
+    # Each row is asked many times between two looks.
+    @cached_property
+    def changed(self) -> bool:
+        return self.written is None or (self.mark, self.epoch) != (self.written_mark, self.written_epoch)
+
+    @cached_property
+    def due(self) -> float | None:
+        """Return when it may be written; None while there is nothing new to say, not even that somebody looked."""
+        if self.written is None or self.epoch != self.written_epoch:
+            return self.since
+        pace = PACES[self.kind]
+        if self.changed:
+            return max(self.since, self.written + pace.changed)
+        if pace.again is None or self.seen <= self.written:
+            return None
+        return self.written + pace.again
+
+
+Subject = tuple[str, str]
+Key = tuple[Subject, Kind]
+
+
+def next_rows(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float) -> tuple[Key, ...]:
+    """Return the rows of one second, the most urgent first. `held` are subjects without an asset, until when."""
+    due = [(moment, key) for key, moment in _moments(rows, held) if moment <= now]
+    changed = sorted((_RANKS[key[1]], moment, key) for moment, key in due if rows[key].changed)
+    repeated = sorted((moment, key) for moment, key in due if not rows[key].changed)
+    return (*(key for _, _, key in changed), *(key for _, key in repeated[:REPEATED]))[:MOST]
+
+
+def next_due(rows: Mapping[Key, Row], held: Mapping[Subject, float]) -> float | None:
+    """Return when the next row is due, None if none is."""
+    return min((moment for _, moment in _moments(rows, held)), default=None)
+
+
+def moment_of(key: Key, row: Row, held: Mapping[Subject, float]) -> float | None:
+    """Return when this row is due, None if it is not. A report has its place with the task, not with the asset."""
+    if row.due is None or row.kind is Kind.REPORT:
+        return row.due
+    return max(row.due, held.get(key[0], row.due))
+
+
+def _moments(rows: Mapping[Key, Row], held: Mapping[Subject, float]) -> Iterator[tuple[Key, float]]:
+    for key, row in rows.items():
+        if (moment := moment_of(key, row, held)) is not None:
+            yield key, moment

@@ -1,0 +1,27 @@
+"""What a task saw and did, from its worker: written at once, and no error of the task where that fails."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.plan import Report
+from airflow_kstream.notifications import tasks as store
+from airflow_kstream.policy.states.due import Kind
+from airflow_kstream.states.recorder import is_not_named
+from airflow_kstream.states.values import detail_row, ids_of, reported, row_of
+
+log = logging.getLogger(__name__)
+
+
+def record(cluster: str, report: Report, instance: Any) -> None:
+    """Store what the task of a stream reports. Nothing where no DAG names its asset."""
+    uri, state = asset_uri(cluster, report.stream), reported(report, ids_of(instance), datetime.now(UTC))
+    try:
+        store.put(uri, Kind.VERDICT.value, row_of(state))
+        store.put(uri, Kind.DETAIL.value, detail_row(state, report.to_json()))
+    except Exception as error:
+        if not is_not_named(error):
+            log.warning("The state of %s can't be stored, so pages may show it late: %r", report.stream, error)

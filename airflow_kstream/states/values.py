@@ -1,0 +1,95 @@
+"""What is stored of a look and of a task's report, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.plain import plain
+from airflow_kstream.model.plan import Phase, Report, Settled
+from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, fitted
+from airflow_kstream.supervise.streams.watch import Verdict
+
+
+def ids_of(instance: Any) -> TaskIds:
+    """Return the ids of a task instance, as a task or a trigger has it; empty ones if there is none."""
+    dag, run, task = (str(getattr(instance, name, "")) for name in ("dag_id", "run_id", "task_id"))
+    return TaskIds(dag, run, task, int(getattr(instance, "map_index", -1)))
+
+
+def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, before: StreamState | None) -> StreamState:
+    """Return what a look saw at `now`. One without a conclusion keeps what was known `before`."""
+    events = tuple(sorted(kind.value for kind in ledger.kinds))
+    if verdict.step is None:
+        known = before or StreamState("unknown", "", 0, None, now)
+        return StreamState(
+            "unknown",
+            verdict.why,
+            known.generation,
+            known.application,
+            now,
+            horizon=known.horizon,
+            plan=known.plan,
+            events=events,
+            by=by,
+        )
+    return StreamState(
+        state=verdict.step.phase.value if isinstance(verdict.step, Settled) else type(verdict.step).__name__.lower(),
+        verdict=verdict.why,
+        generation=verdict.generation,
+        application=verdict.application,
+        seen=now,
+        pulse=verdict.heartbeat.pulse.value if verdict.heartbeat else "",
+        horizon=now + verdict.remaining if verdict.remaining is not None and verdict.lives else None,
+        plan=now + verdict.plan_in if verdict.plan_in is not None else None,
+        events=events,
+        by=by,
+    )
+
+
+def reported(report: Report, by: TaskIds, now: datetime) -> StreamState:
+    """Return what a task saw and did, by `now`."""
+    lives = report.phase in {Phase.RUNNING, Phase.STARTING}
+    return StreamState(
+        state=report.phase.value,
+        verdict=report.why,
+        generation=report.generation,
+        application=report.application,
+        seen=now,
+        pulse=report.heartbeat.pulse.value if report.heartbeat else "",
+        horizon=report.horizon.hard if report.horizon and lives else None,
+        plan=report.horizon.plan if report.horizon and lives else None,
+        by=by,
+    )
+
+
+def row_of(state: StreamState) -> dict[str, Any]:
+    """Return the short row of a stream: at most 1,000 bytes."""
+    return fitted(state.to_json(), VERDICT)
+
+
+def detail_row(state: StreamState, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the long row of a stream, with `detail` of its look: at most 20,000 bytes."""
+    return fitted({**state.to_json(), "detail": plain(detail)}, DETAIL)
+
+
+def report_after(report: object, state: StreamState, verdict: Verdict) -> dict[str, Any]:
+    """Return a task's report, brought up to date by a look; what only the task knows stays.
+
+    Of a newer generation the task told nothing, so its addresses and its horizon are left out.
+    """
+    told = dict(report) if isinstance(report, Mapping) else {}
+    if told.get("generation") != state.generation:
+        told |= {"application_url": "", "logs_url": "", "horizon": None}
+    look = {
+        "phase": state.state,
+        "why": state.verdict,
+        "generation": state.generation,
+        "application": state.application,
+        "heartbeat": plain(verdict.heartbeat),
+        "seen": state.seen.isoformat(),
+    }
+    return fitted({**told, **look}, DETAIL)

@@ -1,0 +1,42 @@
+"""What a trigger gives to store of its looks: a short row, a long one, and its task's report."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.policy.states.due import Kind, Subject
+from airflow_kstream.states.recorder import Look, ReportUpdate, recorder
+from airflow_kstream.states.values import detail_row, ids_of, report_after, row_of, state_of
+from airflow_kstream.supervise.streams.watch import Verdict
+from airflow_kstream.triggers.memory import Memory
+
+
+class Recording:
+    """The looks of one trigger at its stream. To be made in the triggerer's loop."""
+
+    def __init__(self, subject: Subject, instance: object) -> None:
+        self._subject = subject
+        self._by = ids_of(instance)
+        self._before: StreamState | None = None
+        # The task has written what it saw and did since the last trigger of this stream.
+        recorder().forget(subject)
+
+    def saw(self, verdict: Verdict, memory: Memory, now: datetime) -> None:
+        """Give a look at the host's time `now` to the recorder. Never blocks."""
+        state = state_of(verdict, memory.ledger, self._by, now, self._before)
+        self._before, epoch, rows = state, state.generation, recorder()
+        rows.saw(self._subject, Kind.VERDICT, Look(state.mark, epoch, lambda: row_of(state)))
+        if verdict.step is None:
+            return
+        mark = state.mark, len(verdict.ends), verdict.failure, verdict.verified, verdict.former_spec, verdict.freeze
+        rows.saw(self._subject, Kind.DETAIL, Look(mark, epoch, lambda: detail_row(state, _detail(verdict, memory))))
+        if self._by.dag:
+            report = ReportUpdate(self._by, lambda pushed: report_after(pushed, state, verdict))
+            rows.report(self._subject, state.mark, epoch, report)
+
+
+def _detail(verdict: Verdict, memory: Memory) -> dict[str, Any]:
+    told = memory.ledger.to_json()["lasting"]
+    return {**verdict.to_json(), "told": told, "restart_blocked": memory.to_json()["blocked"], "doubt": memory.doubt}

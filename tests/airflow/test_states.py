@@ -1,0 +1,214 @@
+"""What watched streams leave in Airflow's asset state store, and that no look ever waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+
+from airflow_kstream.assets import asset_uri, subject_of
+from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.notifications import ledgers, tasks
+from airflow_kstream.policy.states.due import MOST, Kind
+from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, size
+from airflow_kstream.states import recorder
+from airflow_kstream.triggers.streams import StreamTrigger
+from tests.airflow.fleet import CONNECTION, Fleet
+from tests.unit.streams.simulated_servers import ONE_WEEK
+
+MINUTE = 60.0
+CALM = WatchPolicy(every=timedelta(minutes=1))
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+    fleet = Fleet(monkeypatch, caplog)
+    yield fleet
+    fleet.loop.close()
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The reports that tasks pushed, by DAG, and each trigger as one of a deferred task."""
+    pushed: dict[str, Any] = {}
+
+    class Instance:
+        dag_id, run_id, task_id, map_index = "stream-simulated-orders", "manual", "keep", -1
+
+    async def get(by: Any) -> Any:
+        return pushed.get(by.dag)
+
+    async def put(by: Any, report: Any) -> None:
+        pushed[by.dag] = report
+
+    monkeypatch.setattr(recorder, "get_report", get)
+    monkeypatch.setattr(recorder, "put_report", put)
+    monkeypatch.setattr(StreamTrigger, "task_instance", Instance())
+    return pushed
+
+
+def row(fleet: Fleet, stream: str, kind: Kind = Kind.VERDICT) -> Any:
+    return fleet.store.get((asset_uri(CONNECTION, stream), kind.value))
+
+
+def state(fleet: Fleet, stream: str) -> StreamState:
+    read = StreamState.from_json(row(fleet, stream))
+    assert read is not None, f"nothing is stored of {stream}"
+    return read
+
+
+def age(fleet: Fleet, stream: str) -> float:
+    return (fleet.clock.now() - state(fleet, stream).seen).total_seconds()
+
+
+def not_named(*of: object) -> AirflowRuntimeError:
+    return AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail={"status_code": 404}))
+
+
+def test_a_healthy_streams_state_is_stored_and_stays_current(fleet: Fleet) -> None:
+    fleet.declare("orders", watch=CALM)
+
+    async def story() -> None:
+        await asyncio.sleep(10 * MINUTE)
+        fleet.engine.complete_epoch(fleet.specs["orders"])
+        await asyncio.sleep(3 * MINUTE)
+        assert age(fleet, "orders") <= 2 * MINUTE
+
+    fleet.live(story)
+    seen = state(fleet, "orders")
+    assert (seen.state, seen.generation, seen.application) == ("running", 1, "application_1_0001")
+    assert size(row(fleet, "orders")) <= VERDICT
+    assert row(fleet, "orders", Kind.DETAIL)["detail"]["generation"] == 1
+    assert size(row(fleet, "orders", Kind.DETAIL)) <= DETAIL
+
+
+def test_an_unreachable_cluster_leaves_what_was_known(fleet: Fleet) -> None:
+    fleet.declare("orders", watch=CALM)
+
+    async def story() -> None:
+        await asyncio.sleep(3 * MINUTE)
+        fleet.yarn.away = True
+        await asyncio.sleep(3 * MINUTE)
+
+    fleet.live(story)
+    seen = state(fleet, "orders")
+    assert (seen.state, seen.generation) == ("unknown", 1)
+    assert "connection refused" in seen.verdict
+
+
+def test_what_was_deleted_with_an_orphaned_asset_is_written_again(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.declare("orders", watch=CALM)
+
+    async def story() -> None:
+        await asyncio.sleep(5 * MINUTE)
+        asked: list[str] = []
+
+        async def refuse(uri: str, key: str, value: Any) -> None:
+            asked.append(key)
+            raise not_named()
+
+        stored = ledgers.put
+        monkeypatch.setattr(ledgers, "put", refuse)
+        fleet.store.clear()
+        await asyncio.sleep(30 * MINUTE)
+        assert 0 < len(asked) <= 4, "a 404 is remembered"
+        monkeypatch.setattr(ledgers, "put", stored)
+        await asyncio.sleep(12 * MINUTE)
+        assert row(fleet, "orders")
+        assert row(fleet, "orders", Kind.DETAIL)
+
+    fleet.live(story)
+    assert not fleet.told("can't be stored"), "a stream that no DAG names is no failure"
+
+
+@pytest.mark.parametrize("how", ["raises", "hangs"])
+def test_no_look_waits_for_a_store_that_fails(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """The stream is restarted in time while its state can't be written, and that is written afterwards."""
+    fleet.declare("orders", watch=CALM)
+    stored = ledgers.put
+
+    async def fail(uri: str, key: str, value: Any) -> None:
+        if how == "hangs":
+            await asyncio.Event().wait()
+        raise OSError("the database is away")
+
+    monkeypatch.setattr(ledgers, "put", fail)
+
+    async def story() -> None:
+        await asyncio.sleep(5 * MINUTE)
+        fleet.clock.ahead += 0.8 * ONE_WEEK
+        fleet.engine.complete_epoch(fleet.specs["orders"])
+        await asyncio.sleep(10 * MINUTE)
+        monkeypatch.setattr(ledgers, "put", stored)
+        await asyncio.sleep(10 * MINUTE)
+        assert age(fleet, "orders") <= 3 * MINUTE
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    assert fleet.told("can't be stored") == 1, "one line for each kind of failure"
+
+
+def test_a_hundred_streams_are_current_again_after_the_triggerer_died(fleet: Fleet) -> None:
+    names = [f"stream-{number}" for number in range(100)]
+    fleet.declare(*names, watch=CALM)
+
+    async def story() -> None:
+        await asyncio.sleep(2 * MINUTE)
+        fleet.restart_triggerer()
+        restarted = fleet.clock.now()
+        await asyncio.sleep(1.5 * MINUTE)
+        assert all(state(fleet, name).seen > restarted for name in names)
+
+    fleet.live(story)
+    assert {subject_of(uri)[1] for uri, _ in fleet.store} >= set(names)
+
+
+def test_a_deferred_tasks_report_follows_what_is_seen(fleet: Fleet, reports: dict[str, Any]) -> None:
+    reports["stream-simulated-orders"] = {"stream": "orders", "generation": 1, "phase": "starting", "done": ["submit"]}
+    fleet.declare("orders", watch=CALM)
+
+    async def story() -> None:
+        await asyncio.sleep(5 * MINUTE)
+        report = reports["stream-simulated-orders"]
+        assert (report["phase"], report["done"]) == ("running", ["submit"])
+        assert datetime.fromisoformat(report["seen"]) > fleet.clock.now() - timedelta(minutes=6)
+
+    fleet.live(story)
+    assert state(fleet, "orders").by.dag == "stream-simulated-orders"
+
+
+def test_a_task_stores_what_it_did_before_any_trigger_looks(fleet: Fleet) -> None:
+    fleet.declare("orders", watch=CALM)
+
+    async def story() -> None:
+        await asyncio.sleep(1.0)
+        assert state(fleet, "orders").generation == 1
+
+    fleet.live(story)
+
+
+def test_a_task_whose_asset_has_no_dag_is_not_disturbed(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(uri: str, key: str, value: Any) -> None:
+        raise not_named()
+
+    monkeypatch.setattr(tasks, "put", refuse)
+    fleet.declare("orders", watch=CALM)
+
+    async def story() -> None:
+        await asyncio.sleep(1.0)
+
+    fleet.live(story)
+    assert fleet.ended == {}
+    assert not fleet.told("can't be stored")
+
+
+def test_the_budget_of_one_process_is_a_fraction_of_what_airflow_can_write() -> None:
+    assert MOST * 0.05 <= 0.25, "seconds of each second, at 50 ms a row"

@@ -1,0 +1,68 @@
+"""The stored states as pages read them: Airflow's own tables, in a database of this test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from airflow.models.asset import AssetActive, AssetModel
+from airflow.models.asset_state_store import AssetStateStoreModel
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
+
+from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.states.reading import stored_states
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+STATE = StreamState("running", "it runs", 3, "application_1_0001", NOW, by=TaskIds("stream-prod-orders", "r", "keep"))
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    engine = create_engine("sqlite://")
+    for model in (AssetModel, AssetActive, AssetStateStoreModel):
+        model.__table__.create(engine)
+    with Session(engine) as session:
+        yield session
+    engine.dispose()
+
+
+def store(session: Session, uri: str, active: bool = True, **values: Any) -> None:
+    asset = AssetModel(name=uri, uri=uri, group="asset", extra={})
+    session.add(asset)
+    session.flush()
+    if active:
+        session.add(AssetActive(name=uri, uri=uri))
+    session.add_all(
+        AssetStateStoreModel(asset_id=asset.id, key=key, value=text, updated_at=NOW) for key, text in values.items()
+    )
+    session.flush()
+
+
+def test_each_streams_state_is_read_with_its_cluster(session: Session) -> None:
+    detail = {"version": 1, "detail": {"ends": []}}
+    store(session, asset_uri("p/1", "orders"), verdict=json.dumps(STATE.to_json()), detail=json.dumps(detail))
+    store(session, asset_uri("east", "sales"), active=False, verdict=json.dumps(STATE.to_json()))
+    store(session, "s3://bucket/kstream", verdict=json.dumps(STATE.to_json()))
+    sales, orders = stored_states(session)
+    assert (orders.cluster, orders.stream, orders.active, orders.state, orders.written) == (
+        "p/1",
+        "orders",
+        True,
+        STATE,
+        NOW,
+    )
+    assert orders.detail == detail
+    assert (sales.cluster, sales.stream, sales.active, sales.detail) == ("east", "sales", False, None)
+
+
+def test_a_row_that_cant_be_read_hides_no_other(session: Session) -> None:
+    store(session, asset_uri("prod", "orders"), verdict="{", detail="[]", told="17")
+    store(session, asset_uri("prod", "sales"), verdict=json.dumps(STATE.to_json()))
+    orders, sales = stored_states(session)
+    assert (orders.state, orders.detail, orders.told.kinds) == (None, None, frozenset())
+    assert sales.state == STATE
