@@ -38,7 +38,7 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     "principal": {
         "label": "Kerberos principal",
         "description": "Who watches the cluster: primary@REALM or primary/instance@REALM. The right to view "
-        "applications and to write in the state folder is enough; each stream is submitted as its own principal.",
+        "applications, and to read the state folder and the checkpoints, is enough; each stream runs as its own.",
         "schema": {"type": "string", "pattern": "^[^/@\\s]+(/[^/@\\s]+)?@[^/@\\s]+$", "minLength": 3},
     },
     "keytab_path": {
@@ -65,7 +65,7 @@ _CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     },
     "state_dir": {
         "label": "State folder on HDFS",
-        "description": "An HDFS folder outside every checkpoint, for claims, desired states and reports. "
+        "description": "An HDFS folder outside every checkpoint, for claims, desired states, ends and the freeze. "
         "It outlives Airflow's database.",
         "schema": {"type": "string", "default": "/kstream", "pattern": "^/.+"},
     },
@@ -148,10 +148,38 @@ _SETTINGS: dict[str, Any] = {
             "The DAG processor, every worker and every triggerer read it; without it there are no such DAGs, and\n"
             "operators, sensors and hooks know the connection's own principal alone.\n",
         ),
+        "tokens_folder": _option(
+            "string",
+            "",
+            "/opt/airflow/kstream/tokens",
+            "The folder with one YAML file for each cluster whose tokens are watched: <connection id>.yaml.\n"
+            f"{_WHERE}\n",
+        ),
         "ensure_every": _option(
             "string", "5m", "1m", f"How soon a stream that nobody watches is looked after again.\n{_DURATION}\n"
         ),
+        "fleet_every": _option(
+            "string",
+            "15m",
+            "1h",
+            f"How often all streams of a cluster are looked at, to show those that need a hand.\n{_DURATION}\n",
+        ),
         "retries": _option("integer", "20", "3", "How often Airflow retries the task that watches a stream.\n"),
+        "notifier": _option(
+            "string",
+            "",
+            "airflow.providers.slack.notifications.slack.SlackNotifier",
+            "The class of the Airflow notifier that tells the events of streams and clusters: any BaseNotifier. A\n"
+            "declaration may name another one under notify. Without it, events are in the logs and metrics alone.\n"
+            "The DAG processor, every worker and every triggerer read it.\n",
+        ),
+        "notifier_kwargs": _option(
+            "string",
+            "",
+            '{"slack_conn_id": "alerts", "channel": "#streams", "text": "{{ event.words }}"}',
+            "The arguments of that notifier, as a JSON object. It names connections and holds no secret. Where the\n"
+            "notifier takes templates, event is the event: words, kind, ended, cluster, stream, since, until, why.\n",
+        ),
         "retry_delay": _option(
             "string", "1m", "30s", f"How long Airflow waits before it retries that task.\n{_DURATION}\n"
         ),
@@ -180,6 +208,10 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_kstream.operators.streams",
                     "airflow_kstream.operators.claimed_streams",
                     "airflow_kstream.operators.vanished_streams",
+                    "airflow_kstream.operators.stream_control",
+                    "airflow_kstream.operators.fleet_look",
+                    "airflow_kstream.operators.housekeeping",
+                    "airflow_kstream.operators.token_look",
                     "airflow_kstream.operators.leases",
                     "airflow_kstream.operators.keytabs",
                     "airflow_kstream.operators.tickets",
@@ -201,6 +233,7 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": _INTEGRATION,
                 "python-modules": [
                     "airflow_kstream.triggers.streams",
+                    "airflow_kstream.triggers.events",
                     "airflow_kstream.triggers.leases",
                     "airflow_kstream.triggers.tickets",
                     "airflow_kstream.triggers.tokens",
@@ -214,7 +247,9 @@ def get_provider_info() -> dict[str, Any]:
             },
         ],
         "connection-types": [_CONNECTION_TYPE],
+        "asset-uris": [{"schemes": ["kstream"], "handler": "airflow_kstream.assets.sanitize_uri"}],
         "config": {"kstream": _SETTINGS},
+        "cli": ["airflow_kstream.airflow_cli.commands"],
         "extra-links": [
             "airflow_kstream.links.yarn.YarnApplicationLink",
             "airflow_kstream.links.yarn.YarnLogsLink",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowConfigException
 
+from airflow_kstream.model.declared import read
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.notify import NotifyPolicy, require_notifier
 
 _SECTION = "kstream"
 _NUMBERS = "allowed is a whole number that is not negative"
@@ -53,3 +56,17 @@ def whole_number(option: str) -> int:
     if number < 0:
         raise InvalidInput(f"[{_SECTION}] {option} is {number}; {_NUMBERS}")
     return number
+
+
+def notifier() -> NotifyPolicy:
+    """Read the notifier for all events. Raises InvalidInput: when a field is wrong or holds a secret in clear."""
+    try:
+        kwargs = json.loads(text("notifier_kwargs") or "{}")
+    except ValueError as error:
+        raise InvalidInput(f"[{_SECTION}] notifier_kwargs is no JSON: {error}") from error
+    try:
+        notify = read(NotifyPolicy, {"notifier": text("notifier") or None, "kwargs": kwargs})
+        require_notifier(notify)
+    except InvalidInput as error:
+        raise InvalidInput(f"[{_SECTION}] {error.message.replace('kwargs', 'notifier_kwargs')}") from error
+    return notify

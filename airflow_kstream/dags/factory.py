@@ -3,64 +3,102 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, WeightRule, get_parsing_context, task
 
 from airflow_kstream import settings
 from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.dags.ids import refused_id
+from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
+from airflow_kstream.model.yaml_text import read_mapping
 
 log = logging.getLogger(__name__)
 
 DagsOf = Callable[[Path, str], Iterable[DAG]]
+# The ids of the DAGs that are made of a declaration, from its path alone.
+IdsOf = Callable[[Path], Iterable[str]]
 # The DAG of a refused declaration, from its path and the refusal; None for one that only fails and says why.
 DagOfRefused = Callable[[Path, str], DAG | None]
+_NO_OPTIONS = AirflowOptions()
 # The shown part of a refusal, which must fit on one line.
 _SHOWN = 160
-# Airflow's limits for the id of a DAG (airflow.sdk.definitions._internal.node.validate_key).
-_NO_ID, _LONGEST_ID = re.compile(r"[^\w.-]", re.ASCII), 250
 
 
 def dags_of_folder(
-    kind: str, pattern: str, dags_of: DagsOf, dag_of_refused: DagOfRefused = lambda declaration, why: None
+    kind: str,
+    pattern: str,
+    ids_of: IdsOf,
+    dags_of: DagsOf,
+    dag_of_refused: DagOfRefused = lambda declaration, why: None,
 ) -> dict[str, DAG]:
     """Make DAGs of each declaration in the folder `[kstream] <kind>_folder`: `dags_of` gets its path and its text.
 
     A wrong declaration or a missing folder gets a DAG that fails and says why. An empty setting declares nothing.
-    `dags_of` must make its DAGs with `declared_dag`.
+    `dags_of` must make its DAGs with `declared_dag`. At the start of a task only its DAG's declaration is read.
     """
     try:
         folder = settings.folder(f"{kind}_folder")
     except InvalidInput as error:
-        return _by_id([_refused(kind, "airflow.cfg", error.message)])
+        return _by_id([refusing_dag(kind, "airflow.cfg", error.message)])
     if folder is None:
         return {}
     made: dict[str, DAG] = {}
-    for declaration in sorted(folder.glob(pattern)):
-        # Editors keep such files beside a file that they have open.
-        if declaration.name.startswith("."):
+    for declaration in declarations(folder, pattern):
+        if not is_wanted(*ids_of(declaration)):
             continue
         try:
             made |= _by_id(dags_of(declaration, read_text(declaration)))
         except Exception as error:  # No error may cost the others their DAGs.
             why = error.message if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
             name = "-".join((kind, *declaration.relative_to(folder).with_suffix("").parts))
-            refused = dag_of_refused(declaration, why) or _refused(name, str(declaration), why)
+            refused = dag_of_refused(declaration, why) or refusing_dag(name, str(declaration), why)
             made |= _by_id([refused])
             if not isinstance(error, InvalidInput):
                 log.exception("No DAG could be made of %s", declaration)
     return made
 
 
-def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -> DAG:
+def is_wanted(*dag_ids: str) -> bool:
+    """Return False if Airflow starts a task of another DAG. The file of a refused DAG is not known by its id."""
+    wanted = get_parsing_context().dag_id
+    return wanted is None or wanted in dag_ids or wanted.startswith(refused_id(""))
+
+
+def declarations(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of the pattern, without those that editors keep beside a file that they have open."""
+    return [file for file in sorted(folder.glob(pattern)) if not file.name.startswith(".")]
+
+
+def subfolders(kind: str) -> list[Path]:
+    """Return the folders in `[kstream] <kind>_folder`, each of which a connection's id names.
+
+    None of a folder that is not set or not there, which `dags_of_folder` tells, nor hidden ones such as git's own.
+    """
+    try:
+        folder = settings.folder(f"{kind}_folder")
+    except InvalidInput:
+        return []
+    return sorted(each for each in folder.iterdir() if each.is_dir() and each.name[0] != ".") if folder else []
+
+
+def declared_dag(
+    dag_id: str,
+    description: str,
+    every: timedelta,
+    options: AirflowOptions = _NO_OPTIONS,
+    tags: Iterable[str] = (),
+    **more: Any,
+) -> DAG:
     """Make a DAG with one run at a time, at this interval. Airflow finds it only by the name that a stub gives it.
+
+    `options` hold for all of its tasks. Raises InvalidInput: when this Airflow can't do what they say.
 
     A DAG that registered itself would be found even if an error came before its last task.
     """
@@ -72,17 +110,50 @@ def declared_dag(dag_id: str, description: str, every: timedelta, **more: Any) -
         catchup=False,
         max_active_runs=1,
         auto_register=False,
-        **{"tags": ["kstream"], **more},
+        default_args=task_arguments(options),
+        tags=["kstream", *tags, *options.tags],
+        **more,
     )
 
 
-def fit_for_id(name: str) -> str:
-    """Return the name with what no DAG's id may hold replaced, short enough for an id with a prefix."""
-    return _NO_ID.sub("_", name)[: _LONGEST_ID - len("undeclared-")]
+def task_arguments(options: AirflowOptions) -> dict[str, Any]:
+    """Return the arguments of an operator that carry the options; none for what is unset.
+
+    Raises InvalidInput: when the executor's pod can't be made here.
+    """
+    arguments: dict[str, Any] = {"queue": options.queue, "pool": options.pool, "owner": options.owner}
+    if options.priority is not None:
+        arguments |= {"priority_weight": options.priority, "weight_rule": WeightRule.ABSOLUTE}
+    if options.executor_config:
+        arguments["executor_config"] = dict(options.executor_config) | _pod(options.executor_config)
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
-def refused_id(name: str) -> str:
-    return f"refused-{fit_for_id(name)}"
+def _pod(executor_config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the pod of the Kubernetes executor as the object that it wants instead of a mapping."""
+    pod = executor_config.get("pod_override")
+    if pod is None:
+        return {}
+    try:
+        # Only where this executor is used.
+        from airflow.providers.cncf.kubernetes.pod_generator import PodGenerator  # type: ignore[import-not-found]
+    except ImportError as error:
+        why = "it needs apache-airflow-providers-cncf-kubernetes where this DAG is read"
+        raise InvalidInput(f"airflow.executor_config.pod_override: {why} ({error})") from error
+    return {"pod_override": PodGenerator.deserialize_model_dict(pod)}
+
+
+def options_in(declaration: Path) -> AirflowOptions:
+    """Return the options of a declaration that is refused, as far as they can be read: none otherwise.
+
+    A typo elsewhere in the file must not move the task to workers without the stream's keytab.
+    """
+    try:
+        options = options_of(read_mapping(read_text(declaration)))
+        task_arguments(options)
+    except InvalidInput:
+        return _NO_OPTIONS
+    return options
 
 
 def refusal(what: str, why: str) -> str:
@@ -95,7 +166,8 @@ def shown(name: str, why: str) -> str:
     return shorten(printable(f"refused-{name}: {why}".replace("\n", " ")), _SHOWN)
 
 
-def _refused(name: str, what: str, why: str) -> DAG:
+def refusing_dag(name: str, what: str, why: str) -> DAG:
+    """Make a DAG that fails and says what is refused, and why."""
     whole = refusal(what, why)
     with DAG(
         dag_id=refused_id(name),

@@ -14,10 +14,11 @@ A declaration names the folders and, if the defaults don't fit, how to handle th
   backend: native                            # or hdfs-debug
   dry_run: false
   every: 15m                                 # the schedule
+  airflow: {queue: edge}                     # also pool, priority, owner, tags and executor_config of the tasks
 
-All but `every` are the defaults of the form with which a person starts a run by hand. Only there can a person approve
-single files whose holder lives; the journal names the person who started the run as the approver. A wrong declaration
-gets a DAG that fails and says why, and harms no other.
+All but `every` and `airflow` are the defaults of the form with which a person starts a run by hand. Only there can a
+person approve single files whose holder lives; the journal names the person who started the run as the approver. A
+wrong declaration gets a DAG that fails and says why, and harms no other.
 
 By default it is not a dry run. By itself it closes only files that did not change between two scans and whose holder
 the NameNode counts as dead. The NameNode would close those too, but an hour later or never.
@@ -34,7 +35,9 @@ from airflow.sdk import DAG, Param, task
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
+from airflow_kstream.model.airflow_options import options_of
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.yaml_text import read_mapping
@@ -151,7 +154,7 @@ FORM: Mapping[str, dict[str, Any]] = {
         "section": _HOW,
     },
 }
-_DECLARED = {*FORM, "every"} - {"approve"}
+_DECLARED = {*FORM, "every", "airflow"} - {"approve"}
 # Airflow checks each whenever it reads this file, for which it has 30 s.
 _MOST_PATHS = 1000
 _LISTS = {name for name, field in FORM.items() if "array" in field["type"]}
@@ -176,7 +179,8 @@ def declared(text: str) -> dict[str, Any]:
         raise InvalidInput(f"every is {declaration['every']!r}; allowed is 10s to 366d")
     if len(declaration["paths"]) > _MOST_PATHS:
         raise InvalidInput(f"paths has {len(declaration['paths'])} entries; allowed are {_MOST_PATHS}")
-    fields = {name: value for name, value in declaration.items() if name not in {"paths", "every"}}
+    fields = {name: value for name, value in declaration.items() if name not in {"paths", "every", "airflow"}}
+    options_of(declaration)
     for path in declaration["paths"]:
         RecoveryRequest.from_mapping({**fields, "path": path}).settings()
     return declaration
@@ -194,10 +198,11 @@ def form(declaration: Mapping[str, Any]) -> dict[str, Param]:
 
 def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
     with declared_dag(
-        f"leases-{cluster_conn_id}",
+        _id(cluster_conn_id),
         f"Closes files that are stuck open on {cluster_conn_id}",
         # One run at a time: two would measure and recover the same files.
         every(declaration),
+        options_of(declaration),
         params=form(declaration),
         # Lists from the form arrive as lists.
         render_template_as_native_obj=True,
@@ -213,6 +218,7 @@ def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
         HdfsLeaseRecoverOperator.partial(
             task_id="recover",
             cluster_conn_id=cluster_conn_id,
+            inlets=cluster_inlets(cluster_conn_id),
             map_index_template="{{ task.path }}",
             # They share the principal's record of earlier scans.
             max_active_tis_per_dagrun=1,
@@ -222,10 +228,14 @@ def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
     return dag
 
 
+def _id(cluster_conn_id: str) -> str:
+    return f"leases-{cluster_conn_id}"
+
+
 def lease_dags(declaration: Path, text: str) -> Iterator[DAG]:
     yield lease_dag(declaration.stem, declared(text))
 
 
 def declared_dags() -> dict[str, DAG]:
     """Make the DAGs of all declarations, by their ids."""
-    return dags_of_folder("leases", "*.yaml", lease_dags)
+    return dags_of_folder("leases", "*.yaml", lambda file: [_id(file.stem)], lease_dags)

@@ -3,34 +3,57 @@
 While no run is active, each DAG makes sure every few minutes that its stream runs, and then watches it in one deferred
 task for as long as it lives. Pausing or deleting the DAG detaches; it stops no stream.
 
-A wrong declaration harms no other. Its DAG keeps its id, says what is refused, and keeps a stream that was already
-submitted as that was last submitted; for any other it fails and says why. While two clusters declare one name, the
-first one's DAG has the id, and the second one's stream is kept as it was last submitted. One more DAG for each cluster
-looks after streams whose files were removed and which nobody stopped.
+A wrong declaration harms no other. Its DAG keeps its id and says what is refused; a stream that was submitted before is
+kept as it was last submitted, and the task of any other fails and says why. The DAG's id is
+`stream-<cluster connection id>.<stream>`: several clusters may declare streams of one name. One more DAG for each
+cluster's folder looks after streams that it once saw declared, whose files were removed, and which nobody stopped;
+further ones let a person control the streams, show which of them need a hand, and clean up their `state_dir`.
 
 The `[kstream]` section of Airflow's configuration, on the DAG processor and on every worker, names the folder of the
 declarations (`streams_folder`; there is no DAG without it), the interval at which an unwatched stream is checked
-(`ensure_every`), Airflow's retries of the watching task (`retries`, `retry_delay`), and the `spark` connection with the
-queue and the client of declarations that name none (`spark_conn_id`).
+(`ensure_every`), the interval of the look at all streams (`fleet_every`), Airflow's retries of the watching task
+(`retries`, `retry_delay`), and the `spark` connection with the queue and the client of declarations that name none
+(`spark_conn_id`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG
 
 from airflow_kstream import settings
-from airflow_kstream.dags.factory import dags_of_folder, declared_dag, fit_for_id, refusal, refused_id, shown
+from airflow_kstream.dags.control import control_dag
+from airflow_kstream.dags.factory import (
+    dags_of_folder,
+    declarations,
+    declared_dag,
+    is_wanted,
+    options_in,
+    refusal,
+    refusing_dag,
+    shown,
+    subfolders,
+)
+from airflow_kstream.dags.fleet import fleet_dag
+from airflow_kstream.dags.housekeeping import housekeeping_dag
+from airflow_kstream.dags.ids import control_id, fleet_id, housekeeping_id, refused_id, stream_id, undeclared_id
+from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.yaml_text import read_mapping
+from airflow_kstream.notifications.notifier import require_usable
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
+
+# The ids of a folder's other DAGs, which concern all of its streams.
+_OF_A_FOLDER = (undeclared_id, control_id, fleet_id, housekeeping_id)
 
 
 @dataclass(frozen=True)
@@ -48,22 +71,30 @@ class Schedule:
         )
 
 
-def declared(declaration: Path, text: str, owner: str) -> StreamSpec:
-    """Read a declaration. `owner` is the first cluster that has a file of this name."""
-    spec = StreamSpec.from_yaml(text)
+def declared(declaration: Path, text: str) -> dict[str, Any]:
+    """Return the fields of a declaration. Raises InvalidInput: when any of it is wrong."""
+    fields = read_mapping(text)
+    spec = StreamSpec.from_mapping(fields)
     if spec.name != declaration.stem:
         raise InvalidInput(f"it declares {spec.name!r}; the file's name is the stream's name")
-    if owner != declaration.parent.name:
-        raise InvalidInput(f"another cluster's folder declares {spec.name!r}, too ({owner}); its DAG would be the same")
-    return spec
+    require_usable(spec.notify, "notify.")
+    return fields
 
 
-def stream_dag(spec: StreamSpec, cluster_conn_id: str, spark_conn_id: str | None, schedule: Schedule) -> DAG:
-    about = f"Keeps the stream {spec.name} running"
-    with declared_dag(f"stream-{spec.name}", about, schedule.ensure_every, doc_md=__doc__) as dag:
+def stream_dag(
+    fields: Mapping[str, Any],
+    cluster_conn_id: str,
+    spark_conn_id: str | None,
+    schedule: Schedule,
+    options: AirflowOptions,
+) -> DAG:
+    """Make the DAG of a stream from the fields of its declaration, which were checked."""
+    dag_id, about = stream_id(cluster_conn_id, fields["name"]), f"Keeps the stream {fields['name']} running"
+    with declared_dag(dag_id, about, schedule.ensure_every, options, doc_md=__doc__) as dag:
         SparkStreamOperator(
             task_id="keep",
-            stream=spec,
+            # As the file has them: to check and to write all defaults, too, took twice as long for a fleet.
+            stream={name: value for name, value in fields.items() if name != "airflow"},
             cluster_conn_id=cluster_conn_id,
             conn_id=spark_conn_id,
             retries=schedule.retries,
@@ -72,7 +103,7 @@ def stream_dag(spec: StreamSpec, cluster_conn_id: str, spark_conn_id: str | None
     return dag
 
 
-def refused_dag(declaration: Path, why: str, owner: str, spark_conn_id: str | None, schedule: Schedule) -> DAG | None:
+def refused_dag(declaration: Path, why: str, spark_conn_id: str | None, schedule: Schedule) -> DAG | None:
     """Make the DAG that keeps a stream whose declaration is refused; None if the file's name is no stream's name.
 
     Airflow no longer looks at the runs of a DAG that disappears, and nobody would restart the stream at its horizon. A
@@ -83,12 +114,13 @@ def refused_dag(declaration: Path, why: str, owner: str, spark_conn_id: str | No
         return None
     whole, also = refusal(str(declaration), why), f"streams-{cluster}-{name}"
     with declared_dag(
-        f"stream-{name}" if owner == cluster else refused_id(also),
+        stream_id(cluster, name),
         whole,
         schedule.ensure_every,
+        options_in(declaration),
+        tags=["refused"],
         doc_md=whole,
         dag_display_name=shown(also, why),
-        tags=["kstream", "refused"],
     ) as dag:
         ClaimedStreamOperator(
             task_id="keep",
@@ -102,41 +134,71 @@ def refused_dag(declaration: Path, why: str, owner: str, spark_conn_id: str | No
     return dag
 
 
-def vanished_dag(cluster: str, names: Iterable[str], spark_conn_id: str | None, schedule: Schedule) -> DAG:
+def vanished_dag(
+    cluster: str, names: Iterable[str], spark_conn_id: str | None, schedule: Schedule, options: AirflowOptions
+) -> DAG:
     """Make the DAG that looks after the cluster's streams whose files are gone."""
     about = f"Looks after streams of {cluster} that run and are declared no longer"
-    with declared_dag(f"undeclared-{fit_for_id(cluster)}", about, schedule.ensure_every, doc_md=__doc__) as dag:
+    with declared_dag(undeclared_id(cluster), about, schedule.ensure_every, options, doc_md=__doc__) as dag:
         VanishedStreamsOperator(
             task_id="look_after", declared=tuple(names), cluster_conn_id=cluster, conn_id=spark_conn_id
         )
     return dag
 
 
+def notifier_dags() -> dict[str, DAG]:
+    """Make the DAG that says what is wrong with `[kstream] notifier`, none if nothing is.
+
+    It is no import error: who is to hear of events must not decide whether streams are watched. Nor does the start of
+    any other task import the notifier.
+    """
+    name = "streams-notifier"
+    if not is_wanted(refused_id(name)):
+        return {}
+    try:
+        require_usable(settings.notifier(), "[kstream] ")
+    except InvalidInput as error:
+        dag = refusing_dag(name, "airflow.cfg", f"{error.message}. Streams are watched, and nobody hears of them")
+        return {dag.dag_id: dag}
+    return {}
+
+
 def declared_dags() -> dict[str, DAG]:
     """Make the DAGs of all declarations, by their ids.
+
+    A folder's other DAGs have the queue, owner, tags and executor_config that its declarations share: their tasks
+    need the same keytabs. Where a task starts, Airflow has obeyed them already, and nothing is read for it.
 
     Raises InvalidInput: when a setting other than the folder is wrong. That is one import error, and is blamed on no
     declaration.
     """
     schedule = Schedule.configured()
     spark_conn_id = settings.text("spark_conn_id") or None
-    # By file and not by content: a typo in one cluster's file must not hand its DAG to another cluster's stream.
-    owners: dict[str, str] = {}
-    by_cluster: dict[str, set[str]] = {}
 
-    def owner(declaration: Path) -> str:
-        by_cluster.setdefault(declaration.parent.name, set()).add(declaration.stem)
-        return owners.setdefault(declaration.stem, declaration.parent.name)
+    # Of a refused declaration none: its typo must not move the folder's other tasks.
+    shared: dict[str, AirflowOptions] = {}
 
     def stream_dags(declaration: Path, text: str) -> Iterator[DAG]:
-        spec = declared(declaration, text, owner(declaration))
-        yield stream_dag(spec, declaration.parent.name, spark_conn_id, schedule)
+        fields, cluster = declared(declaration, text), declaration.parent.name
+        options = options_of(fields)
+        yield stream_dag(fields, cluster, spark_conn_id, schedule, options)
+        shared[cluster] = shared.get(cluster, options).shared_with(options)
 
     def dag_of_refused(declaration: Path, why: str) -> DAG | None:
-        return refused_dag(declaration, why, owner(declaration), spark_conn_id, schedule)
+        return refused_dag(declaration, why, spark_conn_id, schedule)
 
-    made = dags_of_folder("streams", "*/*.yaml", stream_dags, dag_of_refused)
-    for cluster, names in by_cluster.items():
-        dag = vanished_dag(cluster, names, spark_conn_id, schedule)
-        made[dag.dag_id] = dag
-    return made
+    def ids(declaration: Path) -> list[str]:
+        return [stream_id(declaration.parent.name, declaration.stem)]
+
+    made = dags_of_folder("streams", "*/*.yaml", ids, stream_dags, dag_of_refused)
+    for folder in subfolders("streams"):
+        # Of a folder without a file, too: its last stream may run on.
+        if not is_wanted(*(id_of(folder.name) for id_of in _OF_A_FOLDER)):
+            continue
+        names = [declaration.stem for declaration in declarations(folder, "*.yaml")]
+        options = shared.get(folder.name, AirflowOptions())
+        vanished = vanished_dag(folder.name, names, spark_conn_id, schedule, options)
+        control = control_dag(folder.name, names, options)
+        others = (vanished, control, fleet_dag(folder.name, options), housekeeping_dag(folder.name, options))
+        made |= {dag.dag_id: dag for dag in others}
+    return made | (notifier_dags() if made else {})

@@ -13,6 +13,7 @@ A declaration names the principals whose tickets are kept fresh besides the conn
   alert_before: 1h                    # a failure this close to the expiry fails the task
   every: 15m                          # the schedule of tickets-<connection id>
   check_every: 1d                     # the schedule of keytabs-<connection id>
+  airflow: {queue: edge}              # also pool, priority, owner, tags and executor_config of the tasks
 
 `tickets-<connection id>` has one mapped task for each principal: a broken keytab stops no other principal's renewal.
 While the old ticket is good, a failure is a warning and a metric; close to the expiry the task fails. A person can run
@@ -30,6 +31,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
@@ -61,9 +63,10 @@ def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     about = f"Keeps tickets for {cluster_conn_id} fresh"
     # The form's answers arrive with their types, not as text.
     with declared_dag(
-        f"tickets-{cluster_conn_id}",
+        _ids(cluster_conn_id)[0],
         about,
         declaration.every,
+        declaration.airflow,
         params=form,
         render_template_as_native_obj=True,
         doc_md=__doc__,
@@ -77,6 +80,7 @@ def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
         KerberosTicketRenewOperator.partial(
             task_id="renew",
             cluster_conn_id=cluster_conn_id,
+            inlets=cluster_inlets(cluster_conn_id),
             force="{{ params.force }}",
             map_index_template="{{ task.principal }}",
         ).expand(principal=principals())
@@ -85,9 +89,15 @@ def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
 
 def keytab_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     about = f"Checks the keytabs for {cluster_conn_id}"
-    with declared_dag(f"keytabs-{cluster_conn_id}", about, declaration.check_every, doc_md=__doc__) as dag:
+    with declared_dag(
+        _ids(cluster_conn_id)[1], about, declaration.check_every, declaration.airflow, doc_md=__doc__
+    ) as dag:
         KeytabCheckOperator(task_id="check", cluster_conn_id=cluster_conn_id)
     return dag
+
+
+def _ids(cluster_conn_id: str) -> tuple[str, str]:
+    return f"tickets-{cluster_conn_id}", f"keytabs-{cluster_conn_id}"
 
 
 def cluster_dags(path: Path, text: str) -> Iterator[DAG]:
@@ -98,4 +108,4 @@ def cluster_dags(path: Path, text: str) -> Iterator[DAG]:
 
 def declared_dags() -> dict[str, DAG]:
     """Make the DAGs of all declarations, by their ids."""
-    return dags_of_folder("tickets", "*.yaml", cluster_dags)
+    return dags_of_folder("tickets", "*.yaml", lambda file: _ids(file.stem), cluster_dags)

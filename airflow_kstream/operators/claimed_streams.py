@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.operators.streams import UNREACHED_PAUSE, SparkStreamOperator
+from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.desired import declared_at_last
@@ -46,16 +46,11 @@ class ClaimedStreamOperator(SparkStreamOperator):
 
     def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", self.name, self.refusal)
-        try:
-            return super()._reconcile(context, mode, memory)
-        except Unavailable as error:
-            self.log.warning("%s", error)
-            self._watch(
-                StreamSpec(self.name, TicketCredentials(), application="", checkpoints=()),
-                mode,
-                memory,
-                UNREACHED_PAUSE,
-            )
+        return super()._reconcile(context, mode, memory)
+
+    def _spec(self) -> StreamSpec:
+        """Return what is known without a look at the cluster: the name."""
+        return StreamSpec(self.name, TicketCredentials(), application="", checkpoints=())
 
     def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
         return None

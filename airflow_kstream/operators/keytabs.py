@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_kstream import metrics
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.keytab import Severity
+from airflow_kstream.notifications.tasks import tell_from_task
+from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.declaration import kept_tickets
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class KeytabCheckOperator(BaseOperator):
+class KeytabCheckOperator(KstreamOperator):
     """Check the keytabs of a connection, its ticket declaration and its running streams, on disk and at the KDC.
 
     The task checks all of them, and then fails if one can no longer be used. Its log says for each what is wrong, what
@@ -48,6 +52,8 @@ class KeytabCheckOperator(BaseOperator):
         self, *, cluster_conn_id: str, principal: str | None = None, keytab: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        # What was told is kept with it, for as long as a DAG names it.
+        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.principal = principal
         self.keytab = keytab
@@ -57,7 +63,12 @@ class KeytabCheckOperator(BaseOperator):
         with wrong_input_is_final():
             checks = self._checks()
         result = [check.to_json() for check in checks]
+        for check in checks:
+            metrics.keytab_gauge("unusable", float(check.failed), self.cluster_conn_id, check.place.principal)
         broken = [check for check in checks if check.failed]
+        # A task of one keytab knows nothing of the others.
+        key = f"told_keytabs_{self.principal or ''}"
+        tell_from_task(self.cluster_conn_id, [_trouble(check) for check in broken], {EventKind.KEYTAB}, key)
         if broken:
             # The findings are kept although the task fails.
             context["ti"].xcom_push("return_value", result)
@@ -88,3 +99,9 @@ class KeytabCheckOperator(BaseOperator):
         for finding in check.findings:
             level = self.log.error if finding.severity is Severity.ERROR else self.log.warning
             level("%s: %s: %s Remedy: %s", check.place.principal, check.place.path, finding.words, finding.remedy)
+
+
+def _trouble(check: KeytabCheck) -> Trouble:
+    """Return the trouble of a keytab that can't be used: its first finding is the worst one."""
+    worst = check.findings[0]
+    return Trouble(EventKind.KEYTAB, f"{worst.words} {worst.remedy}", f"{check.place.principal}, {check.place.path}")

@@ -6,14 +6,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
+from airflow_kstream import metrics
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
+from airflow_kstream.notifications.tasks import tell_from_task
+from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
+from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.views import leases as lease_views
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 _ROWS_IN_XCOM, _ROWS_IN_LOG, _FILES_PER_LINE = 50, 200, 500
 
 
-class HdfsLeaseRecoverOperator(BaseOperator):
+class HdfsLeaseRecoverOperator(KstreamOperator):
     """Find the files below a path that are stuck open for write, and close those that may be closed.
 
     How it decides: it measures a file several times, and never touches one that grows. For an idle file it asks the
@@ -76,6 +79,8 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        # What was told is kept with it, for as long as a DAG names it.
+        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.path = path
         self.request = request
@@ -87,6 +92,8 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         with wrong_input_is_final():
             settings, done = self._recovered(context)
         self._log_result(done, settings)
+        if not settings.dry_run:
+            self._tell(lease_views.left_alone(done))
         report = lease_views.bounded(done, _ROWS_IN_XCOM)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.
@@ -133,6 +140,13 @@ class HdfsLeaseRecoverOperator(BaseOperator):
         kept = lease_views.left_open(done)
         if kept:
             self._table(lease_views.intents_table(kept, _ROWS_IN_LOG))
+
+    def _tell(self, alone: Sequence[Intent]) -> None:
+        """Tell somebody of the stuck files below this path, once for as long as there are any."""
+        why = f"{len(alone)} of them; `kstream leases explain` says of each what it waits for"
+        troubles = [Trouble(EventKind.STUCK, why, self.path)] if alone else []
+        metrics.lease_gauge("stuck_files_left_alone", float(len(alone)), self.cluster_conn_id, self.path)
+        tell_from_task(self.cluster_conn_id, troubles, {EventKind.STUCK}, f"told_stuck_{self.path}")
 
     def _table(self, table: Table) -> None:
         for line in lines(table):

@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk import BaseOperator, XComArg
+from airflow.sdk import XComArg
 
 from airflow_kstream import metrics
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.hooks.secrets import AirflowSecrets
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.declared import written
-from airflow_kstream.model.errors import InvalidInput, KstreamError, RestartAborted, StreamEnded, Unavailable
+from airflow_kstream.model.errors import (
+    Conflict,
+    InvalidInput,
+    KstreamError,
+    NotFound,
+    RestartAborted,
+    StreamEnded,
+    Unavailable,
+)
+from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.stream import POLICIES, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
+from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart, blocked_again
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.policy.streams.watchable import require_submittable
+from airflow_kstream.states.tasks import record
 from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.desired import declared_at_last
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.watch import Subject, Watch
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.streams import StreamTrigger
 
@@ -41,7 +56,7 @@ if TYPE_CHECKING:
 UNREACHED_PAUSE = 60.0
 
 
-class SparkStreamOperator(BaseOperator):
+class SparkStreamOperator(KstreamOperator):
     """Keep one stream running: adopt its running generation or submit a new one, never both, then watch it.
 
     While the stream is healthy, the task is deferred and holds neither a worker slot nor a JVM. At the generation's
@@ -49,8 +64,8 @@ class SparkStreamOperator(BaseOperator):
     starts a stopped one when a person wants it again. It ends when the job ends successfully. After any other end that
     nobody planned it starts the next generation at the pace of the `failure` policy, and stays deferred until then. An
     end that may need a person (an error of the job, a kill, an open circuit breaker) first fails it once, with
-    StreamEnded, which carries the reason; Airflow's retry then waits for the same moment. A job that a person killed
-    is not started until `kstream streams start NAME`.
+    StreamEnded, which carries the reason, if this task is the first to see it while it watches; Airflow's retry then
+    waits for the same moment. A job that a person killed is not started until `kstream streams start NAME`.
 
     It also resumes when the triggerer could conclude nothing for `watch.blind_after`, to look with the stream's own
     rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
@@ -74,6 +89,8 @@ class SparkStreamOperator(BaseOperator):
 
     :param stream: the declaration, as a StreamSpec, a mapping of its fields or text in YAML (templated). It refers to
         a secret by where that is kept, such as `{secret: conn:orders}`; secrets are looked up right before submission.
+        Templates in the arguments of `notify` are rendered when an event happens; in a declaration that is itself a
+        template or comes from a task, write them as {% raw %}{{ event.words }}{% endraw %}.
     :param cluster_conn_id: the `kstream` connection. There is no default.
     :param conn_id: the `spark` connection whose queue and client are used where the declaration names none, if any.
     :param dry_run: log the exact command line and the source of each word, touch nothing, and end.
@@ -97,9 +114,12 @@ class SparkStreamOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.stream = stream.checked().to_mapping() if isinstance(stream, StreamSpec) else stream
+        self.stream, self.notify = apart(stream.checked().to_mapping() if isinstance(stream, StreamSpec) else stream)
         # Not only on the worker: Airflow stores parsed and rendered fields in its database.
-        _require_no_literals(self.stream)
+        require_no_literal_secrets(self.stream)
+        # What was told is kept with these assets, for as long as a DAG names them.
+        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
+        self.outlets = [*self.outlets, *assets_of(self.stream, cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.conn_id = conn_id
         self.only_plan = dry_run
@@ -109,7 +129,7 @@ class SparkStreamOperator(BaseOperator):
         """Start the stream or adopt its running generation, then watch it."""
         if self.only_plan:
             with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
-                spec = self._spec_on(cluster)
+                spec = self._spec()
                 self.submission = explain(cluster, spec, self._engine(spec))
             self.log.info("%s", self.submission)
             return None
@@ -122,23 +142,53 @@ class SparkStreamOperator(BaseOperator):
         return self._reconcile(context, wanted, Memory.from_json(event.get("memory")))
 
     def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
+        """Act; whatever fails, a stream that runs stays watched."""
+        try:
+            return self._act(context, mode, memory)
+        except StreamEnded:
+            raise
+        except Unavailable as error:
+            # The trigger waits for the servers, or wakes this task again; a worker slot is not for that.
+            self.log.warning("%s", error)
+            self._watch(self._spec(), mode, memory, pause=UNREACHED_PAUSE)
+        except KstreamError as error:
+            if not self._runs(memory):
+                raise
+            self._watch_blocked(self._spec(), mode, memory, error, pause=UNREACHED_PAUSE)
+
+    def _act(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
             try:
-                report = reconciler.run(mode)
+                report = reconciler.run(mode, memory.reached)
             except RestartAborted as error:
-                blocked = blocked_again(memory.blocked, datetime.now(UTC), memory.word)
-                self._tell_blocked(reconciler.spec.name, blocked, error)
-                self._watch(reconciler.spec, mode, replace(memory, blocked=blocked))
-            except Unavailable as error:
-                # The trigger waits for the servers, or wakes this task again; a worker slot is not for that.
-                self.log.warning("%s", error)
-                self._watch(reconciler.spec, mode, memory, pause=UNREACHED_PAUSE)
+                self._watch_blocked(reconciler.spec, mode, memory, error)
             if memory.blocked:
                 self.log.info("%s: its restart is not blocked any longer", report.stream)
             self._publish(context, report)
             return self._conclude(reconciler.spec, report, mode, memory)
 
-    def _tell_blocked(self, stream: str, blocked: BlockedRestart, error: RestartAborted) -> None:
+    def _runs(self, memory: Memory) -> bool:
+        """Return whether the stream runs, by a look with the connection's rights; if it shows nothing, as last seen."""
+        spec, as_last_seen = self._spec(), memory.plan is not None
+        with (
+            suppress(KstreamError),
+            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+            open_session(cluster, cluster.watcher) as session,
+        ):
+            for _, verdict in Watch(session).looks([Subject(spec.name, self._policies(spec))]):
+                return as_last_seen if verdict.step is None else verdict.lives
+        return as_last_seen
+
+    def _watch_blocked(
+        self, spec: StreamSpec, mode: Mode, memory: Memory, error: KstreamError, pause: float = 0.0
+    ) -> NoReturn:
+        """Watch a stream that goes on although its task can't do what is due; the next try has its time."""
+        blocked = blocked_again(memory.blocked, datetime.now(UTC), memory.word)
+        self._tell_blocked(spec.name, blocked, error)
+        doubt = str(error) if isinstance(error.__cause__, Conflict) else ""
+        self._watch(spec, mode, replace(memory, blocked=blocked, doubt=doubt, doubted=0), pause)
+
+    def _tell_blocked(self, stream: str, blocked: BlockedRestart, error: KstreamError) -> None:
         """Tell the begin of the event as an error, and each further try that fails as a warning."""
         if blocked.tries == 1:
             self.log.error("%s: its restart is blocked: %s", stream, error)
@@ -172,15 +222,19 @@ class SparkStreamOperator(BaseOperator):
         """Push the report and the links' addresses as XComs, and count each restart."""
         ti = context["ti"]
         ti.xcom_push("report", report.to_json())
+        record(self.cluster_conn_id, report, ti)
         ti.xcom_push("yarn_application", report.application_url)
         ti.xcom_push("yarn_logs", report.logs_url)
-        metrics.count("restarts", sum((done.submitted or 1) > 1 for done in report.done), report.stream)
+        restarts = sum((done.submitted or 1) > 1 for done in report.done)
+        metrics.count("restarts", restarts, self.cluster_conn_id, report.stream)
         if report.phase in {Phase.BACKING_OFF, Phase.KILLED}:
             self.log.error("%s: %s", report.stream, report.why)
         if report.spec_doubt:
             self.log.warning("%s: %s (on_change restarts nothing)", report.stream, report.spec_doubt)
         if report.owner_doubt:
             self.log.error("%s: nothing will follow its running generation: %s", report.stream, report.owner_doubt)
+        if report.failed_spec:
+            self.log.error("%s: %s", report.stream, report.failed_spec)
         if report.freeze:
             self.log.warning("%s: the cluster is %s", report.stream, report.freeze)
         for field in report.spec_differences:
@@ -208,14 +262,25 @@ class SparkStreamOperator(BaseOperator):
         return {name: written(getattr(spec, name)) for name in POLICIES}
 
     def _spec_on(self, cluster: Cluster) -> StreamSpec:
-        """Return what is to run on this cluster: the declaration."""
-        return self._spec()
+        """Return what is to run on this cluster: the declaration or, if the cluster refuses it, what was submitted."""
+        spec = self._spec()
+        try:
+            require_submittable(spec, cluster)
+        except InvalidInput as refusal:
+            with open_session(cluster, cluster.watcher) as session:
+                try:
+                    claimed = declared_at_last(session, StreamId(spec.name, cluster.state_dir))
+                except (NotFound, InvalidInput):
+                    raise refusal from None
+            self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", spec.name, refusal)
+            return claimed
+        return spec
 
     def _spec(self) -> StreamSpec:
         if isinstance(self.stream, str):
             return StreamSpec.from_yaml(self.stream)
         if isinstance(self.stream, Mapping):
-            return StreamSpec.from_mapping(self.stream)
+            return StreamSpec.from_mapping({**self.stream, **self.notify})
         raise InvalidInput(f"stream is {type(self.stream).__name__}; allowed is a mapping of fields, or text in YAML")
 
     def _engine(self, spec: StreamSpec) -> Engine:
@@ -229,22 +294,5 @@ def _known_after(report: Report, memory: Memory) -> Memory:
     """Return what the trigger is to know: this task saw the stream, which does not make the watcher see it."""
     lives = report.phase in {Phase.RUNNING, Phase.STARTING}
     plan = report.horizon.plan if report.horizon and lives else None
-    return replace(memory, plan=plan, stopped=report.phase is Phase.STOPPED, blocked=None)
-
-
-def _require_no_literals(stream: object) -> None:
-    """Refuse secrets in clear, as far as they are known before rendering: text and an XCom are read at run time."""
-    if not isinstance(stream, Mapping):
-        return
-    deploy = stream.get("deploy")
-    environment = deploy.get("environment") if isinstance(deploy, Mapping) else None
-    arguments = stream.get("arguments")
-    require_no_literals(_mapping(stream.get("conf")), _mapping(environment), _texts(arguments))
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
-
-
-def _texts(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else []
+    stopped = report.phase is Phase.STOPPED
+    return replace(memory, plan=plan, stopped=stopped, blocked=None, doubt=report.owner_doubt, doubted=0)

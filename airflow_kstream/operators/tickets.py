@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream import metrics
+from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput, Unavailable
+from airflow_kstream.model.event import EventKind, Trouble
+from airflow_kstream.notifications.tasks import tell_from_task
+from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 _BOOL = TypeAdapter(bool)
 
 
-class KerberosTicketRenewOperator(BaseOperator):
+class KerberosTicketRenewOperator(KstreamOperator):
     """Renew the tickets of one principal, or of all in a connection's declaration, each in a cache of its own.
 
     A ticket with enough of its life left is kept. Any other is replaced from the keytab or, if there is none, renewed.
@@ -80,6 +83,8 @@ class KerberosTicketRenewOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        # What was told is kept with it, for as long as a DAG names it.
+        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
         self.cluster_conn_id = cluster_conn_id
         self.principal = principal
         self.keytab = keytab
@@ -93,8 +98,13 @@ class KerberosTicketRenewOperator(BaseOperator):
         """Renew what is due, and return the reports. Raises Unavailable or AirflowFailException: for an alert."""
         with wrong_input_is_final():
             reports = self._renewed()
+        for report in reports:
+            _publish(report)
         result = [report.to_json() for report in reports]
         alerts = [report for report in reports if report.alert]
+        troubles = [Trouble(EventKind.TICKET, str(report.error), report.principal) for report in alerts]
+        # A task of one principal knows nothing of the others'.
+        tell_from_task(self.cluster_conn_id, troubles, {EventKind.TICKET}, f"told_tickets_{self.principal or ''}")
         if alerts:
             # The reports are kept although the task fails: what was renewed is renewed.
             context["ti"].xcom_push("return_value", result)
@@ -110,7 +120,6 @@ class KerberosTicketRenewOperator(BaseOperator):
                 selected(cluster, declaration, selection), declaration.policy, force=_as_bool(self.force)
             ):
                 self._log_report(report)
-                _publish(report)
                 reports.append(report)
         return reports
 
@@ -141,6 +150,7 @@ def _publish(report: RenewalReport) -> None:
     left = (report.expiry - datetime.now(UTC)).total_seconds() if report.expiry else 0.0
     metrics.ticket_gauge("remaining", max(left, 0.0), report.cluster, report.principal)
     metrics.ticket_gauge("failures", report.failures, report.cluster, report.principal)
+    metrics.ticket_gauge("alert", float(report.alert), report.cluster, report.principal)
 
 
 def _alarm(alerts: Sequence[RenewalReport]) -> Exception:

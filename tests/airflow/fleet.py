@@ -11,8 +11,8 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -20,19 +20,25 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import TaskDeferred
+from airflow.triggers.base import TriggerEvent
 
 from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.operators import claimed_streams, vanished_streams
+from airflow_kstream.notifications import ledgers, outbox, tasks
+from airflow_kstream.operators import claimed_streams, fleet_look, stream_control, vanished_streams
 from airflow_kstream.operators import streams as operators
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
+from airflow_kstream.operators.fleet_look import FleetLookOperator
+from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
+from airflow_kstream.states import recorder
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams import acting, freeze_warnings
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -40,8 +46,9 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers import streams as triggers
+from airflow_kstream.triggers import telling
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.airflow.virtual_time import VirtualLoop, run
+from tests.airflow.virtual_time import VirtualLoop, at_once, run
 from tests.unit.simulated_yarn import WEEK
 from tests.unit.streams.fake_engine import FakeEngine
 from tests.unit.streams.life import SPEC
@@ -80,6 +87,16 @@ class Yarn(SimYarn):
 
 
 @dataclass
+class Hdfs(SimHdfs):
+    refuses_writes: bool = False
+
+    def write(self, *of: Any, **more: Any) -> Any:
+        if self.refuses_writes:
+            raise Unavailable("connection refused", tried="write", server="http://nn:9870")
+        return super().write(*of, **more)
+
+
+@dataclass
 class Waking:
     """A worker's slot that was taken for a stream, so many seconds after the begin, and the words why."""
 
@@ -88,20 +105,32 @@ class Waking:
     why: str
 
 
+class _Restarted(Exception):
+    """The end of a trigger whose triggerer restarts."""
+
+
 class Fleet:
     """Streams of one cluster, each with its deferred task."""
 
     def __init__(self, patch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
         self.loop = VirtualLoop()
         self.clock = LoopClock(loop=self.loop)
-        self.hdfs, self.yarn = SimHdfs(self.clock), Yarn(self.clock)
+        self.hdfs, self.yarn = Hdfs(self.clock), Yarn(self.clock)
         self.engine = self.watchers_engine = FakeEngine(self.hdfs, self.yarn)
         self.specs: dict[str, StreamSpec] = {}
         self.wakings: list[Waking] = []
         self.ended: dict[str, object] = {}
         self.gauges: dict[str, list[float]] = defaultdict(list)
         self.refused: set[str] = set()
+        # What becomes of a session as a stream's own user, who is not the connection's.
+        self.refusal: KstreamError | None = None
         self.opening: Callable[[], None] = lambda: None
+        # Airflow's asset state store: it outlives triggerers and tasks. The writes that count are those of events.
+        self.store: dict[tuple[str, str], Any] = {}
+        self.store_writes = 0
+        self.store_fails: Exception | None = None
+        self.notifiers_hang = False
+        self._triggers: set[asyncio.Task[TriggerEvent]] = set()
         self._caplog = caplog
         caplog.set_level(logging.INFO)
         patch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps({"conn_type": "kstream", "extra": FIELDS}))
@@ -109,28 +138,42 @@ class Fleet:
         patch.setattr(time, "sleep", self.clock.sleep)
         patch.setattr(time, "monotonic", lambda: (self.clock.now() - START).total_seconds())
         patch.setattr(polling, "_clusters", {})
+        patch.setattr(polling, "_environments", {})
+        patch.setattr(polling, "_turns", {})
+        patch.setattr(polling, "_tellers", {})
+        patch.setattr(ledgers, "get", self._read_store)
+        patch.setattr(ledgers, "put", self._write_store)
+        patch.setattr(tasks, "get", lambda uri, key: self.store.get((uri, key)))
+        patch.setattr(tasks, "put", lambda uri, key, value: self.store.update({(uri, key): value}))
+        patch.setattr(outbox, "in_thread", self._notifiers_thread)
         patch.setattr(polling, "open_session", self._triggerers_session)
-        patch.setattr(
-            polling, "Watch", lambda session: Watch(session, lambda spec: cast("Engine", self.watchers_engine))
-        )
-        patch.setattr(operators, "open_session", self._workers_session)
-        for module in (claimed_streams, vanished_streams):
-            patch.setattr(module, "open_session", self._workers_session)
-        patch.setattr(vanished_streams, "engine_of", lambda spec, spark=None: self.engine_of(spec))
-        patch.setattr(operators, "engine_of", lambda spec, spark: self.engine_of(spec))
+        for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
+            patch.setattr(module, "Watch", lambda session: Watch(session, self.watchers_engine_of))
+        for module in (operators, claimed_streams, vanished_streams, acting, stream_control, fleet_look):
+            patch.setattr(module, "open_session", self.workers_session)
+        for module in (operators, vanished_streams, stream_control):
+            patch.setattr(module, "engine_of", lambda spec, spark=None: self.engine_of(spec))
         patch.setattr(operators, "datetime", self._host_clock())
         patch.setattr(triggers, "datetime", self._host_clock())
+        patch.setattr(telling, "datetime", self._host_clock())
+        patch.setattr(polling, "datetime", self._host_clock())
         patch.setattr(
             "airflow_kstream.metrics.stats.gauge", lambda name, value, tags=None: self.gauges[name].append(value)
         )
-        for task in (StreamTrigger, SparkStreamOperator, VanishedStreamsOperator):
+        for task in (
+            StreamTrigger,
+            SparkStreamOperator,
+            VanishedStreamsOperator,
+            StreamControlOperator,
+            FleetLookOperator,
+        ):
             # Airflow's own loggers bypass pytest's.
             patch.setattr(task, "log", logging.getLogger("task"))
 
     def declare(self, *names: str, **changed: Any) -> None:
         """Let these streams run, their first generation claimed and committed."""
         for name in names:
-            spec = replace(SPEC, name=name, checkpoints=(f"/data/{name}",), **changed)
+            spec = replace(SPEC, **{"name": name, "checkpoints": (f"/data/{name}",), **changed})
             self.specs[name] = spec
             stream = StreamId(name, CLUSTER.state_dir)
             StreamFolder(self.session.hdfs, stream).make_claim(ClaimDraft(1, f"nonce{name}", spec, WEEK, {}, "test"))
@@ -184,12 +227,41 @@ class Fleet:
             # As Airflow's database keeps it: the triggerer makes its own.
             name, fields = cast("StreamTrigger", deferred.trigger).serialize()
             assert name == "airflow_kstream.triggers.streams.StreamTrigger"
-            trigger = StreamTrigger(**json.loads(json.dumps(fields)))
-            async for event in trigger.run():
-                payload, more = json.loads(json.dumps(event.payload)), deferred.kwargs or {}
-                self.wakings.append(Waking(spec.name, self.loop.time(), payload["why"]))
-                deferred = self._worked(spec.name, lambda: operator.resume(context(), payload, **more))  # noqa: B023
-                break
+            event = await self._triggered(json.dumps(fields))
+            payload, more = json.loads(json.dumps(event.payload)), deferred.kwargs or {}
+            self.wakings.append(Waking(spec.name, self.loop.time(), payload["why"]))
+            deferred = self._worked(spec.name, lambda: operator.resume(context(), payload, **more))  # noqa: B023
+
+    async def _triggered(self, fields: str) -> TriggerEvent:
+        """Let a trigger run until its first event, and a new one in its place when the triggerer restarts."""
+
+        async def first_event() -> TriggerEvent:
+            events = cast("AsyncGenerator[TriggerEvent]", StreamTrigger(**json.loads(fields)).run())
+            async with aclosing(events):
+                return await anext(events)
+
+        while True:
+            running = asyncio.create_task(first_event())
+            self._triggers.add(running)
+            with suppress(_Restarted):
+                try:
+                    return await running
+                except asyncio.CancelledError:
+                    if running in self._triggers:
+                        raise
+                    raise _Restarted from None
+                finally:
+                    self._triggers.discard(running)
+
+    def restart_triggerer(self) -> None:
+        """End all triggers and forget what their process knew; each begins as Airflow's database keeps it."""
+        ended, self._triggers = self._triggers, set()
+        for trigger in ended:
+            trigger.cancel()
+        for known in (polling._clusters, polling._environments, polling._turns, polling._tellers):
+            cast("dict[str, object]", known).clear()
+        telling._process = telling._Process()
+        recorder._process = recorder._Process()
 
     def _operator(self, spec: StreamSpec) -> SparkStreamOperator:
         if spec.name in self.refused:
@@ -213,8 +285,24 @@ class Fleet:
         yield self.session
 
     @contextmanager
-    def _workers_session(self, cluster: Cluster, identity: object) -> Iterator[ClusterSession]:
+    def workers_session(self, cluster: Cluster, identity: object) -> Iterator[ClusterSession]:
+        if self.refusal is not None and identity != cluster.watcher:
+            raise self.refusal
         yield self.session
+
+    async def _read_store(self, uri: str, key: str) -> Any:
+        if self.store_fails:
+            raise self.store_fails
+        return json.loads(json.dumps(self.store.get((uri, key))))
+
+    async def _write_store(self, uri: str, key: str, value: Any) -> None:
+        if self.store_fails:
+            raise self.store_fails
+        self.store_writes += key == ledgers.KEY
+        self.store[uri, key] = json.loads(json.dumps(value))
+
+    def _notifiers_thread(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future() if self.notifiers_hang else at_once(work)
 
     def _host_clock(self) -> type[datetime]:
         clock = self.clock

@@ -1,0 +1,56 @@
+"""What an operator reads of a declaration before it is rendered: its notifier, its asset, and secrets in clear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk import Asset, XComArg
+
+from airflow_kstream.assets import stream_asset
+from airflow_kstream.model.fields import is_stream_name
+from airflow_kstream.model.notify import require_no_secret
+from airflow_kstream.model.secrets import require_no_literals
+
+
+def apart(
+    stream: Mapping[str, Any] | XComArg | str,
+) -> tuple[Mapping[str, Any] | XComArg | str, Mapping[str, Any]]:
+    """Return the declaration without its notifier, and that: its templates are rendered with an event, not here.
+
+    Raises InvalidInput: when an argument of the notifier is a secret in clear.
+    """
+    if not isinstance(stream, Mapping) or "notify" not in stream:
+        return stream, {}
+    notify = stream["notify"]
+    require_no_secret(_mapping(_mapping(notify).get("kwargs")), "notify.")
+    return {name: value for name, value in stream.items() if name != "notify"}, {"notify": notify}
+
+
+def assets_of(stream: object, cluster_conn_id: str) -> list[Asset]:
+    """Return the asset of the stream; none where only the rendered task knows it."""
+    if "{{" in cluster_conn_id:
+        return []
+    name = str(stream.get("name")) if isinstance(stream, Mapping) else ""
+    return [stream_asset(cluster_conn_id, name)] if is_stream_name(name) else []
+
+
+def require_no_literal_secrets(stream: object) -> None:
+    """Check that no secret stands in clear, as far as it shows before rendering: text and an XCom are read at run time.
+
+    Raises InvalidInput: when one does.
+    """
+    if not isinstance(stream, Mapping):
+        return
+    deploy = stream.get("deploy")
+    environment = deploy.get("environment") if isinstance(deploy, Mapping) else None
+    arguments = stream.get("arguments")
+    require_no_literals(_mapping(stream.get("conf")), _mapping(environment), _texts(arguments))
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else []

@@ -1,0 +1,134 @@
+"""Look at all streams of a cluster, and fail for those that need a hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream import metrics
+from airflow_kstream.assets import asset_uri, cluster_inlets
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.event import EventKind
+from airflow_kstream.notifications import tasks
+from airflow_kstream.notifications.tasks import tell_from_task
+from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.wrong_input import wrong_input_is_final
+from airflow_kstream.policy.events.hands import Hand, Look, hands, pending, pending_from_json, unwatched
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.registry import stream_names
+from airflow_kstream.supervise.streams.watch import Verdict, Watch
+from airflow_kstream.triggers.telling import signs_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_PENDING = "pending_steps"
+
+
+class FleetLookOperator(KstreamOperator):
+    """Look once at every stream of the connection's `state_dir`, and return those that need a hand, each with its way
+    out.
+
+    A stream needs one if its start or restart is blocked or overdue, its circuit breaker is open, it waits for a person
+    who killed it, it is stalled or queued too long, writes no declared checkpoint, runs as it was declared before,
+    falls into a freeze, can't be read, or if nobody watches it. Two looks show the last: a step that was due in the
+    earlier one is still due. So it keeps since when, in the state of the cluster's asset. Streams with one cause that
+    is the cluster's, such as a freeze, need one hand together. The result (XCom) has at most 100 entries.
+
+    It looks with the connection's own rights, as `kstream streams status` does, and changes nothing. It tells one event
+    alone, `nobody_watches`: the tasks that watch the streams tell all others.
+
+    Example::
+
+        look = FleetLookOperator(task_id="look", cluster_conn_id="prod")
+        NeedsAHandOperator.partial(task_id="hand").expand(hand=look.output)
+
+    :param cluster_conn_id: the `kstream` connection.
+    :raises Unavailable: when the cluster, or most of its streams, can't be seen.
+    """
+
+    template_fields = ("cluster_conn_id",)
+
+    def __init__(self, *, cluster_conn_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cluster_conn_id = cluster_conn_id
+        # What was told is kept with it, for as long as a DAG names it.
+        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
+
+    def execute(self, context: Context) -> list[dict[str, str]]:
+        """Look, and return what somebody has to do. Raises Unavailable: when most streams can't be seen."""
+        uri = asset_uri(self.cluster_conn_id)
+        before = pending_from_json(tasks.get(uri, _PENDING))
+        with wrong_input_is_final():
+            verdicts, now = self._verdicts()
+        looks = {name: look_of(verdict) for name, verdict in verdicts.items()}
+        _require_seen(looks)
+        waiting = pending(looks, before, now)
+        needed = hands(looks, waiting, now)
+        tasks.put(uri, _PENDING, {name: one.to_json() for name, one in waiting.items()})
+        tell_from_task(self.cluster_conn_id, unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "told_unwatched")
+        concerned = len({name for hand in needed for name in hand.streams})
+        metrics.cluster_gauge("streams_in_need", float(concerned), self.cluster_conn_id)
+        self._log_result(verdicts, needed, concerned)
+        return [hand.to_json() for hand in needed]
+
+    def _verdicts(self) -> tuple[Mapping[str, Verdict], datetime]:
+        with (
+            KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
+            open_session(cluster, cluster.watcher) as session,
+        ):
+            return Watch(session).round(stream_names(session)), session.hdfs.now()
+
+    def _log_result(self, verdicts: Mapping[str, Verdict], needed: tuple[Hand, ...], concerned: int) -> None:
+        if freeze := next((verdict.freeze for verdict in verdicts.values() if verdict.freeze), ""):
+            self.log.info("The cluster is %s", freeze)
+        self.log.info("%s of %s streams need a hand", concerned, len(verdicts))
+        for hand in needed:
+            self.log.warning("%s", hand.sentence)
+
+
+class NeedsAHandOperator(KstreamOperator):
+    """Fail with the sentence of one hand that is needed, and its way out.
+
+    It fails, and does not warn: a red square is all that the grid shows of a mapped task, and the state of the newest
+    run is then the state of the fleet. It fails at once, since no retry helps.
+
+    :param hand: an entry of the result of FleetLookOperator or of TokenLookOperator. It is no template: it quotes
+        servers.
+    """
+
+    def __init__(self, *, hand: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.hand = hand
+
+    @property
+    def subject(self) -> str:
+        """Return the name of the mapped task's instance."""
+        return self.hand["subject"]
+
+    def execute(self, context: Context) -> NoReturn:
+        """Raises AirflowFailException: always."""
+        raise AirflowFailException(Hand.from_json(self.hand).sentence)
+
+
+def look_of(verdict: Verdict) -> Look:
+    """Return what a verdict shows, as far as hands go."""
+    return Look(
+        signs_of(verdict, blind=False),
+        generation=verdict.generation,
+        due=verdict.calls_for_action,
+        shared=verdict.step is None and verdict.shared,
+        environment=verdict.environment,
+    )
+
+
+def _require_seen(looks: Mapping[str, Look]) -> None:
+    """Raises Unavailable: when most streams can't be seen, for a cause that may be the cluster's: it is one failure."""
+    unseen = [look for look in looks.values() if look.shared]
+    if len(unseen) * 2 > len(looks):
+        why = unseen[-1].signs.why.removesuffix(" Retrying may help.")
+        raise Unavailable(f"{len(unseen)} of {len(looks)} streams can't be seen: {why}")

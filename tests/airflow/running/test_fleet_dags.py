@@ -1,0 +1,94 @@
+"""A folder's DAGs that look at all of its streams, in a real Airflow on the real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from airflow_kstream.demo.airflow_api import TaskRef
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from tests.airflow.running.live import CONNECTION, LiveAirflow
+from tests.cluster.streams import cluster
+
+FLEET, HOUSEKEEPING, TOKENS = (f"{name}-{CONNECTION}" for name in ("fleet", "housekeeping", "tokens"))
+
+
+@pytest.fixture
+def session(minicluster: Minicluster) -> Iterator[ClusterSession]:
+    with cluster(minicluster) as opened, open_session(opened, opened.watcher) as session:
+        yield session
+
+
+@pytest.fixture(scope="module", autouse=True)
+def paused(airflow: LiveAirflow) -> Iterator[None]:
+    yield
+    for dag_id in (FLEET, HOUSEKEEPING, TOKENS):
+        airflow.api.pause_dag(dag_id)
+
+
+def hands(airflow: LiveAirflow, dag_id: str, run: str) -> dict[str, dict[str, Any]]:
+    """Return the instances of the mapped task by the names that the grid shows."""
+    found = airflow.api.ask(f"/dags/{dag_id}/dagRuns/{quote(run, safe='')}/taskInstances")["task_instances"]
+    return {view["rendered_map_index"]: view for view in found if view["task_id"] == "hand" and view["map_index"] >= 0}
+
+
+def test_a_damaged_stream_is_one_red_square_with_its_name_and_its_way_out(
+    airflow: LiveAirflow, session: ClusterSession
+) -> None:
+    damaged = StreamId("damaged", session.cluster.state_dir)
+    session.hdfs.make_folder(damaged.folder, "755")
+    session.hdfs.write(f"{damaged.folder}/gen-000001", "{{ no.template }}", permission="644")
+    try:
+        run = airflow.start(FLEET)
+        assert airflow.end(FLEET, run) == "failed"
+    finally:
+        session.hdfs.delete(damaged.folder, recursive=True)
+    shown = hands(airflow, FLEET, run)["damaged"]
+    assert shown["state"] == "failed"
+    assert shown["try_number"] == 1
+    log = airflow.api.task_log(TaskRef(FLEET, run, "hand", shown["map_index"]), 1)
+    assert "damaged: " in log
+    assert "can't be understood" in log
+    assert "Way out: remove the cause" in log
+
+    again = airflow.start(FLEET)
+    airflow.end(FLEET, again)
+    assert airflow.api.task_instance(TaskRef(FLEET, again, "look")).state == "success"
+    assert "damaged" not in hands(airflow, FLEET, again)
+
+
+def test_housekeeping_is_a_dry_run_unless_a_person_says_otherwise(
+    airflow: LiveAirflow, session: ClusterSession
+) -> None:
+    before = session.hdfs.names(session.cluster.state_dir)
+    run = airflow.start(HOUSEKEEPING)
+    assert airflow.end(HOUSEKEEPING, run) == "success"
+    ref = TaskRef(HOUSEKEEPING, run, "clean")
+    assert airflow.api.xcom_entry(ref, "return_value")["dry_run"] is True
+    assert "nothing was removed" in airflow.api.task_log(ref, 1)
+
+    real = airflow.start(HOUSEKEEPING, {"dry_run": False, "older_than": "60d"})
+    assert airflow.end(HOUSEKEEPING, real) == "success"
+    assert airflow.api.xcom_entry(TaskRef(HOUSEKEEPING, real, "clean"), "return_value")["dry_run"] is False
+    assert "wants to clean" in airflow.api.task_log(TaskRef(HOUSEKEEPING, real, "clean"), 1)
+    assert session.hdfs.names(session.cluster.state_dir) >= before
+
+
+def test_a_token_file_that_is_not_there_is_a_red_square(airflow: LiveAirflow) -> None:
+    declared = {"users": ["nobody"], "files": ["hdfs:///user/nobody/etl.token"], "every": "30d"}
+    airflow.write_declaration("tokens", CONNECTION, declared)
+    run = airflow.start(TOKENS)
+    assert airflow.end(TOKENS, run) == "failed"
+    [(name, shown)] = hands(airflow, TOKENS, run).items()
+    assert (name, shown["state"]) == ("hdfs:///user/nobody/etl.token", "failed")
+
+    airflow.write_declaration("tokens", CONNECTION, {"users": ["nobody"], "every": "30d"})
+    quiet = airflow.start(TOKENS)
+    assert airflow.end(TOKENS, quiet) == "success"
+    assert airflow.api.xcom_entry(TaskRef(TOKENS, quiet, "look"), "return_value") == []
+    assert hands(airflow, TOKENS, quiet) == {}

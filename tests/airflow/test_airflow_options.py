@@ -1,0 +1,179 @@
+"""What a declaration says to Airflow about its own tasks, and what must not follow from an edit of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_kstream.model.airflow_options import AirflowOptions
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.notify import NotifyPolicy
+from airflow_kstream.model.spec_fingerprint import Change, change, differences, fingerprint
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
+from tests.airflow.declarations import Declarations
+
+STREAM = "name: orders\ncredentials: {mode: ticket}\napplication: /jobs/orders.py\ncheckpoints: [/c]\n"
+OPTIONS = "airflow: {queue: edge, pool: streams, priority: 7, owner: ann, tags: [sales], executor_config: {image: i}}\n"
+
+
+def dags_of_stream(folder: Path, patch: pytest.MonkeyPatch, text: str) -> dict[str, DAG]:
+    (folder / "prod").mkdir()
+    (folder / "prod" / "orders.yaml").write_text(text)
+    return Declarations("streams", folder, patch).dags()
+
+
+def carried(dag: DAG) -> set[tuple[object, ...]]:
+    """Return what the scheduler reads of each task of the DAG in Airflow's database."""
+    stored = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(dag))))
+    return {
+        (
+            task.queue,
+            task.pool,
+            task.priority_weight,
+            type(task.weight_rule).__name__,
+            task.owner,
+            *task.executor_config,
+        )
+        for task in stored.tasks
+    }
+
+
+CARRIED = {("edge", "streams", 7, "_AbsolutePriorityWeightStrategy", "ann", "image")}
+
+
+def test_the_task_of_a_stream_carries_what_its_declaration_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag = dags_of_stream(tmp_path, monkeypatch, STREAM + OPTIONS)["stream-prod.orders"]
+    assert carried(dag) == CARRIED
+    assert dag.tags == {"kstream", "sales"}
+
+
+@pytest.mark.parametrize(("kind", "text"), [("leases", "paths: [/data]\n"), ("tickets", "")])
+def test_every_task_of_leases_and_tickets_carries_them_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, text: str
+) -> None:
+    dags = Declarations(kind, tmp_path, monkeypatch).dags_of(text + OPTIONS)
+    for dag in dags.values():
+        assert carried(dag) == CARRIED
+        assert dag.tags == {"kstream", "sales"}
+
+
+def test_a_folders_two_other_dags_have_what_its_declarations_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their tasks need the same keytabs. A pool full of watched streams would keep a person's word out."""
+    folder = tmp_path / "prod"
+    folder.mkdir()
+    declarations = Declarations("streams", tmp_path, monkeypatch)
+    for name, text in (
+        ("orders", STREAM + OPTIONS),
+        ("sales", STREAM + OPTIONS.replace("sales", "other")),
+        ("typo", "nmae: typo"),
+    ):
+        (folder / f"{name}.yaml").write_text(text.replace("name: orders", f"name: {name}"))
+    dags = declarations.dags()
+    for dag_id, tags in {"undeclared-prod": {"kstream"}, "control-prod": {"kstream", "control"}}.items():
+        assert carried(dags[dag_id]) == {
+            ("edge", "default_pool", 1, "_DownstreamPriorityWeightStrategy", "ann", "image")
+        }
+        assert dags[dag_id].tags == tags
+
+    (folder / "plain.yaml").write_text(STREAM.replace("name: orders", "name: plain"))
+    assert {of for dag_id in ("undeclared-prod", "control-prod") for of in carried(declarations.dags()[dag_id])} == {
+        ("default", "default_pool", 1, "_DownstreamPriorityWeightStrategy", "airflow")
+    }
+
+
+def test_without_them_airflows_own_defaults_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dag = dags_of_stream(tmp_path, monkeypatch, STREAM)["stream-prod.orders"]
+    assert carried(dag) == {("default", "default_pool", 1, "_DownstreamPriorityWeightStrategy", "airflow")}
+
+
+def test_a_typo_elsewhere_does_not_move_the_task_to_workers_without_its_keytab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag = dags_of_stream(tmp_path, monkeypatch, STREAM.replace("application", "applicaton") + OPTIONS)[
+        "stream-prod.orders"
+    ]
+    assert carried(dag) == CARRIED
+    assert dag.tags == {"kstream", "refused", "sales"}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("{quue: a}", r"airflow\.quue: there is no such field; the fields of airflow are queue, pool, priority, owner"),
+        ("{priority: high}", r"airflow\.priority is 'high'; allowed is a whole number"),
+        ("{priority: 9999999999}", r"airflow\.priority is 9999999999; allowed is a whole number between"),
+        ("{tags: sales}", r"airflow\.tags is 'sales'; allowed is a list"),
+        (f"{{tags: [{'a' * 101}]}}", r"airflow\.tags\.0 is .*; allowed is up to 100 printable"),
+        (f"{{pool: {'a' * 251}}}", r"airflow\.pool is .*; allowed is up to 250 printable"),
+        ("{owner: ''}", r"airflow\.owner is empty; allowed is up to 250 printable"),
+        ("{executor_config: [image]}", r"airflow\.executor_config is a list; allowed is a mapping"),
+        ("edge", r"airflow is 'edge'; allowed is a mapping of fields to values"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, why: str
+) -> None:
+    block = f"airflow: {options}\n"
+    with pytest.raises(InvalidInput, match=why):
+        StreamSpec.from_yaml(STREAM + block)
+    for kind, text in {"leases": "paths: [/data]\n", "tickets": ""}.items():
+        folder = tmp_path / kind
+        folder.mkdir()
+        [dag] = Declarations(kind, folder, monkeypatch).dags_of(text + block).values()
+        assert "refused" in dag.tags
+        with pytest.raises(InvalidInput, match=why):
+            raise InvalidInput(str(dag.description))
+
+
+@pytest.mark.parametrize("value", [object(), math.inf, [math.nan]], ids=lambda value: type(value).__name__)
+def test_a_value_that_json_cannot_hold_is_refused_in_python(value: object) -> None:
+    spec = StreamSpec.from_yaml(STREAM)
+    with pytest.raises(InvalidInput, match=r"executor_config\.pod_override is .*; allowed is text, numbers"):
+        replace(spec, airflow=AirflowOptions(executor_config={"pod_override": value})).checked()
+    with pytest.raises(InvalidInput, match=r"notify\.kwargs\.at is .*; allowed is text, numbers"):
+        replace(spec, notify=NotifyPolicy("a.B", {"at": value})).checked()
+
+
+def test_an_edit_of_them_is_no_other_job_and_no_claim_keeps_them() -> None:
+    plain, edited = StreamSpec.from_yaml(STREAM), StreamSpec.from_yaml(STREAM + OPTIONS)
+    assert fingerprint(plain) == fingerprint(edited)
+    assert change(edited, fingerprint(plain)) is Change.NONE
+    assert differences(edited, plain) == ()
+    draft = ClaimDraft(1, "nonce", edited, TokenLifetimes(timedelta(days=1), timedelta(days=7)), {}, "test")
+    assert "edge" not in written_claim(draft, "ann")
+    assert "airflow" not in json.loads(written_claim(draft, "ann"))["spec"]
+
+
+def test_a_pod_needs_the_provider_of_its_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pod = "airflow: {executor_config: {pod_override: {spec: {containers: [{name: base}]}}}}\n"
+    dag = dags_of_stream(tmp_path, monkeypatch, STREAM + pod)["stream-prod.orders"]
+    assert "refused" in dag.tags
+    assert "pod_override: it needs apache-airflow-providers-cncf-kubernetes" in str(dag.description)
+
+
+def test_a_pod_is_handed_over_as_its_executor_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider is simulated: it is not installed here, and its generator is a function of a mapping."""
+    module = ModuleType("airflow.providers.cncf.kubernetes.pod_generator")
+    made = SimpleNamespace(deserialize_model_dict=lambda pod: ("a pod of", pod["spec"]["nodeName"]))
+    module.PodGenerator = made  # type: ignore[attr-defined]
+    for name in ("airflow.providers.cncf", "airflow.providers.cncf.kubernetes"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    pod = "airflow: {executor_config: {pod_override: {spec: {nodeName: edge-1}}}}\n"
+    task = dags_of_stream(tmp_path, monkeypatch, STREAM + pod)["stream-prod.orders"].get_task("keep")
+    assert task.executor_config == {"pod_override": ("a pod of", "edge-1")}

@@ -1,0 +1,152 @@
+"""Who may say a word to which streams: Airflow's own roles, on its API server with the FAB auth manager.
+
+The SimpleAuthManager of the other tests knows no rights on single DAGs. No cluster runs: nothing is carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from airflow_kstream.dags import STUBS
+from airflow_kstream.demo.airflow_api import AirflowApi, Login
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.supervisor import ProcessSupervisor
+from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
+from tests.cluster.streams import await_that
+
+STREAMS = {"east": "orders", "west": "sales"}
+PASSWORDS = {user: secrets.token_urlsafe(12) for user in ("viewer", "op", "admin", "eve of east")}
+FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
+PARTS = ("api-server", "dag-processor")
+
+# What an administrator clicks together: a role with the rights on one DAG, and a user for each role.
+ROLES = """
+import json
+import sys
+
+from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
+
+passwords = json.load(sys.stdin)
+with get_application_builder() as builder:
+    manager = builder.sm
+    east = manager.add_role("East")
+    for permission in manager.find_role("Viewer").permissions:
+        if permission.resource.name not in ("DAGs", "DAG Runs"):
+            manager.add_permission_to_role(east, permission)
+    rights = [("can_read", "DAG:control-east"), ("can_edit", "DAG:control-east")]
+    rights += [("can_read", "DAG Run:control-east"), ("can_create", "DAG Run:control-east")]
+    for right in rights:
+        manager.add_permission_to_role(east, manager.create_permission(*right))
+    roles = {"viewer": "Viewer", "op": "Op", "admin": "Admin", "eve of east": "East"}
+    for user, role in roles.items():
+        mail = user.replace(" ", "-") + "@example.com"
+        assert manager.add_user(user, user, role, mail, manager.find_role(role), password=passwords[user])
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
+    """The API server of an Airflow whose DAGs were parsed once."""
+    root = tmp_path_factory.mktemp("rights")
+    (root / "dags").mkdir()
+    shutil.copy(STUBS / "kstream_streams.py", root / "dags")
+    for connection, stream in STREAMS.items():
+        declaration = {"credentials": {"mode": "ticket"}, "application": "/jobs/it.py", "checkpoints": ["/data/it"]}
+        file = root / "streams" / connection / f"{stream}.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(declaration))
+    settings = {"core": {"auth_manager": FAB}, "kstream": {"streams_folder": str(root / "streams")}}
+    home = AirflowHome(root / "home", root / "dags", overrides=settings)
+    home.prepare()
+    with ProcessSupervisor() as supervisor:
+        for component in home.components():
+            if component.name in PARTS:
+                supervisor.start(component)
+        with as_user(home, "admin") as admin:
+            # Airflow makes its own roles as it starts.
+            await_that(lambda: answers(admin), "the API server answers")
+            _in_airflow(home, ROLES, json.dumps(PASSWORDS))
+            await_that(lambda: {"control-east", "control-west"} <= set(admin.dag_ids()), "the DAGs are parsed")
+        yield home
+
+
+def _in_airflow(home: AirflowHome, script: str, told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=home.environment(), input=told, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def answers(api: AirflowApi) -> bool:
+    try:
+        api.health()
+    except Unavailable:
+        return False
+    return True
+
+
+@contextmanager
+def as_user(home: AirflowHome, user: str) -> Iterator[AirflowApi]:
+    with closing(AirflowApi(home.url, Login(user, PASSWORDS[user]))) as api:
+        yield api
+
+
+def hold(api: AirflowApi, connection: str, **form: Any) -> dict[str, Any]:
+    """Fill in the form of a folder's control DAG; return the run."""
+    dag_id = f"control-{connection}"
+    word = {"action": "hold", "stream": STREAMS[connection], "reason": "Kafka is moved", **form}
+    return dict(api.ask(f"/dags/{dag_id}/dagRuns/{api.trigger_dag_run(dag_id, word)}"))
+
+
+@pytest.mark.parametrize(
+    ("user", "connection", "may"),
+    [
+        ("viewer", "east", False),
+        ("viewer", "west", False),
+        ("eve of east", "east", True),
+        ("eve of east", "west", False),
+        ("op", "east", True),
+        ("op", "west", True),
+        ("admin", "east", True),
+        ("admin", "west", True),
+    ],
+)
+def test_airflows_roles_decide_who_controls_the_streams_of_which_folder(
+    server: AirflowHome, user: str, connection: str, may: bool
+) -> None:
+    with as_user(server, user) as api:
+        if may:
+            assert hold(api, connection)["triggering_user_name"] == user
+        else:
+            with pytest.raises(Denied, match="403"):
+                hold(api, connection)
+
+
+def test_a_user_with_rights_on_one_folder_sees_no_other(server: AirflowHome) -> None:
+    with as_user(server, "eve of east") as api:
+        assert api.dag_ids() == ["control-east"]
+
+
+@pytest.mark.parametrize("form", [{"stream": "sales"}, {"stream": "nobody"}, {"action": "kill"}, {"reason": None}])
+def test_the_server_refuses_a_form_that_names_another_folders_stream(server: AirflowHome, form: dict[str, Any]) -> None:
+    with as_user(server, "eve of east") as api, pytest.raises(InvalidInput, match="400"):
+        hold(api, "east", **form)
+
+
+def test_airflows_audit_log_keeps_who_said_what(server: AirflowHome) -> None:
+    with as_user(server, "op") as api:
+        run = hold(api, "west", reason="the brokers are moved")["dag_run_id"]
+    with as_user(server, "admin") as admin:
+        entries = admin.ask("/eventLogs?dag_id=control-west&event=trigger_dag_run&order_by=-when")["event_logs"]
+    newest = entries[0]
+    assert newest["owner"] == "op"
+    assert "the brokers are moved" in newest["extra"], run
