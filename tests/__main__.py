@@ -1,7 +1,8 @@
 """`./kstream test`: runs a tier of the tests, or pytest with arguments of your own, and leaves nothing behind.
 
 ./kstream test                  the tier that CI runs
-./kstream test --slow           the rest, whole; or by part: --faults, --lives, --simulations, --compatibility
+./kstream test --slow           the rest, and this tier's faults again
+./kstream test --faults         a part of it; or --lives, --simulations, --prometheus, --alerts, --compatibility
 ./kstream test ARGUMENT ...     pytest alone, with these arguments
 """
 
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_kstream.demo.reaper import adopt_orphans, kill_descendants
-from tests.run_folder import environment_of, make_run_folder, remove
+from tests.run_folder import environment_of, make_run_folder, remove, remove_what_was_left
 from tests.tiers import SLOW, SMALL, Part
 
 _INTERRUPTED = 130
@@ -38,10 +39,11 @@ class Result:
 def main(arguments: Sequence[str]) -> int:
     parts = chosen(arguments)
     for part in left_out(parts):
-        tell(f"not in this tier: {part.name} ({part.covers}); ./kstream test --{part.name} runs it")
-    run = make_run_folder()
+        tell(words_about(part))
+    remove_what_was_left()
+    run, use = make_run_folder()
     try:
-        results = run_parts(parts, run)
+        results = run_parts(parts, run, use)
     finally:
         kill_descendants()
         remove(run)
@@ -65,36 +67,44 @@ def chosen(arguments: Sequence[str]) -> tuple[Part, ...]:
 
 
 def left_out(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts that a whole tier leaves out; none for what was asked for by name."""
-    return tuple(part for part in SLOW.values() if not part.repeats) if parts is SMALL else ()
+    """Return the parts that a whole tier leaves out, or has some of; none for what was asked for by name."""
+    return tuple(SLOW.values()) if parts is SMALL else ()
+
+
+def words_about(left: Part) -> str:
+    how = "only partly" if left.repeats else "not"
+    return f"{how} in this tier: {left.name} ({left.covers}); ./kstream test --{left.name} runs it"
 
 
 def tell(line: str) -> None:
     print(f"kstream: {line}", file=sys.stderr, flush=True)
 
 
-def run_parts(parts: Sequence[Part], run: Path) -> list[Result]:
+def run_parts(parts: Sequence[Part], run: Path, use: int) -> list[Result]:
     """Run the parts one after the other; skip the rest after an essential part that failed, or an interrupt."""
     adopt_orphans()
     results: list[Result] = []
     for part in parts:
         began = time.monotonic()
-        code = run_part(part, run)
+        code = run_part(part, run, use)
         results.append(Result(part, code, time.monotonic() - began))
         if code == _INTERRUPTED or (code and part.essential):
             break
     return results
 
 
-def run_part(part: Part, run: Path) -> int:
-    """Run one part with its own folders, under a guard that ends all its processes; return its exit code."""
+def run_part(part: Part, run: Path, use: int) -> int:
+    """Run one part with its own folders, under a guard that ends all its processes; return its exit code.
+
+    Its processes inherit `use`, so that the folder is in use for as long as one of them lives.
+    """
     tell(f"{part.name}: {part.covers}")
     read_fd, hold_fd = os.pipe()
     options = f"{os.environ.get('PYTEST_ADDOPTS', '')} --basetemp={run}/pytest/{part.name}"
     environment = environment_of(run) | {"PYTEST_ADDOPTS": options}
     (run / "pytest").mkdir(exist_ok=True)
     guarded = [sys.executable, "-m", "tests.guarded", str(read_fd), str(run), *part.command]
-    guard = subprocess.Popen(guarded, env=environment, pass_fds=(read_fd,))
+    guard = subprocess.Popen(guarded, env=environment, pass_fds=(read_fd, use))
     os.close(read_fd)
     try:
         return guard.wait()
@@ -114,7 +124,7 @@ def table(parts: Sequence[Part], results: Sequence[Result]) -> Table:
         ended = "not run" if result is None else ("passed" if result.code == 0 else f"failed ({result.code})")
         shown.add_row(part.name, part.covers, f"{result.seconds:.0f} s" if result else "", ended)
     for part in left_out(parts):
-        shown.add_row(part.name, part.covers, "", f"left to --{part.name}")
+        shown.add_row(part.name, part.covers, "", f"{'partly ' if part.repeats else ''}left to --{part.name}")
     return shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -27,18 +28,25 @@ from tests.evidence import evidence  # noqa: E402
 from tests.secrets.known import token_passwords  # noqa: E402
 from tests.secrets.watch import Watch  # noqa: E402
 
-pytest_plugins = ["tests.side_by_side", "tests.faults.table"]
+pytest_plugins = [
+    "tests.side_by_side",
+    "tests.counts",
+    "tests.tables",
+    "tests.faults.table",
+    "tests.faults.fixtures",
+]
 
 TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
 FOLDERS = ("faults", "airflow", "cluster", "spark", "simulation", "processes", "unit", "slow", "afterwards")
 # Those whose marker no test of another folder has.
-_FOLDERS_ALONE = set(FOLDERS) - {"faults", "simulation"}
+_FOLDERS_ALONE = set(FOLDERS) - {"faults"}
 
-# The duration of an example depends on the machine alone.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("deep", settings.get_profile("any machine"), max_examples=2000)
+# The duration of an example depends on the machine alone. The same code is given the same examples, so that what one
+# run says holds for the next; new ones are drawn by the deep profile.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("deep", settings.get_profile("any machine"), max_examples=2000, derandomize=False)
 settings.load_profile("any machine")
 
 # Its connections close when the interpreter exits, and would log that to a stream that pytest has closed by then.
@@ -47,7 +55,8 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 def pytest_report_header() -> list[str]:
     """Return the real parts that the tests run on; a missing part fails its tests and never skips them."""
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    command = ["java", "-XX:-UsePerfData", "-version"]
+    java = subprocess.run(command, capture_output=True, text=True, check=False).stderr.splitlines()
     packages = ("apache-airflow", "pyspark", "hdfs", "requests-kerberos", "gssapi")
     return [
         f"python {sys.version.split()[0]}, {java[0] if java else 'no java'}",
@@ -62,6 +71,7 @@ def minicluster(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Itera
     try:
         # libkrb5 in this process knows the realm only from the environment.
         os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
+        os.environ["SPARK_SUBMIT_OPTS"] += " " + up.client_env("streamer")["SPARK_SUBMIT_OPTS"]
         yield up
         watch.secrets |= token_passwords(up, tmp_path_factory.mktemp("journal"))
     finally:
@@ -142,6 +152,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(folder)
     long = {item.path for item in items if _folder(item) == "unit" and is_hypothesis_test(getattr(item, "obj", None))}
     items.sort(key=lambda item: (_place(item), item.path not in long))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what lives to the end, modules and tests: it went through them again and again."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def _place(item: pytest.Item) -> int:

@@ -3,23 +3,55 @@
 pytest/NAME     pytest's temporary folders of a part, one for each worker
 WORKER/         what a worker's programs take for /tmp, and Airflow's home
 known/          the secrets and command lines that the workers saw, for the search afterwards
+in-use          locked for as long as a process of the run lives: the next run deletes a folder that no process uses
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
+from airflow_kstream.minicluster.processes import below, end
+
 VARIABLE = "KSTREAM_TEST_RUN"
 _ATTEMPTS = 5
+_PREFIX = "kstream-test-"
+_IN_USE = "in-use"
 
 
-def make_run_folder() -> Path:
-    """Return a new private folder. Its path is short: some of what lies in it becomes the address of a socket."""
-    return Path(tempfile.mkdtemp(prefix="kstream-test-"))
+def make_run_folder() -> tuple[Path, int]:
+    """Return a new private folder, and the file descriptor whose last copy says by its end that nobody uses it.
+
+    Its path is short: some of what lies in it becomes the address of a socket.
+    """
+    run = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    # It gets its name when it is locked: nobody can take a folder that is being made for one that was left.
+    draft = run / f"{_IN_USE}.draft"
+    use = os.open(draft, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(use, fcntl.LOCK_EX)
+    draft.rename(run / _IN_USE)
+    return run, use
+
+
+def remove_what_was_left() -> None:
+    """End what still runs in the folders of runs that were killed together with their guard, and delete these."""
+    for in_use in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_IN_USE}"):
+        try:
+            use = os.open(in_use, os.O_RDWR)
+        except OSError:  # another user's, or just deleted
+            continue
+        try:
+            fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            end(below(in_use.parent))
+            remove(in_use.parent)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(use)
 
 
 def environment_of(run: Path) -> dict[str, str]:
@@ -43,10 +75,10 @@ class WorkerFolder:
             "TMPDIR": str(temporary),
             "AIRFLOW_HOME": str(self.home / "airflow"),
             "SPARK_LOCAL_DIRS": str(temporary),
-            "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData",
-            "MAVEN_OPTS": "-XX:-UsePerfData",
         }
         tempfile.tempdir = None
+        for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "MAVEN_OPTS"):
+            os.environ[name] = " ".join(java_options())
 
     def known(self) -> Path:
         """Return the file of the secrets that this worker saw."""
@@ -55,10 +87,17 @@ class WorkerFolder:
         return folder / f"{self.worker}.json"
 
 
+def java_options() -> tuple[str, ...]:
+    """Return the options of a JVM that writes nothing of its own outside of this process's temporary folder."""
+    return (f"-Djava.io.tmpdir={tempfile.gettempdir()}", "-XX:-UsePerfData")
+
+
 def enter_run_folder() -> WorkerFolder:
     """Enter the folder of the run that this process belongs to; without one, make one that ends with this process."""
     if VARIABLE not in os.environ:
-        os.environ[VARIABLE] = str(run := make_run_folder())
+        remove_what_was_left()
+        run, _ = make_run_folder()
+        os.environ[VARIABLE] = str(run)
         atexit.register(remove, run)
     folder = WorkerFolder(Path(os.environ[VARIABLE]), os.environ.get("PYTEST_XDIST_WORKER", "main"))
     folder.enter()

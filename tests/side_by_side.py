@@ -1,19 +1,37 @@
-"""Which tests run on one worker when several run side by side: those that share servers of their own."""
+"""Which tests run on which worker when several run side by side: what shares servers stays together."""
 
 from __future__ import annotations
 
+import os
+import re
+
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 # A server is shared by a file, or by all files below one of these.
 _TOGETHER = ("tests/airflow/running/", "tests/spark/")
+# No cluster is started for these.
+_WITHOUT_CLUSTER = (
+    "tests/unit/",
+    "tests/airflow/test_rights.py",
+    "tests/simulation/",
+    "tests/spark/",
+    "tests/processes/",
+)
+# These mostly wait for limits of the NameNode and of tickets; the others keep both cores busy.
+_WAITING = re.compile(r"tests/cluster/test_(lease|open_files|recovery|rescue|ticket|token|writers)")
+# It takes longest by far: begun late, it would run on alone.
+_LONGEST = "tests/cluster/test_stream_life.py"
+_WAITS_FIRST, _WITHOUT_CLUSTER_ALONE = "gw1", "gw2"
 
 
 class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
     """A queue of files and folders: a worker that runs out of tests takes the next one, whole.
 
-    They stay in the order of their collection, long ones first. By default xdist begins with those of many tests; the
-    longest files have two.
+    They stay in the order of their collection, long ones first; by default xdist begins with those of many tests, and
+    the longest files have two. Of the workers, the second one begins with what waits, so that it runs beside what
+    computes, and a third one takes nothing that needs a cluster.
     """
 
     def __init__(self, config: pytest.Config, log: object) -> None:
@@ -24,6 +42,31 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
         file = nodeid.partition("::")[0]
         return next((folder for folder in _TOGETHER if file.startswith(folder)), file)
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope = next_scope(node.gateway.id, list(self.workqueue))
+        if scope is None:
+            node.shutdown()
+            return
+        self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
+
+
+def next_scope(worker: str, scopes: list[str]) -> str | None:
+    """Return what this worker takes of the queue; None if it is done."""
+    alone = [scope for scope in scopes if scope.startswith(_WITHOUT_CLUSTER)]
+    if worker == _WITHOUT_CLUSTER_ALONE:
+        return next(iter(alone), None)
+    waiting = [scope for scope in scopes if _WAITING.match(scope)]
+    busy = sorted((scope for scope in scopes if scope not in (*waiting, *alone)), key=lambda scope: scope != _LONGEST)
+    order = (waiting, busy, alone) if worker == _WAITS_FIRST else (busy, waiting, alone)
+    return next((kind[0] for kind in order if kind), None)
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SharedServers:
     return SharedServers(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests without a cluster take what time the cores have left."""
+    if os.environ.get("PYTEST_XDIST_WORKER") == _WITHOUT_CLUSTER_ALONE:
+        os.nice(5)

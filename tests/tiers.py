@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-# As many clusters run side by side. Tests mostly wait for a server; a third cluster would slow the other two down.
-WORKERS = 2
+# As many clusters run side by side; a third one would slow the other two down.
+CLUSTERS = 2
+# A further worker runs what needs no cluster.
+WORKERS = CLUSTERS + 1
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,23 @@ SMALL = (
 
 # By the word that selects each.
 SLOW = {
-    "faults": Part("faults", "a stream under faults, and runs that are killed", _pytest("-m", "faults"), repeats=True),
+    # The small tier has those of other folders, which need another cluster.
+    "faults": Part(
+        "faults",
+        "a stream under faults, and runs that are killed",
+        _side_by_side("tests/faults", "tests/slow", "-m", "faults"),
+        repeats=True,
+    ),
     "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
     "simulations": Part(
         "simulations",
         "ten thousand histories of the whole supervisor, and 20 times as many of each policy",
-        _pytest(
-            "-n", str(WORKERS), "tests/unit", "tests/simulation", "-m", "simulation", "--hypothesis-profile", "deep"
-        ),
+        _pytest("-n", str(CLUSTERS), "tests/simulation", "-m", "simulation", "--hypothesis-profile", "deep"),
     ),
+    "prometheus": Part(
+        "prometheus", "alerts and the dashboard's queries in a real Prometheus", _pytest("-m", "prometheus")
+    ),
+    "alerts": Part("alerts", "each alert from its cause to its end, in a real Airflow", _pytest("-m", "alerts")),
     "compatibility": Part(
         "compatibility", "the wheel in empty environments of each Python", _pytest("-m", "compatibility")
     ),

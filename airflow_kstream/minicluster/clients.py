@@ -17,6 +17,7 @@ def client_environment(site: Site, name: str) -> dict[str, str]:
     """Return everything that a child process of that principal needs, and nothing of the caller's own environment."""
     home = site.folders.homes / name.replace("/", "_")
     home.mkdir(mode=0o700, exist_ok=True)
+    options = site.java_options_outside_yarn()
     # spark-submit takes the pyspark of the first python on the PATH.
     path = [str(Path(sys.executable).parent), str(java_home() / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
     return {
@@ -28,7 +29,10 @@ def client_environment(site: Site, name: str) -> dict[str, str]:
         "KRB5_CONFIG": str(site.folders.krb5_conf),
         "KRB5CCNAME": f"FILE:{site.kdc.ticket(name)}",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SUBMIT_OPTS": " ".join(site.java_options()),
+        "TMPDIR": str(site.folders.temporary),
+        "SPARK_SUBMIT_OPTS": " ".join([*options, *spark_options()[0]]),
+        # Those of the JVM that prints the command line of the next one.
+        "SPARK_LAUNCHER_OPTS": " ".join(options),
     }
 
 

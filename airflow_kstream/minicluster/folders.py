@@ -89,6 +89,11 @@ class Folders:
         return self.root / "run"
 
     @property
+    def temporary(self) -> Path:
+        """Return what Java's programs take for /tmp: Jetty unpacks web applications there, and a kill leaves them."""
+        return self.root / "tmp"
+
+    @property
     def data(self) -> Path:
         return self.root / "data"
 
@@ -103,7 +108,7 @@ class Folders:
     @property
     def _shared(self) -> tuple[Path, ...]:
         classes = (self.hadoop_classes, self.kafka_classes)
-        return (self.client_conf, self.daemon_conf, self.tls, self.logs, self.run, self.data, *classes)
+        return (self.client_conf, self.daemon_conf, self.tls, self.logs, self.run, self.data, self.temporary, *classes)
 
     def create(self) -> None:
         """Create the folders empty; those with keys and tickets are closed to other users."""

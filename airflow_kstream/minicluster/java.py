@@ -42,6 +42,7 @@ def environment(site: Site, conf: Path) -> dict[str, str]:
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
         "HOME": str(site.folders.homes),
+        "TMPDIR": str(site.folders.temporary),
         "JAVA_HOME": str(java_home()),
         "HADOOP_CONF_DIR": str(conf),
         "KRB5_CONFIG": str(site.folders.krb5_conf),
@@ -51,4 +52,4 @@ def environment(site: Site, conf: Path) -> dict[str, str]:
 
 
 def _java(site: Site) -> list[str]:
-    return [str(java_home() / "bin/java"), *site.java_options()]
+    return [str(java_home() / "bin/java"), *site.java_options_outside_yarn()]

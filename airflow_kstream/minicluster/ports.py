@@ -13,11 +13,29 @@ _LOWEST, _HIGHEST = 20_000, 32_000
 
 
 def free_ports(names: Iterable[str]) -> dict[str, int]:
-    """Choose a port for each name that is free at this moment; nothing is reserved."""
+    """Choose a port for each name that is free now, and that no process of this program chooses until this one ends."""
     wanted = list(names)
     candidates = random.sample(range(_LOWEST, _HIGHEST), _HIGHEST - _LOWEST)
-    free = (port for port in candidates if _is_free(port))
+    free = (port for port in candidates if _reserve(port))
     return dict(zip(wanted, free, strict=False))
+
+
+def _reserve(port: int) -> bool:
+    """Return False if the port is taken, or chosen by a process whose daemon does not listen yet.
+
+    A choice is an abstract Unix socket (unix(7)): it belongs to the network namespace, as ports do, and vanishes with
+    its process, however that ends.
+    """
+    choice = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        choice.bind(f"\0airflow-kstream-port-{port}")
+        free = _is_free(port)
+    except OSError:
+        free = False
+    if free:
+        choice.detach()
+    choice.close()
+    return free
 
 
 def _is_free(port: int) -> bool:

@@ -16,7 +16,14 @@ JAVA_MODULES = (
     "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
-JAVA_BRISK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
+# Without the last one every JVM writes counters into /tmp/hsperfdata_USER, whatever its java.io.tmpdir says.
+JAVA_BRISK = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+    "-Djava.net.preferIPv4Stack=true",
+    "-XX:-UsePerfData",
+)
 
 
 @dataclass(frozen=True)
@@ -59,3 +66,7 @@ class Site:
     def java_options(self) -> tuple[str, ...]:
         """Return the options for every JVM of the minicluster and of its clients."""
         return (*JAVA_BRISK, *JAVA_MODULES, f"-Djava.security.krb5.conf={self.folders.krb5_conf}")
+
+    def java_options_outside_yarn(self) -> tuple[str, ...]:
+        """Return these and a folder for temporary files, which a container of YARN has of its own."""
+        return (*self.java_options(), f"-Djava.io.tmpdir={self.folders.temporary}")

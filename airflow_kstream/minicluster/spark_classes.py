@@ -1,8 +1,7 @@
-"""Java's class data sharing for Spark's drivers and executors: a third to a half less CPU until the first batch.
+"""Java's class data sharing for spark-submit, drivers and executors: a third to a half less CPU until the first batch.
 
 A virtual environment's first minicluster runs a small local job, lists the classes that it loads, and archives them
-beside PySpark's jars. JVMs use the archive if their classpath begins with these jars, which that of spark-submit
-does not.
+beside PySpark's jars. JVMs use the archive if their classpath begins with these jars, in the same order.
 """
 
 from __future__ import annotations
@@ -33,16 +32,25 @@ def spark_home() -> Path | None:
 def spark_options() -> tuple[list[str], str]:
     """Return the options of Spark's JVMs and the start of their classpath; both are empty without an archive."""
     home = spark_home()
-    archive = class_archive.archive_of(home / "jars") if home else None
-    if not home or not archive or not archive.exists():
+    if home is None or not _archive_of(home).exists():
         return [], ""
-    return [f"-XX:SharedArchiveFile={archive}"], f"{home}/jars/*"
+    return [f"-XX:SharedArchiveFile={_archive_of(home)}"], _classpath(home)
+
+
+def _archive_of(home: Path) -> Path:
+    return class_archive.archive_of(home / "jars", _classpath(home))
+
+
+def _classpath(home: Path) -> str:
+    """Return what the classpath of spark-submit begins with (SPARK_PRINT_LAUNCH_COMMAND shows it)."""
+    jars = home / "jars"
+    return os.pathsep.join([*(str(api) for api in sorted(jars.glob("slf4j-api-*.jar"))), f"{jars}/*"])
 
 
 def is_archived() -> bool:
     """Return True if there is nothing to do: there is an archive, or no Spark."""
     home = spark_home()
-    return home is None or class_archive.archive_of(home / "jars").exists()
+    return home is None or _archive_of(home).exists()
 
 
 def archive(site: Site) -> None:
@@ -57,7 +65,7 @@ def archive(site: Site) -> None:
             # It only saves time: no failure of it keeps a minicluster from starting.
             with suppress(OSError, subprocess.TimeoutExpired):
                 _train(home, folder)
-                class_archive.build(home / "jars", folder / "lists")
+                class_archive.build(home / "jars", folder / "lists", _classpath(home))
 
 
 @contextmanager
@@ -73,9 +81,10 @@ def _alone(home: Path) -> Iterator[None]:
 def _train(home: Path, folder: Path) -> None:
     """Run the job; if it fails, the list is shorter or there is none. Raises TimeoutExpired: when it hangs."""
     java = [*JAVA_BRISK, f"-XX:DumpLoadedClassList={folder}/lists/driver", f"-Djava.io.tmpdir={folder}"]
-    command = [str(home / "bin/spark-submit"), "--master", "local[1]", "--driver-class-path", f"{home}/jars/*"]
+    command = [str(home / "bin/spark-submit"), "--master", "local[1]", "--driver-class-path", _classpath(home)]
     command += ["--driver-java-options", " ".join(java), "--conf", "spark.ui.enabled=false", str(_JOB)]
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "LANG": "C.UTF-8"}
+    environment["SPARK_LAUNCHER_OPTS"] = "-XX:-UsePerfData"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     variables = {**environment, "PATH": path, "HOME": str(folder), "SPARK_LOCAL_DIRS": str(folder)}
     subprocess.run(

@@ -17,6 +17,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -145,6 +146,28 @@ def test_sparks_jvms_start_from_the_archive_of_their_classes(minicluster: Minicl
     command = ["java", *options, "-cp", classpath, "org.apache.spark.deploy.SparkSubmit", "--version"]
     started = subprocess.run(command, capture_output=True, text=True, check=False)
     assert started.returncode == 0, started.stdout + started.stderr
+
+
+def test_spark_submit_starts_from_the_archive_too(minicluster: Minicluster) -> None:
+    env = minicluster.client_env("streamer")
+    env["SPARK_SUBMIT_OPTS"] += " -Xshare:on"
+    started = subprocess.run(["spark-submit", "--version"], env=env, capture_output=True, text=True, check=False)
+    assert started.returncode == 0, started.stdout + started.stderr
+
+
+def test_no_jvm_of_the_minicluster_writes_into_tmp(minicluster: Minicluster) -> None:
+    """Jetty unpacks web applications into the temporary folder, and the files of a killed JVM would stay there."""
+    jvms = [process for process in processes_of(minicluster.root) if process.name() == "java"]
+    assert len(jvms) >= 6
+    assert [*(minicluster.root / "tmp").glob("jetty-*")]
+    assert not [*Path("/tmp").glob(f"jetty-localhost-{urlsplit(minicluster.resourcemanagers[0]).port}-*")]
+    assert not [jvm.pid for jvm in jvms if [*Path("/tmp").glob(f"hsperfdata_*/{jvm.pid}")]]
+
+
+def test_clients_of_the_minicluster_write_nothing_into_tmp(minicluster: Minicluster) -> None:
+    environment = minicluster.client_env("streamer")
+    assert environment["TMPDIR"] == f"{minicluster.root}/tmp"
+    assert f"-Djava.io.tmpdir={minicluster.root}/tmp" in environment["SPARK_SUBMIT_OPTS"].split()
 
 
 def test_every_socket_of_the_minicluster_is_on_loopback(minicluster: Minicluster) -> None:

@@ -84,7 +84,7 @@ def test_every_folder_with_tests_has_a_marker() -> None:
         ("../benchmarks", "unit", False),
         ("cluster", "", False),
         ("cluster", "not unit", False),
-        ("cluster", "simulation", False),
+        ("cluster", "simulation", True),
         ("cluster", "faults", False),
     ],
 )
@@ -92,10 +92,7 @@ def test_a_folder_is_left_out_when_the_marker_of_another_is_selected(path: str, 
     assert other_folder(TESTS / path, selected) is left_out
 
 
-def test_only_faults_and_simulations_are_marked_in_other_folders() -> None:
+def test_only_faults_are_marked_in_other_folders() -> None:
     """A marker of a folder selects that folder alone: see `other_folder`."""
     marked = re.compile(rf"mark\.({'|'.join(FOLDERS)})\b")
-    assert {found for path in TESTS.rglob("*.py") for found in marked.findall(path.read_text())} == {
-        "faults",
-        "simulation",
-    }
+    assert {found for path in TESTS.rglob("*.py") for found in marked.findall(path.read_text())} == {"faults"}

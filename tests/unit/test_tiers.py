@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.__main__ import chosen, left_out
+from tests.__main__ import chosen, left_out, words_about
 from tests.tiers import SLOW, SMALL
 
 
 def test_without_words_it_is_the_small_tier_which_names_what_it_leaves_out() -> None:
     assert chosen([]) == SMALL
-    assert {part.name for part in left_out(SMALL)} == {"lives", "simulations", "compatibility"}
+    assert {part.name for part in left_out(SMALL)} == set(SLOW)
+
+
+def test_the_small_tier_says_that_it_has_only_some_of_the_faults() -> None:
+    said = {part.name: words_about(part) for part in left_out(SMALL)}
+    assert said["faults"].startswith("only partly in this tier: faults (")
+    assert said["lives"].startswith("not in this tier: lives (")
 
 
 def test_slow_is_all_slow_parts_and_each_has_a_word() -> None:

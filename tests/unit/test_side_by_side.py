@@ -1,0 +1,28 @@
+"""Which worker takes which tests."""
+
+from __future__ import annotations
+
+from tests.side_by_side import next_scope
+
+LONGEST = "tests/cluster/test_stream_life.py"
+LIVE, LEASES, UNITS = "tests/cluster/test_freeze.py", "tests/cluster/test_rescue.py", "tests/unit/test_plain.py"
+
+
+def test_what_waits_runs_beside_what_computes() -> None:
+    assert next_scope("gw0", [LIVE, LEASES, UNITS]) == LIVE
+    assert next_scope("gw1", [LIVE, LEASES, UNITS]) == LEASES
+
+
+def test_what_takes_longest_comes_first() -> None:
+    assert next_scope("gw0", [LIVE, LONGEST, UNITS]) == next_scope("gw1", [LIVE, LONGEST, UNITS]) == LONGEST
+
+
+def test_a_worker_whose_kind_of_tests_is_done_helps_the_others() -> None:
+    assert next_scope("gw0", [LEASES, UNITS]) == LEASES
+    assert next_scope("gw1", [LIVE, UNITS]) == LIVE
+    assert next_scope("gw0", [UNITS]) == next_scope("gw1", [UNITS]) == UNITS
+
+
+def test_the_third_worker_starts_no_cluster() -> None:
+    assert next_scope("gw2", [LIVE, LEASES, UNITS]) == UNITS
+    assert next_scope("gw2", [LIVE, LEASES]) is None
