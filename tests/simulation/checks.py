@@ -21,6 +21,10 @@ _LOOP_SECONDS, _LOOP = 1800.0, 12
 # as many of them in a row, the least time that they take. Full jitter can be short, and never for so many.
 _DAY, _PER_DAY = 86400.0, 24
 _PACE = {8: 60.0, 12: 1800.0, 16: 7200.0}
+# The residual: a driver whose host slept through its end can finish its batch, or begin one, until it learns of it.
+_RESIDUAL = 4.0
+# The clocks of the NameNodes, of which one says when a freeze expires, differ by this at most.
+_SKEW_OF_NAMENODES = 10.0
 # A restart is planned at 65 to 75 % of a life; the clocks of the servers differ.
 _EARLIEST_SHARE = 0.55
 
@@ -47,6 +51,7 @@ NOTHING_RAN = "nothing ran for too long"
 LOOP = "restart loop"
 OVER_BUDGET = "more restarts than the budget"
 WORD_LOST = "a person's word was lost"
+THAWED = "somebody acted on a frozen cluster"
 DEFECT = "an error that is none of ours"
 
 
@@ -64,6 +69,15 @@ class Word:
     ended: float | None = None
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """A freeze: who looks into `folder` after `since` must not act before `until`."""
+
+    folder: str
+    since: float
+    until: float
+
+
 @dataclass
 class Checks:
     """The record of one history."""
@@ -76,6 +90,16 @@ class Checks:
     looked: dict[tuple[str, str], float] = field(default_factory=dict)
     last_ran: dict[str, float] = field(default_factory=dict)
     planned: set[tuple[str, int]] = field(default_factory=set)
+    # When the claimer of a generation had looked at the checkpoint: what becomes of it later, it can't see.
+    seen: dict[tuple[str, int], float] = field(default_factory=dict)
+    brakes: list[Frozen] = field(default_factory=list)
+    # When persons decided about the checkpoint, when somebody damaged it, and the newest batch that was committed.
+    accepted_at: list[float] = field(default_factory=list)
+    damaged_at: float | None = None
+    furthest: int = -1
+    # The newest commit that a process, and that the claimer of a generation, had seen.
+    saw: dict[str, int] = field(default_factory=dict)
+    known: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def tell(self, who: str, what: str) -> None:
         # The same history tells the same story, in whichever temporary folder the client lies.
@@ -91,6 +115,8 @@ class Checks:
         number = generation_of_file(name)
         if number is None:
             return
+        if (name in {claim_file(number), stop_marker(number)} and appeared) or name.startswith("fence-"):
+            self._braked(by, f"{'writes' if appeared else 'deletes'} {name}")
         if name == claim_file(number) and appeared:
             self._claimed(folder, number, by)
         elif name == stop_marker(number) and appeared:
@@ -103,6 +129,7 @@ class Checks:
 
     def on_kill(self, app: App, by: str, how: str) -> None:
         self.tell(by, f"{how} {app.id}")
+        self._braked(by, f"{how} {app.id}")
         driver = self.world.driver_of(app)
         if driver is None or not driver.alive or not driver.folder:
             return
@@ -126,8 +153,33 @@ class Checks:
     def plans(self, driver: Driver, batch: int) -> None:
         """Check that nobody plans a batch beside a driver that began later: a driver given up may end its batch."""
         for other in self._others(driver):
-            if other.begun and other.began_at > driver.began_at:
+            residual = driver.slept_through_its_end and self.world.now - driver.woke_at <= _RESIDUAL
+            if other.begun and other.began_at > driver.began_at and not residual:
                 self.broken(TWO_WRITERS, f"{driver} plans batch {batch} beside {other}")
+
+    def starts_at(self, driver: Driver, batch: int) -> None:
+        """Check that a generation goes on from the newest commit that was seen, unless a person decided otherwise."""
+        seen = self.seen.get((driver.folder, driver.generation), 0.0)
+        hidden = self.damaged_at is not None and self.damaged_at > seen
+        decided = self.damaged_at is not None and any(at >= self.damaged_at for at in self.accepted_at)
+        known = self.known.get((driver.folder, driver.generation), -1)
+        if batch <= known and driver.folder and not hidden and not decided:
+            self.broken(
+                BACKWARDS, f"{driver} starts at batch {batch}, and its claimer had seen batch {known} committed"
+            )
+
+    def saw_commits(self, by: str) -> None:
+        """Take note that this process lists the commits, as long as nobody has damaged them."""
+        if self.damaged_at is None:
+            self.saw[by] = self.furthest
+
+    def committed(self, batch: int) -> None:
+        self.furthest = max(self.furthest, batch)
+
+    def committed_already(self, driver: Driver, batch: int) -> None:
+        """Check that a batch which stands committed is not committed again, but by one that slept in that batch."""
+        if not driver.slept_through_its_end:
+            self.broken(BACKWARDS, f"{driver} commits batch {batch} once more")
 
     def ended(self, driver: Driver) -> None:
         if driver.begun and driver.folder:
@@ -155,6 +207,9 @@ class Checks:
     def _claimed(self, folder: str, number: int, by: str) -> None:
         now = self.world.now
         self.claims[folder, number] = now
+        looks = [at for (who, path), at in self.looked.items() if who == by and path.endswith("/commits")]
+        self.seen[folder, number] = max(looks, default=0.0)
+        self.known[folder, number] = self.saw.get(by, -1)
         self.tell(by, f"claims generation {number}")
         self._obeyed(folder, number, by)
         since = now - _LOOP_SECONDS
@@ -191,6 +246,15 @@ class Checks:
         for driver in self.world.drivers:
             if driver.fence == path and driver.alive and driver.localised:
                 self.broken(NO_FENCE, f"{by} takes the fence of {driver}")
+
+    def _braked(self, by: str, what: str) -> None:
+        """Check that nobody acts who has looked at the brake since a person pulled it."""
+        if by not in self.world.programs or by.startswith("person"):
+            return
+        for brake in self.brakes:
+            looked = self.looked.get((by, brake.folder), 0.0)
+            if looked > brake.since and self.world.now < brake.until - _SKEW_OF_NAMENODES:
+                self.broken(THAWED, f"{by} {what} on a cluster that is frozen until {brake.until:.0f} s")
 
     def _cause(self, folder: str, number: int) -> bool:
         now, claimed = self.world.now, self.claims.get((folder, number), 0.0)

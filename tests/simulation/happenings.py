@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from airflow_kstream.model.generation import DesiredState, StreamId
-from tests.simulation.jobs import cut_off
+from tests.simulation.jobs import BROKEN
+from tests.simulation.lost_drivers import cut_off
 from tests.simulation.people import Adopter, Person
-from tests.simulation.world import STREAM, Happening, World
+from tests.simulation.plans import Happening
+from tests.simulation.words import accepts, checkpoint_lost, checkpoint_restored, freezes, takes_over, unfreezes
+from tests.simulation.world import STREAM, World
 from tests.simulation.yarn import ResourceManager
 
 
@@ -102,7 +105,7 @@ def _kdc_away(world: World, happening: Happening) -> None:
 def _node_cut_off(world: World, happening: Happening) -> None:
     running = world.standing()
     if running:
-        cut_off(world, running[-1].app.node, happening.seconds)
+        cut_off(world, running[-1].app.node, happening.seconds, happening.number)
 
 
 def _driver_dies(world: World, happening: Happening) -> None:
@@ -135,6 +138,11 @@ def _person(said: DesiredState | None) -> Callable[[World, Happening], None]:
         Person(world, f"person{number + 1}", world.cluster("/kstream"), said).start()
 
     return speaks
+
+
+def _broken_declaration(world: World, happening: Happening) -> None:
+    """Let somebody declare a job that dies at each start; it runs once a restart submits it."""
+    world.arguments = (BROKEN,)
 
 
 def _foreign_job(world: World, happening: Happening) -> None:
@@ -174,7 +182,14 @@ HAPPENINGS: Mapping[str, Callable[[World, Happening], None]] = {
     "start": _person(DesiredState.RUNNING),
     "hold": _person(DesiredState.HELD),
     "restart": _person(None),
+    "broken declaration": _broken_declaration,
     "job by hand": _foreign_job,
     "adopt": _adopted,
     "stranger's tags": _strangers_tags,
+    "freeze": freezes,
+    "unfreeze": unfreezes,
+    "accept": accepts,
+    "take-over": takes_over,
+    "checkpoint lost": checkpoint_lost,
+    "checkpoint restored": checkpoint_restored,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from airflow_kstream.model.generation import DesiredState, StreamId
@@ -11,7 +11,9 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from tests.simulation.checks import STUCK, WORD_LOST, Violation
 from tests.simulation.happenings import HAPPENINGS
 from tests.simulation.people import Keeper, read_by_a_program
-from tests.simulation.world import STREAM, Happening, Plan, World
+from tests.simulation.plans import Happening, Plan
+from tests.simulation.words import decide_in_the_end
+from tests.simulation.world import STREAM, World
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ def _calm_down(world: World) -> None:
 
 def _conclude(world: World) -> None:
     """Wait until each stream is as a person wants it; if it never is, there was no way out."""
+    if world.checks.damaged_at is not None:
+        decide_in_the_end(world)
     until = world.now + world.plan.patience
     folders = sorted({StreamId(STREAM, state_dir).folder for _, state_dir in world.plan.keepers})
     world.scheduler.run(until, lambda: bool(world.checks.violations) or all(_as_wanted(world, one) for one in folders))
@@ -140,12 +144,3 @@ def _ask_for_the_last_word(world: World) -> None:
         state = read_by_a_program(world, world.cluster(state_dir), read)
         if state not in allowed:
             world.checks.broken(WORD_LOST, f"the last word was {', '.join(sorted(allowed))}, and {state} counts")
-
-
-def first_broken(plans: Iterator[Plan], promises: frozenset[str] = frozenset()) -> tuple[int, History] | None:
-    """Return the first history that breaks a promise (of these, if any are named), and its number."""
-    for number, plan in enumerate(plans, start=1):
-        history = run(plan)
-        if history.promises & promises if promises else history.violations:
-            return number, history
-    return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_kstream.model.contract import newest_claim, started_marker, stop_marker, stopped_marker
-from tests.simulation.yarn import App, Node
+from tests.simulation.yarn import App
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 # spark.sql.streaming.minBatchesToRetain, which is 100 by default; shorter listings keep histories fast.
 _RETAINED = 12
 _DEAD_TOKEN = "token (HDFS_DELEGATION_TOKEN token 7 for streamer) can't be found in cache"
-# yarn.resourcemanager.connect.max-wait.ms: an ApplicationMaster that has lost its ResourceManager ends after this.
-_AM_LIVES_ON = 900.0
-# yarn.nm.liveness-monitor.expiry-interval-ms and its like for ApplicationMasters.
-_EXPIRY = 600.0
+_CONCURRENT = "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log"
+
+# An argument with which no job works.
+BROKEN = "--broken"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Order:
     folder: str
     generation: int
     fence: str
+    broken: bool = False
 
 
 class Driver:
@@ -54,6 +55,11 @@ class Driver:
         self.helper = world.plan.helper and bool(order.folder)
         self.alive, self.localised, self.begun, self.began_at = True, False, False, 0.0
         self.batches = 0
+        self.name, self.writes, self.since_write = f"driver {order.generation}", 0, 0
+        self.frozen_until, self.slept_at, self.woke_at = 0.0, -1.0, -1.0
+        self._batch: int | None = None
+        self._broken = order.broken
+        self._dies_of = f"java.lang.IllegalArgumentException: {BROKEN}" if order.broken else world.plan.dies_of
         self._in_batch = False
         self._stopping = False
         self._token_ends = issued + world.life
@@ -69,6 +75,15 @@ class Driver:
         """React to a file that appeared in the stream's folder, as the helper does within a second or so."""
         if self.helper and self.begun and self.alive:
             self.world.scheduler.after(self._chance(0.2, 1.6), self._look)
+
+    @property
+    def slept_through_its_end(self) -> bool:
+        """Tell whether YARN gave it up while it was frozen: until it learns that, it works on where it was."""
+        return self.slept_at >= 0 and not self.app.alive and self.app.finished >= self.slept_at
+
+    def freeze(self, seconds: float) -> None:
+        self.slept_at, self.frozen_until = self.world.now, self.world.now + seconds
+        self.world.checks.tell(str(self), f"is frozen for {seconds:.0f} s")
 
     def end(self, state: str, final: str, diagnostics: str) -> None:
         """End the process; the ResourceManager learns it a moment later, unless the node is cut off."""
@@ -87,6 +102,8 @@ class Driver:
             self.world.checks.ended(self)
 
     def signalled(self) -> None:
+        if self._asleep(self.signalled):
+            return
         if self.alive and not self.app.node.cut_off and not self.world.plan.deaf:
             self.end("FAILED", "FAILED", "exitCode: 143")
 
@@ -107,8 +124,27 @@ class Driver:
             self.localised = True
             self.world.scheduler.after(self._chance(3, 12), self._begin)
 
+    def _asleep(self, then: Callable[[], None]) -> bool:
+        """Do the next step only when it is awake; each step is a request of it, at which it can be frozen."""
+        if self.alive:
+            self.world.asks(self)
+        if not self.alive or self.frozen_until <= self.world.now:
+            return False
+        self._sleep(then)
+        return True
+
+    def _sleep(self, then: Callable[[], None]) -> None:
+        if self.frozen_until > self.world.now:
+            self.world.scheduler.at(self.frozen_until, lambda: self._sleep(then))
+        else:
+            self.woke_at = self.frozen_until
+            self.world.scheduler.after(self._chance(0.0, 1.0), then)
+
     def _begin(self) -> None:
-        if not self.alive:
+        if not self.alive or self._asleep(self._begin):
+            return
+        if self.slept_through_its_end:
+            self.end("FAILED", "FAILED", "ApplicationAttemptNotFoundException")
             return
         if not self.world.namespace.served or (self.app.alive and not self.world.yarn.served):
             self.world.scheduler.after(3, self._begin)
@@ -125,12 +161,13 @@ class Driver:
         self.world.checks.tell(str(self), "runs")
         self.world.checks.began(self)
         self.world.scheduler.after(self._chance(1, 4), self._plan)
-        if self.folder and self.world.plan.dies_of:
-            self.world.scheduler.after(5, lambda: self.end("FAILED", "FAILED", self.world.plan.dies_of))
+        if self.folder and self._dies_of:
+            # A broken one dies before its first commit.
+            self.world.scheduler.after(0.5 if self._broken else 5, lambda: self.end("FAILED", "FAILED", self._dies_of))
         self._look()
 
     def _look(self) -> None:
-        if not self.helper or not self.alive:
+        if not self.helper or not self.alive or self._asleep(self._look):
             return
         if not self.world.namespace.served:
             self.world.scheduler.after(2, self._look)
@@ -151,22 +188,34 @@ class Driver:
     def _plan(self) -> None:
         if not self._works(self._plan):
             return
-        offsets, commits = self._batches("offsets"), self._batches("commits")
-        batch = max(commits, default=-1) + 1
+        if again := self._batch is None:
+            self.world.checks.starts_at(self, max(self._batches("commits"), default=-1) + 1)
+        batch = max(self._batches("commits"), default=-1) + 1 if self._batch is None else self._batch
+        self._write_plan(batch, again=again)
+
+    def _write_plan(self, batch: int, *, again: bool) -> None:
+        """Write the offsets of its next batch. Only its first may stand there: its predecessor's, which it repeats."""
+        if not self._works(lambda: self._write_plan(batch, again=again)):
+            return
         self.world.checks.plans(self, batch)
-        if batch not in offsets:
+        planned = batch in self._batches("offsets")
+        if planned and (not again or self.slept_through_its_end):
+            self.end("FAILED", "FAILED", _CONCURRENT)
+            return
+        if not planned:
             self._log("offsets", batch)
-        self._in_batch = True
+        self._in_batch, self._batch = True, batch + 1
         self.world.scheduler.after(self.pace.batch * self._chance(0.8, 1.3), lambda: self._commit(batch))
 
     def _commit(self, batch: int) -> None:
         if not self._works(lambda: self._commit(batch)):
             return
         if batch in self._batches("commits"):
-            self.world.checks.broken("progress went backwards", f"{self} commits batch {batch} once more")
-            self.end("FAILED", "FAILED", "CONCURRENT_STREAM_LOG_UPDATE")
+            self.world.checks.committed_already(self, batch)
+            self.end("FAILED", "FAILED", _CONCURRENT)
             return
         self._log("commits", batch)
+        self.world.checks.committed(batch)
         self._in_batch = False
         self.batches += 1
         if self._stopping:
@@ -177,7 +226,7 @@ class Driver:
 
     def _works(self, again: Callable[[], None]) -> bool:
         """Tell whether it can go on now; if HDFS is away it tries again, and with dead tokens it ends."""
-        if not self.alive:
+        if not self.alive or self._asleep(again):
             return False
         if self.world.now > self._token_ends:
             self.end("FAILED", "FAILED", _DEAD_TOKEN)
@@ -206,31 +255,3 @@ class Driver:
 
     def _chance(self, low: float, high: float) -> float:
         return self.rng.uniform(low, high)
-
-
-def cut_off(world: World, node: Node, seconds: float) -> None:
-    """Cut a node off from the ResourceManager, not from HDFS: its containers live on, as long as they may."""
-    node.cut_off = True
-    world.checks.tell(node.name, f"is cut off from the ResourceManager for {seconds:.0f} s")
-    since = world.now
-
-    def given_up() -> None:
-        if node.cut_off and world.now - since >= _EXPIRY - 1:
-            node.state = "LOST"
-            for app in [app for app in world.yarn.apps.values() if app.node is node and app.alive]:
-                world.checks.tell("YARN", f"gives {app.id} up: {node.name} is LOST")
-                world.yarn.end(app, "FAILED", "FAILED", f"Container released on a *lost* node {node.name}")
-
-    def am_gives_up() -> None:
-        for driver in [driver for driver in world.drivers if driver.app.node is node and driver.alive]:
-            if node.cut_off:
-                driver.killed()
-
-    def back() -> None:
-        node.cut_off, node.state = False, "RUNNING"
-        for driver in [driver for driver in world.drivers if driver.app.node is node and not driver.app.alive]:
-            driver.killed()
-
-    world.scheduler.after(_EXPIRY, given_up)
-    world.scheduler.after(_EXPIRY + _AM_LIVES_ON, am_gives_up)
-    world.scheduler.after(seconds, back)

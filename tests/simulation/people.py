@@ -12,6 +12,7 @@ from pathlib import Path
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
@@ -69,9 +70,9 @@ class Keeper:
     def _main(self) -> None:
         with ExitStack() as opened:
             triggerer: Watch | None = None
-            mode = Mode.ENSURE
+            mode, reached = Mode.ENSURE, NOWHERE
             while True:
-                watch_after, run_after = self._task(mode)
+                watch_after, run_after = self._task(mode, reached)
                 if watch_after is None:
                     mode = Mode.ENSURE
                     time.sleep(run_after)
@@ -80,15 +81,15 @@ class Keeper:
                     session = opened.enter_context(open_session(self.cluster, self.cluster.watcher))
                     triggerer = Watch(session, self._engine_of)
                 time.sleep(max(watch_after, _SETTLING))
-                self._watch(triggerer)
+                reached = self._watch(triggerer)
                 mode = Mode.WATCH
 
-    def _task(self, mode: Mode) -> tuple[float | None, float]:
+    def _task(self, mode: Mode, reached: Reached) -> tuple[float | None, float]:
         """Run the task once. Return the pause before watching, None if it ended; and that before the next run."""
         try:
             with open_session(self.cluster, identity_of(self.spec, self.cluster)) as session:
                 run = StreamRun(session, self.spec, self._engine_of(self.spec))
-                report = Reconciler(run, tell=self._tell).run(mode)
+                report = Reconciler(run, tell=self._tell).run(mode, reached)
         except RestartAborted as error:
             self._tell(str(error))
             return _PAUSE, 0.0
@@ -103,13 +104,13 @@ class Keeper:
         failed = report.phase is Phase.ENDED and not report.succeeded
         return None, _RETRY if failed else _NEXT_RUN
 
-    def _watch(self, triggerer: Watch) -> None:
-        """Look at the stream as a trigger does, until the verdict calls for action."""
+    def _watch(self, triggerer: Watch) -> Reached:
+        """Look at the stream as a trigger does, until the verdict calls for action; return what it saw it reach."""
         while True:
             verdict: Verdict = triggerer.round([self.spec.name])[self.spec.name]
             if verdict.calls_for_action:
                 self._tell(f"its trigger fires: {verdict.why}")
-                return
+                return verdict.reached
             time.sleep(self.spec.watch.every.total_seconds())
 
     def _engine_of(self, spec: StreamSpec) -> Engine:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from tests.simulation.jobs import Order
+from tests.simulation.jobs import BROKEN, Order
 from tests.simulation.virtual import Killed, Program, SimulationError, current
 
 if TYPE_CHECKING:
@@ -47,7 +47,11 @@ class SparkSubmit:
             TimeoutExpired=subprocess.TimeoutExpired,
         )
         with patch("airflow_kstream.clients.spark.subprocess", module), patch.object(os, "killpg", self._killed):
-            yield
+            try:
+                yield
+            finally:
+                for child in self._children:
+                    child.release()
 
     def _start(self, argv: Sequence[str], stdout: Any = None, **_: Any) -> _Client:
         """Act as subprocess.Popen."""
@@ -98,6 +102,10 @@ class _Client:
             self._parent.pause(1.0)
             waited += 1.0
         return self.exit_code
+
+    def release(self) -> None:
+        """Close its log: some still run when the history ends."""
+        self._log.close()
 
     def end(self) -> None:
         """End it by SIGKILL."""
@@ -157,7 +165,8 @@ def _read(argv: Sequence[str]) -> Order:
     fences = [file for files in options["--files"] for file in files.split(",") if "/fence-" in file]
     fence = f"{folder}/{fences[0].rpartition('/')[2]}"
     generation = int(conf["spark.kstream.generation"])
-    return Order(options["--name"][0], tuple(conf["spark.yarn.tags"].split(",")), folder, generation, fence)
+    tags = tuple(conf["spark.yarn.tags"].split(","))
+    return Order(options["--name"][0], tags, folder, generation, fence, BROKEN in argv)
 
 
 def _options(argv: Sequence[str]) -> Mapping[str, list[str]]:

@@ -20,7 +20,7 @@ from tests.simulation.checks import (
 )
 from tests.simulation.history import History, run
 from tests.simulation.jobs import Pace
-from tests.simulation.world import Happening, Plan
+from tests.simulation.plans import Happening, Plan
 
 SLOW_TRIGGER = Pace(trigger=300.0, batch=4.0)
 
@@ -49,6 +49,24 @@ def test_a_driver_on_a_lost_node_plans_no_batch_beside_its_successor() -> None:
     """A1: YARN's word about a lost node and 30 s of silence proved death."""
     cut = Happening("node cut off", at=200.0, seconds=2400.0)
     holds(TWO_WRITERS, Plan("lost node", (cut,), pace=Pace(120.0, 4.0), helper=False))
+
+
+def test_a_driver_that_is_given_up_before_its_node_has_no_successor_yet() -> None:
+    """The node counted as running for some minutes more, so 30 s without input proved its driver's death."""
+    cut = Happening("node cut off", at=200.0, seconds=2400.0, number=190)
+    holds(TWO_WRITERS, Plan("lost later", (cut,), pace=Pace(20.0, 4.0, idle=900.0, busy=11), helper=False))
+
+
+def test_a_restart_on_a_node_that_nobody_misses_yet_brings_no_second_writer() -> None:
+    """The kill counts at once, and reaches no node that is cut off: it is LOST only ten minutes later."""
+    cut, asked = Happening("node cut off", at=200.0, seconds=1500.0, number=190), Happening("restart", at=300.0)
+    history = run(Plan("unmissed", (cut, asked), pace=Pace(20.0, 4.0, idle=900.0, busy=11), helper=False))
+    assert not history.violations, str(history)
+
+
+def test_a_node_behind_a_firewall_that_yarn_hears_from_costs_no_twenty_minutes() -> None:
+    dies = Happening("driver dies", at=600.0)
+    holds(NOTHING_RAN, Plan("firewall", (dies,), firewall=True, helper=False, longest_gap=300.0, ends=1800.0))
 
 
 def test_a_deposed_resourcemanager_costs_no_healthy_generation_its_fence() -> None:
@@ -120,3 +138,19 @@ def test_a_resourcemanager_whose_clock_is_behind_gets_time_to_recover() -> None:
     """A14: a ResourceManager's uptime was measured by two clocks."""
     restarts = Happening("ResourceManager restarts", at=900.0, seconds=100.0)
     holds(NO_FENCE, Plan("skewed", (restarts,), skews=(-150.0, -150.0, 0.0, 0.0)))
+
+
+def test_a_checkpoint_that_is_lost_under_a_running_batch_blinds_no_watcher(caplog: pytest.LogCaptureFixture) -> None:
+    """A commit whose plan was gone made the look fail, as long as no other batch was planned."""
+    lost = Happening("checkpoint lost", at=125.0)
+    history = run(Plan("lost in a batch", (lost,), pace=Pace(20.0, 15.0, idle=900.0), ends=900.0))
+    assert not history.violations, str(history)
+    assert "look at a stream failed" not in caplog.text
+
+
+def test_a_broken_declaration_leaves_its_stream_running_as_it_was() -> None:
+    """A restart submitted a job that dies at each start, and it was submitted again and again."""
+    words = (Happening("broken declaration", at=600.0), Happening("restart", at=610.0))
+    history = holds(STUCK, Plan("broken", words, ends=1500.0))
+    assert not history.violations, str(history)
+    assert history.submissions == 3

@@ -15,9 +15,11 @@ from tests.simulation.history import run
 
 # Of the usual family, in this many tests: each prints the first history that it finds.
 _PARTS = 20
+# Of the faults at any request.
+_PARTS_OF_REQUESTS = 3
 _DEEP = examples(1) > 1
 # Together some hundreds, and ten thousand in the slow tier.
-USUAL, OF_A_DOOR = (6400, 400) if _DEEP else (120, 15)
+USUAL, AT_REQUESTS, OF_A_DOOR = (6400, 2400, 400) if _DEEP else (120, 30, 15)
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
@@ -27,7 +29,14 @@ def test_the_usual_disturbances_break_no_promise(part: int) -> None:
         assert not history.violations, str(history)
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "usual"])
+@pytest.mark.parametrize("part", range(_PARTS_OF_REQUESTS))
+def test_a_fault_at_any_request_breaks_no_promise(part: int) -> None:
+    for number in range(1 + part, AT_REQUESTS + 1, _PARTS_OF_REQUESTS):
+        history = run(plan("any request", number))
+        assert not history.violations, str(history)
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in {"usual", "any request"}])
 def test_no_promise_is_broken_behind(family: str) -> None:
     for number in range(1, OF_A_DOOR + 1):
         history = run(plan(family, number))

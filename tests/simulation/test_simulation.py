@@ -10,8 +10,9 @@ import requests
 
 from tests.simulation.families import plan
 from tests.simulation.history import run
+from tests.simulation.plans import Happening, Plan
 from tests.simulation.virtual import Program, SimulationError
-from tests.simulation.world import Happening, Plan, World
+from tests.simulation.world import World
 
 
 @pytest.mark.parametrize("family", ["usual", "strangers", "persons"])

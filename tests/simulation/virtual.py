@@ -21,6 +21,8 @@ from greenlet import getcurrent, greenlet
 
 # What virtual second 0 is called: 2026-01-01T00:00:00Z.
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+# Seconds after which a frozen program sees that it was thawed.
+_THAWS_WITHIN = 60.0
 # The rooms whose modules read a clock; model and policy are told the time.
 _ROOMS = ("airflow_kstream.clients", "airflow_kstream.supervise.streams", "airflow_kstream.supervise.clusters")
 
@@ -116,7 +118,8 @@ class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
             if self.over or turn != self._turn:
                 return
             if self.frozen_until > self._scheduler.now:
-                self._scheduler.at(self.frozen_until, wake)
+                # It may thaw earlier than it was meant to: see `history`.
+                self._scheduler.at(min(self.frozen_until, self._scheduler.now + _THAWS_WITHIN), wake)
                 return
             self.parent = getcurrent()
             self.switch()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import random
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,12 @@ from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import WatchPolicy
+from tests.simulation.aims import Aims
 from tests.simulation.checks import OUR_USER, Checks
 from tests.simulation.files import Files
-from tests.simulation.jobs import Driver, Order, Pace
+from tests.simulation.jobs import Driver, Order
+from tests.simulation.lost_drivers import freeze_driver
+from tests.simulation.plans import Plan
 from tests.simulation.submissions import Fate, SparkSubmit
 from tests.simulation.virtual import Program, Scheduler, current, virtual
 from tests.simulation.webhdfs import DATANODE, DataNode, HttpFs, NameNode, Namespace
@@ -31,64 +35,7 @@ from tests.simulation.yarn import App, Node, NodeManager, ResourceManager, Yarn
 
 STREAM = "orders"
 CHECKPOINT = "/data/orders/checkpoint"
-USUAL_PACE = Pace()
 _PACE_OF_LOOKS = WatchPolicy(every=timedelta(seconds=75), look_every=timedelta(seconds=10))
-
-
-@dataclass(frozen=True)
-class Happening:
-    """One thing that happens. Which fields count depends on `kind`, a key of happenings.HAPPENINGS.
-
-    `at` is the true time. A disturbed request is named by its program `who` and by where it stands: `after` requests
-    behind the program's `write`-th changing request, or behind its first request whose words contain `behind`.
-    """
-
-    kind: str
-    at: float = 0.0
-    who: str = ""
-    seconds: float = 0.0
-    number: int = 0
-    write: int = 0
-    after: int = 0
-    behind: str = ""
-
-    def __str__(self) -> str:
-        where = f"at {self.at:.1f} s"
-        if self.write or self.behind:
-            where = f"{self.after} requests behind {self.behind or f'write {self.write}'}"
-        return f"{where}: {self.kind} {self.who} {self.seconds or ''} {self.number or ''}".rstrip()
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A history before it runs: the same plan gives the same history. Times are in seconds.
-
-    `keepers` are their beginnings and state_dirs; `skews` are the clocks of both ResourceManagers and both NameNodes.
-    NodeManagers behind a `firewall` answer nobody. A killed container lives on for up to `lingers`; a `deaf` driver
-    ignores SIGTERM; `dies_of` ends each driver soon after its start. `longest_gap` is how long nothing may run. After
-    `ends` all is calm, and within `patience` the stream must be as wanted, unless the history `concludes` nothing.
-    """
-
-    seed: str
-    happenings: tuple[Happening, ...] = ()
-    ends: float = 3600.0
-    keepers: tuple[tuple[float, str], ...] = ((0.0, "/kstream"),)
-    helper: bool = True
-    firewall: bool = False
-    pace: Pace = USUAL_PACE
-    max_lifetime: float = 7 * 86400.0
-    httpfs: bool = False
-    skews: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
-    host_skew: float = 0.0
-    longest_gap: float | None = None
-    dies_of: str = ""
-    lingers: float = 2.0
-    deaf: bool = False
-    concludes: bool = True
-    patience: float = 2700.0
-
-    def __str__(self) -> str:
-        return "\n  ".join([f"seed {self.seed!r}, until {self.ends:.0f} s", *map(str, self.happenings)])
 
 
 class World:
@@ -108,18 +55,14 @@ class World:
         self.kdc_down_until = 0.0
         self.client_folder = str(_client_folder())
         self.calm = False
+        self.arguments: tuple[str, ...] = ()
         self._fates = {
             happening.number: Fate(happening.kind.removeprefix("a submission "), happening.seconds)
             for happening in plan.happenings
             if happening.kind.startswith("a submission ")
         }
         self._submissions = 0
-        self._faults = {
-            (happening.who, happening.write, happening.after): Fault(happening.kind, happening.seconds)
-            for happening in plan.happenings
-            if happening.write
-        }
-        self._behind: dict[Happening, int | None] = {one: None for one in plan.happenings if one.behind}
+        self._aims = Aims(plan.happenings)
         self.wire = Wire(lambda: self.now, self.scheduler.after, self._fault, self.fail_over_at_once, self._disturbed)
         self.wire.seen = self._seen
         self._build()
@@ -153,6 +96,7 @@ class World:
             credentials=TicketCredentials(),
             application="hdfs:///apps/orders.py",
             checkpoints=(CHECKPOINT,),
+            arguments=self.arguments,
             watch=_PACE_OF_LOOKS,
         )
 
@@ -172,6 +116,12 @@ class World:
 
     def driver_of(self, app: App) -> Driver | None:
         return next((driver for driver in self.drivers if driver.app.id == app.id), None)
+
+    def asks(self, driver: Driver) -> None:
+        """Freeze a driver, or its host, if this request of it is the one."""
+        aimed = None if self.calm else self._aims.at(driver, "", self.now)
+        if aimed:
+            freeze_driver(self, driver, aimed)
 
     def next_fate(self) -> Fate | None:
         self._submissions += 1
@@ -252,21 +202,14 @@ class World:
                 self.scheduler.after(self.rng.uniform(0.2, 3.0), driver.signalled)
 
     def _fault(self, program: Program, request: Request) -> Fault | None:
-        if self.calm:
-            return None
-        for happening, passed in list(self._behind.items()):
-            if happening.who == program.name:
-                if passed is None and happening.behind in request.words:
-                    passed = -1
-                self._behind[happening] = passed = None if passed is None else passed + 1
-                if passed == happening.after:
-                    del self._behind[happening]
-                    return Fault(happening.kind, happening.seconds)
-        return self._faults.pop((program.name, program.writes, program.since_write), None)
+        aimed = None if self.calm else self._aims.at(program, request.words, self.now)
+        return Fault(aimed.kind, aimed.seconds) if aimed else None
 
     def _seen(self, request: Request) -> None:
         if request.params.get("op") == "LISTSTATUS":
             self.checks.looked[request.program, request.path.removeprefix("/webhdfs/v1")] = self.now
+            if request.path.endswith("/commits"):
+                self.checks.saw_commits(request.program)
 
     def _disturbed(self, request: Request, kind: str) -> None:
         self.checks.tell(request.program, f"{kind}: {request.words}")
@@ -285,6 +228,7 @@ class World:
 def _client_folder() -> Path:
     """Make the only files that a supervisor reads from its host: a conf folder and a client, which never runs."""
     folder = Path(tempfile.mkdtemp(prefix="kstream-simulation-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name in ("core-site.xml", "yarn-site.xml"):
         (folder / name).write_text("<configuration/>")
     client_of(folder).write_text("")

@@ -16,14 +16,17 @@ from tests.simulation.virtual import EPOCH
 from tests.simulation.wire import Reply, Request
 
 TERMINAL = {"FINISHED", "FAILED", "KILLED"}
+# yarn.nodemanager.disk-health-checker.interval-ms: a heartbeat tells when the node last checked itself.
+_HEALTH_CHECK = 120.0
 
 
 @dataclass
 class Node:
-    """A host of NodeManagers. Cut off from the ResourceManager, its containers live on."""
+    """A host of NodeManagers. Cut off from the ResourceManager at `cut_at`, its containers live on."""
 
     name: str
     cut_off: bool = False
+    cut_at: float = 0.0
     state: str = "RUNNING"
 
 
@@ -193,11 +196,11 @@ class ResourceManager:
 
     def nodes(self, request: Request) -> Reply:
         nodes = {app.node.name: app.node for app in self.yarn.apps.values()}
-        return Reply(200, {"nodes": {"node": [_node(node) for node in nodes.values()]}})
+        return Reply(200, {"nodes": {"node": [self._node(node) for node in nodes.values()]}})
 
     def node(self, request: Request, number: str) -> Reply:
         found = [app.node for app in self.yarn.apps.values() if f"{app.node.name}:8041" == number]
-        return Reply(200, {"node": _node(found[0])}) if found else _refused(404, "NotFoundException", number)
+        return Reply(200, {"node": self._node(found[0])}) if found else _refused(404, "NotFoundException", number)
 
     def state(self, request: Request, number: str) -> Reply:
         app = self._known().get(number)
@@ -228,6 +231,11 @@ class ResourceManager:
         if self.remembered is None:
             self.yarn.on_signal(app, command, request.program)
         return Reply(200)
+
+    def _node(self, node: Node) -> dict[str, Any]:
+        heard = node.cut_at if node.cut_off else self.yarn.now()
+        checked = int((EPOCH + heard - heard % _HEALTH_CHECK) * 1000)
+        return {"id": f"{node.name}:8041", "nodeHostName": node.name, "state": node.state, "lastHealthUpdate": checked}
 
     def _known(self) -> Mapping[str, App]:
         if self.remembered is not None:
@@ -315,10 +323,13 @@ class NodeManager:
         return f"http://{self.node.name}:8042"
 
     def answer(self, request: Request) -> Reply:
-        request.require_known("doAs", "user.name")
+        request.require_known("doAs", "user.name", "size")
         if (request.method, request.path) == ("GET", f"{_NODE_API}/info"):
             started = int((EPOCH - 30 * 86400.0) * 1000)
             return dated(Reply(200, {"nodeInfo": {"nmStartupTime": started}}), self.yarn.now())
+        if re.fullmatch(f"{_NODE_API}/containers/{_CONTAINER}/logs/\\w+", request.path):
+            # It aggregates logs at once, and HDFS loses them: what a history tries are the times and the order.
+            return dated(Reply(404, {}), self.yarn.now())
         match = re.fullmatch(f"{_NODE_API}/apps/{_APP}", request.path)
         if match is None or request.method != "GET":
             raise request.unknown()
@@ -339,10 +350,6 @@ def dated(reply: Reply, clock: float) -> Reply:
     """Return the reply with the Date of a server whose clock shows so many seconds."""
     date = format_datetime(datetime.fromtimestamp(int(EPOCH + clock), UTC), usegmt=True)
     return Reply(reply.status, reply.body, {**reply.headers, "Date": date})
-
-
-def _node(node: Node) -> dict[str, Any]:
-    return {"id": f"{node.name}:8041", "nodeHostName": node.name, "state": node.state, "numContainers": 1}
 
 
 def _unknown_app(number: str) -> Reply:

@@ -24,8 +24,6 @@ from airflow_kstream.supervise.streams.memory import Memory
 from tests.examples import examples
 from tests.unit.simulated_yarn import CHECKPOINT, TICKET_SPEC, SimulatedYarn
 
-pytestmark = pytest.mark.simulation
-
 # Shorter than stop.silence: how long a process may outlive its kill where no NodeManager tells.
 _LINGERS = [0, 3, 20]
 _ENDS = [ApplicationState.FAILED, ApplicationState.KILLED, ApplicationState.FINISHED]
@@ -271,3 +269,16 @@ def test_a_late_application_that_vanishes_at_once_is_waited_for() -> None:
         yarn.pass_time(2)
     assert [driver.generation for driver in yarn.drivers] == [1]
     assert max(yarn.claims) == 1
+
+
+def test_an_application_that_arrives_after_it_was_given_up_never_runs() -> None:
+    yarn = SimulatedYarn()
+    supervisor = Supervisor(yarn)
+    yarn.carry_out(supervisor.next())
+    fence = yarn.claims[1].fence
+    while fence in yarn.files:
+        yarn.carry_out(supervisor.next())
+        yarn.pass_time(2)
+    yarn.arrive()
+    assert yarn.drivers == []
+    assert [driver.generation for driver in bring_up(yarn).drivers] == [2]

@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import timedelta
 from itertools import product
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,9 +14,6 @@ from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from tests.examples import examples
 from tests.unit.leases.simulated_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SECOND, SimulatedHdfs, let_happen
-
-pytestmark = pytest.mark.simulation
-
 
 _ANSWERS = (None, None, None, LOST_LEASE, Denied("no"))
 # One draw for a file, and strategies that are made once: a cluster has up to 40 files, and drawing them takes long.
