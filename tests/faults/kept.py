@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,10 +25,27 @@ from airflow_kstream.supervise.streams.desired import request_restart
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from tests.cluster.streams import BRISK_STOP, await_that, fields, look, rate_stream, reconciler
-from tests.faults.proxies import Proxies, Request
+from tests.faults.cluster import EXPIRY
+from tests.faults.proxies import Gate, Moment, Proxies, Request
 from tests.faults.rows import Rows, rows_of
-from tests.faults.supervisors import Supervisors
+from tests.faults.supervisors import Supervisor, Supervisors
 from tests.faults.table import Tell
+
+# Whether a request is the wanted one of a restart: of the generation that is replaced, and of the request.
+Wanted = Callable[[int, Request], bool]
+
+
+@dataclass(frozen=True)
+class Restart:
+    """A restart of generation `before` that waits at a request of its supervisor."""
+
+    before: int
+    supervisor: Supervisor
+    gate: Gate
+
+    @property
+    def after(self) -> int:
+        return self.before + 1
 
 
 @dataclass
@@ -85,8 +103,36 @@ class Kept:
         """Return the last committed batch."""
         return self.session.hdfs.checkpoint(self.spec.checkpoints[0]).position.commit
 
-    def ask_for_restart(self) -> None:
+    def ask_for_restart(self) -> int:
+        """Ask for a restart; return the generation that is to be replaced."""
+        before = self.look().generation
         request_restart(self.subject, "a test")
+        return before
+
+    @contextmanager
+    def restart(self, moment: Moment, wanted: Wanted) -> Iterator[Restart]:
+        """Let a supervisor restart it, and hold that supervisor's first wanted request until the block's end."""
+        before = self.ask_for_restart()
+        with self.proxies.gate(moment, partial(wanted, before)) as gate:
+            supervisor = self.supervisors.begin()
+            gate.await_request()
+            yield Restart(before, supervisor, gate)
+
+    def follow(self, generation: int, supervisor: Supervisor | None = None) -> None:
+        """Let this supervisor, or a new one, succeed; generation `generation` must be the newest, and commit."""
+        (supervisor or self.supervisors.begin()).succeed()
+        assert self.await_commits(generation) == generation
+
+    def impatient(self) -> Supervisor:
+        """Begin a supervisor that gives up a claim without an application long before a slow client could end."""
+        submit = replace(self.spec.submit, ttl=timedelta(seconds=10))
+        declaration = write_declaration(replace(self.spec, submit=submit), self.folder / "impatient")
+        return self.supervisors.begin(declaration)
+
+    def truthful(self) -> Supervisor:
+        """Begin a supervisor that is told the cluster's own expiry of an ApplicationMaster, not a brisk one."""
+        stop = replace(self.spec.stop, am_expiry=EXPIRY)
+        return self.supervisors.begin(write_declaration(replace(self.spec, stop=stop), self.folder / "truthful"))
 
     def application(self, generation: int) -> Application:
         """Return the only application that this generation ever had."""
@@ -104,7 +150,7 @@ class Kept:
 
     def conclude(self, tell: Tell, fault: str, seen: str, recovery: float) -> None:
         """Put the fault into the table; fail unless generations followed one another and each row is there once."""
-        rows = rows_of(self.minicluster, self.session.hdfs, self.data, self.folder / f"table-{len(self.counts)}")
+        rows = rows_of(self.minicluster, self.session.hdfs, self.data, self.folder / "rows")
         before = self.counts[-1] if self.counts else Rows(0, 0, 0)
         self.counts.append(rows)
         lost, doubled = rows.lost - before.lost, rows.doubled - before.doubled
@@ -124,12 +170,12 @@ def _beside(app: Application, later: Application) -> bool:
     return app.finished is None or later.started is None or later.started < app.finished
 
 
-def claims(generation: int, request: Request) -> bool:
-    return request.renames_to(f"gen-{generation:06d}")
+def begins_stop(before: int, request: Request) -> bool:
+    return request.renames_to(f"stop-{before:06d}")
 
 
-def begins_stop(generation: int, request: Request) -> bool:
-    return request.renames_to(f"stop-{generation:06d}")
+def claims(before: int, request: Request) -> bool:
+    return request.renames_to(f"gen-{before + 1:06d}")
 
 
 def lists_applications(request: Request) -> bool:
@@ -154,10 +200,9 @@ class Clock:
 @contextmanager
 def kept(minicluster: Minicluster, proxies: Proxies, folder: Path, spec: StreamSpec) -> Iterator[Kept]:
     """A stream with supervisors behind the proxies; nothing is submitted yet, and nothing is stopped at the end."""
-    connection, declaration = folder / "cluster.yaml", folder / f"{spec.name}.yaml"
+    connection = folder / "cluster.yaml"
     write_connection(minicluster, connection, **proxies.addresses)
-    declaration.write_text(yaml.safe_dump(spec.to_mapping()))
-    supervisors = Supervisors(connection, declaration, folder)
+    supervisors = Supervisors(connection, write_declaration(spec, folder), folder)
     try:
         with reconciler(minicluster, spec) as own:
             yield Kept(minicluster, own, supervisors, proxies, folder)
@@ -166,13 +211,23 @@ def kept(minicluster: Minicluster, proxies: Proxies, folder: Path, spec: StreamS
 
 
 def brisk_stream(name: str, **more: object) -> StreamSpec:
-    """A cheap stream; its policies wait for seconds where the defaults wait for minutes."""
+    """A cheap stream; its policies wait for seconds where the defaults wait for minutes.
+
+    Its client may take minutes: spark-submit does on a busy machine.
+    """
     policies = {
-        "submit": SubmitPolicy(timeout=timedelta(minutes=3), ttl=timedelta(seconds=12)),
+        "submit": SubmitPolicy(timeout=timedelta(minutes=4), ttl=timedelta(minutes=4)),
         "stop": replace(BRISK_STOP, am_expiry=timedelta(seconds=10)),
         "failure": FailurePolicy(backoff=timedelta(seconds=1), longest_backoff=timedelta(seconds=2), per_day=1000),
     }
     return rate_stream(name, TicketCredentials(), **{**policies, **more})
+
+
+def write_declaration(spec: StreamSpec, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{spec.name}.yaml"
+    file.write_text(yaml.safe_dump(spec.to_mapping()))
+    return file
 
 
 def write_connection(minicluster: Minicluster, file: Path, **more: str) -> None:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import pyarrow.parquet as parquet  # type: ignore[import-untyped]
-
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
 
@@ -39,14 +37,28 @@ class Rows:
 
 
 def rows_of(minicluster: Minicluster, hdfs: Hdfs, folder: str, local: Path) -> Rows:
-    """Count the rows of all batches up to the last committed one; the stream may go on meanwhile."""
+    """Count the rows of all batches up to the last committed one; the stream may go on meanwhile.
+
+    `local` keeps a copy of the table for the next count: a stream that ran for long has thousands of files.
+    """
     last = hdfs.checkpoint(f"{folder}/checkpoint").position.commit
     seconds = int(hdfs.read(f"{folder}/checkpoint/offsets/{last}").splitlines()[-1])
-    local.mkdir(parents=True)
-    # Its exit code is 1 if a file vanished since its listing, as drafts of batches under way do.
-    got = minicluster.hdfs("dfs", "-get", "-t", "4", f"{folder}/table", str(local), as_="streamer")
-    assert (local / "table" / _LOG).is_dir(), got.stderr
+    for part in ("table", f"table/{_LOG}"):
+        copy_new(minicluster, hdfs, f"{folder}/{part}", local / part)
     return Rows.counted(seconds * ROWS_A_SECOND, values_until(last, local / "table"))
+
+
+def copy_new(minicluster: Minicluster, hdfs: Hdfs, source: str, local: Path) -> None:
+    """Make a folder hold what the source holds; what it has already is not copied again."""
+    local.mkdir(parents=True, exist_ok=True)
+    lengths = {status.name: status.length for status in hdfs.list(source) if not status.is_folder}
+    for file in [file for file in local.iterdir() if file.is_file()]:
+        if lengths.get(file.name) != file.stat().st_size:
+            file.unlink()
+    missing = [f"{source}/{name}" for name in lengths if name[0] not in "._" and not (local / name).exists()]
+    if missing:
+        # Its exit code is 1 if a file vanished since its listing; the count fails if that one matters.
+        minicluster.hdfs("dfs", "-get", "-t", "4", *missing, str(local), as_="streamer")
 
 
 def values_until(batch: int, table: Path) -> list[int]:
@@ -71,5 +83,8 @@ def _lines(entry: Path) -> list[dict[str, str]]:
 
 
 def _values(file: Path) -> list[int]:
+    # Here, because every run of tests imports this module, and most need no Parquet.
+    import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+
     values: list[int] = parquet.read_table(file, columns=["value"]).column("value").to_pylist()
     return values

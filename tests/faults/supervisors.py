@@ -6,10 +6,9 @@ import itertools
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-_SECONDS = 300
+_SECONDS = 600
 
 
 class Supervisor:
@@ -58,20 +57,18 @@ class Supervisors:
     """The supervisors of one stream, one after the other or at once."""
 
     def __init__(self, cluster_file: Path, declaration: Path, folder: Path) -> None:
-        self._command = _command(cluster_file, declaration)
+        self._cluster_file = cluster_file
+        self._declaration = declaration
         self._folder = folder
         self._numbers = itertools.count(1)
         self._all: list[Supervisor] = []
 
-    def begin(self) -> Supervisor:
+    def begin(self, declaration: Path | None = None) -> Supervisor:
+        """Begin one, with another declaration of the stream if one is given."""
         output = self._folder / f"supervisor-{next(self._numbers)}.log"
-        self._all.append(supervisor := Supervisor(self._command, output))
+        command = _command(self._cluster_file, declaration or self._declaration)
+        self._all.append(supervisor := Supervisor(command, output))
         return supervisor
-
-    def until_one_succeeds(self, attempts: int = 100) -> Supervisor:
-        """Begin one after the other, as Airflow retries, until one succeeds; return that one."""
-        tried: Iterator[Supervisor] = (self.begin() for _ in range(attempts))
-        return next(supervisor for supervisor in tried if supervisor.end() == 0)
 
     def close(self) -> None:
         for supervisor in self._all:

@@ -7,7 +7,6 @@ import json
 import signal
 import threading
 from dataclasses import asdict
-from functools import partial
 
 import pytest
 from airflow.triggers.base import TriggerEvent
@@ -24,48 +23,33 @@ KDC_IS_DOWN_FOR = 60
 
 def test_a_supervisor_killed_between_claim_and_submission_is_followed_by_another(stream: Kept, tell: Tell) -> None:
     """Nothing of its claim can arrive: the next supervisor gives it up and claims the next generation."""
-    before = stream.look().generation
-    stream.ask_for_restart()
-    with stream.proxies.gate(Moment.ANSWERED, partial(claims, before + 1)) as gate:
-        killed = stream.supervisors.begin()
-        gate.await_request()
-        killed.kill()
+    with stream.restart(Moment.ANSWERED, claims) as restart:
+        restart.supervisor.kill()
     clock = Clock()
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 2
+    stream.follow(restart.after + 1, stream.impatient())
     recovery = clock.seconds
-    assert before + 1 not in dict(stream.look().applications)
-    seen = f"claim {before + 1} given up, generation {before + 2} submitted"
+    assert restart.after not in dict(stream.look().applications)
+    seen = f"claim {restart.after} given up, generation {restart.after + 1} submitted"
     stream.conclude(tell, "supervisor SIGKILLed between claim and submission", seen, recovery)
 
 
 def test_a_restart_goes_on_when_the_resourcemanager_fails_over_in_the_middle(stream: Kept, tell: Tell) -> None:
     """The driver has its stop marker, and nobody knows yet that it has stopped."""
-    before = stream.look().generation
-    stream.ask_for_restart()
-    with stream.proxies.gate(Moment.ANSWERED, partial(begins_stop, before)) as gate:
-        supervisor = stream.supervisors.begin()
-        gate.await_request()
+    with stream.restart(Moment.ANSWERED, begins_stop) as restart:
         clock = Clock()
         elected = stream.minicluster.failover_rm()
-    supervisor.succeed()
-    assert stream.await_commits(before + 1) == before + 1
-    seen = f"{elected} took over; the same supervisor submitted generation {before + 1}"
+    stream.follow(restart.after, restart.supervisor)
+    seen = f"{elected} took over; the same supervisor submitted generation {restart.after}"
     stream.conclude(tell, "ResourceManager failover in the middle of a restart", seen, clock.seconds)
 
 
 def test_a_claim_whose_answer_is_lost_in_a_namenode_failover_is_gone_on_with(stream: Kept, tell: Tell) -> None:
     """The NameNode granted the claim and is the standby before it could say so; the other one finds it taken."""
-    before = stream.look().generation
-    stream.ask_for_restart()
-    with stream.proxies.gate(Moment.ANSWERED, partial(claims, before + 1)) as gate:
-        supervisor = stream.supervisors.begin()
-        gate.await_request()
+    with stream.restart(Moment.ANSWERED, claims) as restart:
         clock = Clock()
         active = stream.minicluster.failover()
-        gate.open(lose=True)
-    supervisor.succeed()
-    assert stream.await_commits(before + 1) == before + 1
+        restart.gate.open(lose=True)
+    stream.follow(restart.after, restart.supervisor)
     seen = f"{active} took over; the supervisor found its own claim and submitted it"
     stream.conclude(tell, "NameNode failover during a claim, its answer lost", seen, clock.seconds)
 
@@ -82,8 +66,7 @@ def test_a_driver_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, t
     await_that(lambda: not stream.application(before).alive, "YARN gives it up")
     given_up = clock.seconds
     stream.minicluster.start("nodemanager")
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 1
+    stream.follow(before + 1)
     recovery = clock.seconds
     assert {process.state() for process in driver} == {"paused"}
     for process in driver:
@@ -96,22 +79,18 @@ def test_a_driver_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, t
 
 def test_a_restart_goes_on_when_the_kdc_is_back(stream: Kept, tell: Tell) -> None:
     """It goes down in the middle of the restart: the old generation is stopped, and nobody can log in."""
-    before = stream.look().generation
-    stream.ask_for_restart()
-    with stream.proxies.gate(Moment.ANSWERED, partial(begins_stop, before)) as gate:
-        supervisor = stream.supervisors.begin()
-        gate.await_request()
+    with stream.restart(Moment.ANSWERED, begins_stop) as restart:
         stream.minicluster.kill("kdc")
         down = Clock()
     down.pass_until(KDC_IS_DOWN_FOR)
     stream.minicluster.start("kdc")
     clock = Clock()
     seen = "its supervisor waited and went on"
-    if supervisor.end() != 0:
+    if restart.supervisor.end() != 0:
         # The servers' own logins failed, too: its client may have met one that has not tried again yet.
         seen = "its supervisor waited, its client failed, and the next supervisor went on"
         stream.supervisors.begin().succeed()
-    stream.await_commits(before + 1)
+    stream.await_commits(restart.after)
     stream.conclude(tell, f"KDC down {KDC_IS_DOWN_FOR} s in a restart", seen, clock.seconds)
 
 
@@ -119,7 +98,6 @@ def test_an_edited_connection_reaches_the_task_that_waits(
     stream: Kept, tell: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The servers move; the trigger sees nothing until a person edits the connection, and then what was asked."""
-    before = stream.look().generation
     connect(monkeypatch, stream.minicluster, **stream.proxies.addresses)
     events: list[TriggerEvent] = []
     waiting = threading.Thread(target=lambda: events.append(asyncio.run(first_event(stream.spec.name))))
@@ -128,7 +106,7 @@ def test_an_edited_connection_reaches_the_task_that_waits(
         gate.await_request()
     stream.proxies.away = True
     try:
-        stream.ask_for_restart()
+        before = stream.ask_for_restart()
         for _ in range(10):
             assert stream.proxies.refused.acquire(timeout=60)
         assert events == []
@@ -141,8 +119,7 @@ def test_an_edited_connection_reaches_the_task_that_waits(
         stream.proxies.away = False
         waiting.join(60)
     told = clock.seconds
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 1
+    stream.follow(before + 1)
     seen = f"the waiting trigger fired {told:.1f} s after the edit"
     stream.conclude(tell, "servers moved, then the connection edited", seen, clock.seconds)
 

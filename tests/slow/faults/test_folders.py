@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -43,8 +42,7 @@ def test_a_stream_whose_checkpoint_is_gone_is_not_started(stream: Kept, tell: Te
     assert stream.look().generation == before
     dfs(stream, "-mv", f"{stream.data}/elsewhere", f"{stream.data}/checkpoint")
     clock = Clock()
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 1
+    stream.follow(before + 1)
     assert "is gone" in refused.said
     stream.conclude(tell, "checkpoint missing", "refused until it was back", clock.seconds)
 
@@ -64,16 +62,14 @@ def test_a_stream_whose_checkpoint_is_an_older_copy_is_not_started(stream: Kept,
     dfs(stream, "-rm", "-r", "-skipTrash", checkpoint)
     dfs(stream, "-mv", f"{stream.data}/newest", checkpoint)
     clock = Clock()
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 1
+    stream.follow(before + 1)
     assert "older" in refused.said, refused.said
     stream.conclude(tell, "checkpoint of an older copy", "refused until the newest was back", clock.seconds)
 
 
 def test_a_stream_whose_folder_can_not_be_written_keeps_running(stream: Kept, tell: Tell) -> None:
     """Nothing is stopped that nobody could claim the successor of."""
-    before = stream.look().generation
-    stream.ask_for_restart()
+    before = stream.ask_for_restart()
     dfs(stream, "-chmod", "555", stream.subject.id.folder)
     try:
         refused = stream.supervisors.begin()
@@ -83,8 +79,7 @@ def test_a_stream_whose_folder_can_not_be_written_keeps_running(stream: Kept, te
     finally:
         dfs(stream, "-chmod", "755", stream.subject.id.folder)
     clock = Clock()
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 1
+    stream.follow(before + 1)
     assert "keeps running" in refused.said
     seen = "the old generation ran on; restarted when it could be written"
     stream.conclude(tell, "claim folder not writable", seen, clock.seconds)
@@ -100,29 +95,7 @@ def test_a_stream_that_died_of_a_full_quota_goes_on_when_it_is_raised(stream: Ke
     finally:
         assert stream.minicluster.hdfs("dfsadmin", "-clrQuota", stream.data).returncode == 0
     clock = Clock()
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 1
+    stream.follow(before + 1)
     assert "Quota" in stream.session.hdfs.read(f"{stream.subject.id.folder}/failed-{before:06d}")
     seen = f"generation {before} died of it and said so, {before + 1} follows"
     stream.conclude(tell, "quota full, then raised", seen, clock.seconds)
-
-
-def test_a_stream_whose_declaration_is_broken_is_left_alone(stream: Kept, tell: Tell, tmp_path: Path) -> None:
-    before = stream.look().generation
-    declaration = stream.folder / f"{stream.spec.name}.yaml"
-    good = declaration.read_text()
-    declaration.write_text(good + "checkpoints: [broken\n")
-    try:
-        refused = stream.supervisors.begin()
-        assert refused.end() != 0
-        assert "Traceback" not in refused.said
-        stream.await_a_further_commit()
-    finally:
-        declaration.write_text(good)
-    clock = Clock()
-    stream.ask_for_restart()
-    stream.supervisors.begin().succeed()
-    assert stream.await_commits(before + 1) == before + 1
-    seen = "refused, naming the file; the stream ran on"
-    assert declaration.name in refused.said
-    stream.conclude(tell, "declaration broken while it runs", seen, clock.seconds)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+import signal
 
 import pytest
 
 from tests.cluster.streams import await_that
+from tests.faults.cluster import EXPIRY
 from tests.faults.kept import Clock, Kept, begins_stop, claims
 from tests.faults.proxies import Moment
 from tests.faults.table import Tell
@@ -16,11 +17,7 @@ pytestmark = pytest.mark.faults
 
 def test_a_restart_goes_on_while_a_resourcemanager_is_frozen(stream: Kept, tell: Tell) -> None:
     """It is resumed when the other one has taken over, and says for a moment that it is active, too."""
-    before = stream.look().generation
-    stream.ask_for_restart()
-    with stream.proxies.gate(Moment.ANSWERED, partial(begins_stop, before)) as gate:
-        supervisor = stream.supervisors.begin()
-        gate.await_request()
+    with stream.restart(Moment.ANSWERED, begins_stop) as restart:
         clock = Clock()
         frozen = stream.minicluster.active_resourcemanager()
         stream.minicluster.pause(frozen)
@@ -29,22 +26,16 @@ def test_a_restart_goes_on_while_a_resourcemanager_is_frozen(stream: Kept, tell:
         assert elected != frozen
     finally:
         stream.minicluster.resume(frozen)
-    supervisor.succeed()
-    assert stream.await_commits(before + 1) == before + 1
-    seen = f"{elected} took over from {frozen}; the same supervisor submitted generation {before + 1}"
+    stream.follow(restart.after, restart.supervisor)
+    seen = f"{elected} took over from {frozen}; the same supervisor submitted generation {restart.after}"
     stream.conclude(tell, "ResourceManager frozen in the middle of a restart", seen, clock.seconds)
 
 
 def test_a_claim_that_a_standby_refuses_is_made_at_the_other_namenode(stream: Kept, tell: Tell) -> None:
-    before = stream.look().generation
-    stream.ask_for_restart()
-    with stream.proxies.gate(Moment.ASKED, partial(claims, before + 1)) as gate:
-        supervisor = stream.supervisors.begin()
-        gate.await_request()
+    with stream.restart(Moment.ASKED, claims) as restart:
         clock = Clock()
         active = stream.minicluster.failover()
-    supervisor.succeed()
-    assert stream.await_commits(before + 1) == before + 1
+    stream.follow(restart.after, restart.supervisor)
     stream.conclude(tell, "NameNode failover before a claim arrives", f"{active} granted it", clock.seconds)
 
 
@@ -65,6 +56,34 @@ def test_a_stream_is_followed_when_its_nodemanager_was_killed_and_is_back(stream
         # A lost container counts against no limit of attempts (RMAppAttemptImpl.shouldCountTowardsMaxAttemptRetry).
         seen = f"the old driver ended by itself; YARN started generation {before} once more"
     stream.conclude(tell, "NodeManager killed and back", seen, recovery)
+
+
+def test_a_driver_whose_node_stays_away_is_followed_after_twice_the_expiry_of_an_am(stream: Kept, tell: Tell) -> None:
+    """Nobody can tell whether it is dead, and it isn't: it is frozen, and wakes beside its successor."""
+    before = stream.look().generation
+    driver = stream.driver(before)
+    stream.minicluster.kill("nodemanager")
+    for process in driver:
+        process.send(signal.SIGSTOP)
+    await_that(lambda: not stream.application(before).alive, "YARN gives it up")
+    supervisor = stream.truthful()
+    await_that(lambda: stream.look().generation > before, "its successor is claimed", 300)
+    seen = stream.look()
+    lost = stream.application(before).finished
+    assert seen.claim is not None
+    assert lost is not None
+    waited = seen.claim.claimed_at - lost
+    assert waited >= 2 * EXPIRY
+    stream.minicluster.start("nodemanager")
+    clock = Clock()
+    stream.follow(before + 1, supervisor)
+    recovery = clock.seconds
+    for process in driver:
+        process.send(signal.SIGCONT)
+    await_that(lambda: all(process.state() == "dead" for process in driver), "the driver that woke ends by itself")
+    stream.await_a_further_commit()
+    words = f"generation {before + 1} was claimed {waited.total_seconds():.0f} s after YARN gave it up"
+    stream.conclude(tell, "node away with a frozen driver", words, recovery)
 
 
 def back(stream: Kept, last: int) -> bool:

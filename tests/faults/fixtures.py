@@ -1,4 +1,5 @@
-"""One cluster for all faults of this folder, and what a supervisor's requests go through."""
+"""One cluster for all faults that a worker tries, and one stream, whose requests go through proxies. A plugin: the
+faults that CI tries and the rest of the suite are in two folders."""
 
 from __future__ import annotations
 
@@ -12,20 +13,20 @@ from tests.faults.kept import Kept, brisk_stream, kept
 from tests.faults.proxies import Proxies
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
     with faulty_cluster(tmp_path_factory.mktemp("faulty")) as minicluster:
         yield minicluster
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def proxies(faulty: Minicluster) -> Iterator[Proxies]:
     opened = Proxies(faulty)
     yield opened
     opened.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def only(faulty: Minicluster, proxies: Proxies, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
     """One stream for all tests: a restart costs less than a stream."""
     with kept(faulty, proxies, tmp_path_factory.mktemp("kept"), brisk_stream("kept")) as stream:
