@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -43,10 +44,11 @@ def py4j(conf_folder: str, principal: str, keytab: str, krb5_conf: str) -> Itera
     assert spec
     assert spec.origin
     jars = Path(spec.origin).parent / "jars"
+    folders = (f"-Djava.io.tmpdir={gettempdir()}", f"-Djava.security.krb5.conf={krb5_conf}")
     port, token, jvm = launch_gateway(
         classpath=f"{conf_folder}:{jars}/*",
         jarpath=str(next(jars.glob("py4j*.jar"))),
-        javaopts=[*JAVA_BRISK, *JAVA_MODULES, f"-Djava.security.krb5.conf={krb5_conf}", "-Xmx256m"],
+        javaopts=[*JAVA_BRISK, *JAVA_MODULES, *folders, "-Xmx256m"],
         die_on_exit=True,
         enable_auth=True,
         return_proc=True,

@@ -11,7 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from airflow_kstream.cli import connection, leases, streams, tickets, tokens
+from airflow_kstream.cli import connection, leases, state, streams, tickets, tokens
+from airflow_kstream.cli.monitoring import monitoring
 from airflow_kstream.cli.output import complain, forget_unusable_sizes
 from airflow_kstream.cli.stdio import forgiving_output
 from airflow_kstream.model.errors import InvalidInput, KstreamError
@@ -44,7 +45,9 @@ app.add_typer(streams.app, name="streams")
 app.add_typer(leases.app, name="leases")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(tickets.app, name="tickets")
+app.add_typer(state.app, name="state")
 app.add_typer(connection.app, name="connection")
+app.command(name="monitoring")(monitoring)
 
 # For developers: a checkout has them, the wheel does not.
 if find_spec("airflow_kstream.minicluster"):

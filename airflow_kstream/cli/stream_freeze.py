@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
-from airflow_kstream.cli.lease_options import duration
 from airflow_kstream.cli.output import note, say
-from airflow_kstream.model.errors import Conflict, InvalidInput
-from airflow_kstream.model.freeze import NOT_FROZEN
+from airflow_kstream.model.errors import Conflict
+from airflow_kstream.model.freeze import NOT_FROZEN, freeze_length
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.registry import stream_names
+from airflow_kstream.supervise.streams.freeze_warnings import what_falls_into_the_freeze
 from airflow_kstream.supervise.streams.run import StreamRun
-from airflow_kstream.supervise.streams.watch import Watch
-
-# Nobody remembers a freeze of last month: a person who needs a longer one renews it.
-_LONGEST = timedelta(days=7)
 
 WhyFrozen = Annotated[str, typer.Option("--reason", help="Why; every supervisor shows it.")]
 WhyLifted = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]
-Lasts = Annotated[str, typer.Option("--for", metavar="DURATION", help="From now on, at most 7d; renew it before.")]
+Lasts = Annotated[
+    str, typer.Option("--for", metavar="DURATION", help="How long from now on, at most 7d; freeze again to prolong it.")
+]
 DespiteFreeze = Annotated[bool, typer.Option("--despite-freeze", help="Do it although somebody froze the cluster.")]
 
 
 def freeze(cluster_name: ClusterOption, reason: WhyFrozen, lasts: Lasts = "4h") -> None:
-    """Let no supervisor restart, start, stop or kill any stream of this state_dir, in one write, until it expires.
+    """Let no supervisor restart, start, stop or kill any stream of this state_dir until it expires.
 
     Supervisors go on watching. A stop that was begun before is not finished: a driver that has found its marker ends by
     itself, and its successor waits. A submission that was claimed before still arrives. Another freeze replaces this
     one, so that repeating the command renews it. The output names the streams whose credentials end meanwhile.
     """
-    until = duration("--for", lasts)
-    if not timedelta() < until <= _LONGEST:
-        raise InvalidInput(f"--for is {lasts}; allowed is more than 0s, and up to 7d")
+    until = freeze_length("--for", lasts)
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         word = Brake(session.hdfs, cluster.state_dir).freeze(until, reason)
         say(f"every stream of {_covered(session)} is {word}")
-        for line in _what_falls_into_it(session):
+        for line in what_falls_into_the_freeze(session):
             say(line)
 
 
@@ -67,16 +60,9 @@ def require_word(run: StreamRun, *, despite_freeze: bool, tried: str) -> None:
     word = NOT_FROZEN if despite_freeze else run.freeze()
     if word.holds(run.session.hdfs.now()):
         advice = "give --despite-freeze to do it all the same, or run `kstream streams unfreeze` first"
-        raise Conflict(f"every stream of {_covered(run.session)} is {word}; {advice}", tried=tried)
+        why = f"every stream of {_covered(run.session)} is {word}; {advice}"
+        raise Conflict(why, tried=tried).passing(not word.doubt)
 
 
 def _covered(session: ClusterSession) -> str:
     return f"{session.cluster.state_dir} on {session.cluster.default_fs}"
-
-
-def _what_falls_into_it(session: ClusterSession) -> Iterator[str]:
-    for name, verdict in sorted(Watch(session).round(stream_names(session)).items()):
-        if verdict.freeze_warning:
-            yield f"{name}: {verdict.freeze_warning}"
-        elif verdict.step is None:
-            yield f"{name}: whether its credentials end meanwhile is not known: {verdict.why}"

@@ -17,16 +17,20 @@ from airflow_kstream.supervise.streams.engines import engine_of
 Name = Annotated[str, typer.Argument(help="The stream's name.")]
 NameOrAll = Annotated[str, typer.Argument(metavar="NAME", help="The stream's name; all of them without it.")]
 SpecFile = Annotated[Path, typer.Argument(help="A YAML file with one stream.", exists=True, dir_okay=False)]
-ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to take over.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why; kept beside the desired state for others to read.")]
+ApplicationId = Annotated[str, typer.Option("--application-id", help="The YARN application to adopt.")]
+OfUser = Annotated[
+    str,
+    typer.Option("--of-user", metavar="USER", help="Adopt it although it runs as this user, and not as the stream's."),
+]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]
 Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
 LookFor = Annotated[
     str,
     typer.Option(
         "--look-for",
         metavar="DURATION",
-        help="Watch the checkpoints for so long; by default, twice the time between two batches, from the stream's "
-        "stop.silence to ten minutes.",
+        help="How long to watch the checkpoints; by default twice the time between two batches, at least stop.silence, "
+        "at most ten minutes.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the first step; do nothing.")]

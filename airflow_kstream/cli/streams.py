@@ -1,8 +1,8 @@
-"""`kstream streams ...`: see, start, stop, restart, adopt, take over, accept."""
+"""`kstream streams ...`: what a person sees of a stream, and says about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,34 +21,39 @@ from airflow_kstream.cli.stream_options import (
     Name,
     NameOrAll,
     Now,
+    OfUser,
     Reason,
     SparkConnection,
     SparkSubmit,
     SpecFile,
 )
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
-from airflow_kstream.model.generation import DesiredState, StreamId
+from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
+from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase, Report, Stop, Submit
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.streams.former_spec import failed_spec_words
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
-from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
+from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
-from airflow_kstream.supervise.streams.acting import open_as_stream
+from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.desired import declared_at_last, known_spec, request_restart, set_desired
 from airflow_kstream.supervise.streams.desired import hold as put_on_hold
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.ownership import require_available
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.registry import stream_names
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.status import standing
 from airflow_kstream.supervise.streams.take_over import take_over
-from airflow_kstream.supervise.streams.watch import Watch
 from airflow_kstream.views.streams import streams_table
 
-app = typer.Typer(no_args_is_help=True, help="Streams: see, start, stop, restart, adopt, take over, freeze.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Streams: see, plan, reconcile, start, stop, hold, restart, adopt, take over, accept, freeze.",
+)
 app.command()(freeze)
 app.command()(unfreeze)
 
@@ -58,16 +63,12 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     """Show a stream, or every stream of this state_dir: application, heartbeat, last commit, time to the horizon.
 
     The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
-    NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A horizon of none is a job that
-    makes its own tokens.
+    NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A horizon of `none`:
+    nothing ends its credentials. A stream that runs and has no folder is shown with what a person may do.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         note_freeze(session)
-        names = stream_names(session)
-        if name and name not in names:
-            there = f"{cluster.state_dir} has {', '.join(names) or 'no stream'}"
-            raise NotFound(there, tried=f"look at stream {name}")
-        verdicts = Watch(session).round([name] if name else names)
+        verdicts = standing(session, name)
     if as_json:
         print_json({stream: verdict.to_json() for stream, verdict in verdicts.items()})
     else:
@@ -107,15 +108,14 @@ def reconcile(
 def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "", despite_freeze: DespiteFreeze = False) -> None:
     """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill).
 
-    A stream that was never submitted is not until `start`. While the cluster is frozen, nothing is stopped without
-    `--despite-freeze`.
+    A stream that was never submitted stays unsubmitted until `start`. While the cluster is frozen, nothing is stopped
+    without `--despite-freeze`.
     """
     with _known(Client(cluster_name), name) as run:
         require_word(run, despite_freeze=despite_freeze, tried=f"stop {name}")
         set_desired(run, DesiredState.STOPPED, reason)
         meant = replace(run, despite_freeze=despite_freeze)
-        report = Reconciler(meant, tell=say, may_submit=False).run()
-    _conclude(report)
+        _conclude(meant, Reconciler(meant, tell=say, may_submit=False).run(), tried=f"stop {name}")
 
 
 @app.command()
@@ -175,11 +175,19 @@ def restart(
 
 
 @app.command()
-def adopt(cluster_name: ClusterOption, spec_file: SpecFile, application_id: ApplicationId) -> None:
-    """Take over a running application as this stream, without restarting it."""
+def adopt(
+    cluster_name: ClusterOption, spec_file: SpecFile, application_id: ApplicationId, of_user: OfUser = ""
+) -> None:
+    """Adopt a running application as this stream, without restarting it.
+
+    YARN does not tell which folders a job writes: that it writes the declared checkpoint is the person's word, until
+    `kstream streams status` shows a commit. Another user's application is refused without `--of-user`.
+    """
     with _declared(Client(cluster_name), spec_file) as run:
-        claim = adopt_application(run, application_id)
+        claim = adopt_application(run, application_id, of_user)
     say(f"{application_id} is generation {claim.generation} of {run.spec.name}")
+    for checkpoint in run.spec.checkpoints:
+        say(f"nothing shows that it writes {checkpoint} until a commit comes: `kstream streams status` tells")
 
 
 @app.command("take-over")
@@ -193,7 +201,7 @@ def take_over_checkpoints(
     """
     look = duration("--look-for", look_for) if look_for else None
     with _declared(Client(cluster_name), spec_file) as run:
-        taken = take_over(run, reason, look, note)
+        taken = take_over(run, reason, look, tell=note)
     for line in taken.checked:
         say(f"checked: {line}")
     for checkpoint in taken.checkpoints:
@@ -222,18 +230,27 @@ def _say_first_step(run: StreamRun) -> None:
         say(f"it keeps running, because its successor could not start: {step.obstacle}")
     if isinstance(step, Submit | Stop):
         require_available(run, observation)
+    if failed := failed_spec_words(run.spec, observation):
+        say(failed)
+    for each in uncounted_tokens(run.spec, run.cluster.spark_conf, run.cluster.default_fs):
+        note(str(each))
     for line in spec_change(run.spec, observation.claim).words:
         say(f"{line} (on_change: {run.spec.on_change})")
 
 
 def _reconcile(run: StreamRun) -> None:
-    _conclude(Reconciler(run, tell=say).run())
+    _conclude(run, Reconciler(run, tell=say).run(), tried=f"reconcile {run.spec.name}")
 
 
-def _conclude(report: Report) -> None:
+def _conclude(run: StreamRun, report: Report, tried: str) -> None:
+    """Say how the stream was left. Raises Conflict or StreamEnded: when that is not what the person wants."""
     if report.phase is Phase.FROZEN:
-        raise Conflict(f"{report.why}; the cluster is {report.freeze}", tried=f"reconcile {report.stream}")
+        raise Conflict(f"{report.why}; the cluster is {report.freeze}", tried=tried).passing(not run.freeze().doubt)
+    if report.phase in {Phase.BACKING_OFF, Phase.KILLED}:
+        raise StreamEnded(report.why, tried=tried).passing(report.phase is Phase.BACKING_OFF)
     say(f"{report.stream} is {report.phase}: {report.why}")
+    if report.failed_spec:
+        say(report.failed_spec)
 
 
 @contextmanager
@@ -265,14 +282,9 @@ def _known(client: Client, name: str) -> Iterator[StreamRun]:
 
 
 @contextmanager
-def _opened(
-    client: Client, name: str, spec_of: Callable[[ClusterSession, StreamId], StreamSpec]
-) -> Iterator[StreamRun]:
-    with opened(client.cluster_name) as cluster:
-        with open_session(cluster, cluster.watcher) as session:
-            spec = spec_of(session, StreamId(name, cluster.state_dir))
-        with open_as_stream(cluster, spec, note) as session:
-            yield StreamRun(session, spec, client.engine(spec))
+def _opened(client: Client, name: str, spec_of: SpecOf) -> Iterator[StreamRun]:
+    with opened(client.cluster_name) as cluster, open_by_name(cluster, name, note, spec_of) as (session, spec):
+        yield StreamRun(session, spec, client.engine(spec))
 
 
 def _read(spec_file: Path) -> StreamSpec:

@@ -33,7 +33,9 @@ FileOrApplication = Annotated[
     str, typer.Argument(metavar="FILE|APPLICATION", help="A credentials file, or application_1_0001.")
 ]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A credentials file, or a text file with one URL string.")]
-Alias = Annotated[str | None, typer.Option(help="The token's alias; needed if NameNodes issued several of the file.")]
+Alias = Annotated[
+    str | None, typer.Option(help="The token's alias; needed if the file holds several tokens from NameNodes.")
+]
 Principal = Annotated[
     str | None, typer.Option("--as", metavar="PRINCIPAL", help="Act as this principal, not as the connection's own.")
 ]
@@ -48,8 +50,9 @@ _APPLICATION = re.compile(r"application_\d+_\d+")
 def show_(target: FileOrApplication, cluster_name: ClusterOption = "", as_json: JsonOption = False) -> None:
     """Show the tokens in a file: whose they are and when they end. Passwords are never shown.
 
-    With --cluster also whether the NameNode still accepts the tokens that it issued; asking changes nothing. For an
-    application, its tokens are not visible from outside: what its stream's claim and the cluster's lifetimes tell.
+    With --cluster also whether the NameNode still accepts the tokens that it issued; asking changes nothing. An
+    application's tokens can't be seen from outside: for one, this shows what its stream's claim and the cluster's
+    lifetimes tell.
     """
     if _APPLICATION.fullmatch(target):
         _show_application(target, cluster_name, as_json=as_json)

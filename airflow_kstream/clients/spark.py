@@ -21,7 +21,13 @@ from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.submission import Submission, SubmitOutcome
 
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
-_INHERITED = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP")
+_INHERITED = (
+    *("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "USER", "SPARK_LOCAL_IP"),
+    "SPARK_LAUNCHER_OPTS",
+)
+# It lives for seconds: an optimising compiler does not pay for itself. Without it a submission to a minicluster takes
+# 6.2 seconds of CPU, with it 10.2.
+_JAVA_BRISK = ("-XX:TieredStopAtLevel=1",)
 _TAIL_LINES = 30
 _FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
 # Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
@@ -114,10 +120,13 @@ def environment(cluster: Cluster, ticket_cache: Path, binary: str) -> dict[str, 
         inherited.pop("SPARK_HOME", None)
     conf_dir = cluster.hadoop_conf_dir or ""
     krb5_conf = krb5_conf_of_a_child(cluster.krb5_conf)
-    kerberos = {"KRB5_CONFIG": krb5_conf, "SPARK_SUBMIT_OPTS": _java_options(krb5_conf)} if krb5_conf else {}
+    kerberos = {"KRB5_CONFIG": krb5_conf} if krb5_conf else {}
+    # Of two options with one name Java takes the last one.
+    java = [os.environ.get("SPARK_SUBMIT_OPTS", ""), *_JAVA_BRISK, *(_java_kerberos(krb5_conf) if krb5_conf else ())]
     return {
         **inherited,
         **kerberos,
+        "SPARK_SUBMIT_OPTS": " ".join(java).strip(),
         "HADOOP_CONF_DIR": conf_dir,
         "YARN_CONF_DIR": conf_dir,
         "KRB5CCNAME": f"FILE:{ticket_cache}",
@@ -173,10 +182,10 @@ def _escaped(text: str, signs: Mapping[str, str] = _IN_VALUES) -> str:
     return "".join(signs.get(sign, sign) for sign in text)
 
 
-def _java_options(krb5_conf: str) -> str:
+def _java_kerberos(krb5_conf: str) -> tuple[str, ...]:
     # Java ignores KRB5_CONFIG; from Java 17 on, Hadoop's Kerberos code needs these packages opened to it.
     opened = "java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-    return f"-Djava.security.krb5.conf={krb5_conf} --add-exports={opened} --add-opens={opened}"
+    return f"-Djava.security.krb5.conf={krb5_conf}", f"--add-exports={opened}", f"--add-opens={opened}"
 
 
 def _spark_folders() -> Iterator[str]:

@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import Unavailable
 T = TypeVar("T")
 
 
-def until(ask: Callable[[], T | None], every: timedelta, within: timedelta) -> T | None:
+def until(ask: Callable[[], T], every: timedelta, within: timedelta) -> T:
     """Call `ask` until the answer is not None, and return it; return None if it stays None for as long as `within`.
 
     It calls at least once, so that `within` zero is a single check. It retries when a server is away.
@@ -26,7 +26,7 @@ def until(ask: Callable[[], T | None], every: timedelta, within: timedelta) -> T
         stop=stop_after_delay(within),
         retry_error_callback=_last_answer,
     )
-    answer: T | None = asking(ask)
+    answer: T = asking(ask)
     return answer
 
 

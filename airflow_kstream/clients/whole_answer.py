@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,6 +43,26 @@ def limit_whole_answers(session: requests.Session, whole: float) -> None:
         session.mount(scheme, _WholeAnswers(whole))
 
 
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Let each answer for which this thread waits meanwhile take so long at most, whatever its request allows."""
+    before = _AT_MOST.set(seconds)
+    try:
+        yield
+    finally:
+        _AT_MOST.reset(before)
+
+
+def limit_all_answers(session: requests.Session, seconds: float) -> None:
+    """Let all requests of this session together take so many seconds from now on, logins and redirects included.
+
+    What comes later fails at once, with what requests raises for a timeout.
+    """
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _AllAnswers(seconds))
+
+
+_AT_MOST: ContextVar[float] = ContextVar("at most", default=math.inf)
 # In seconds, while a request is under way.
 _WHOLE: ContextVar[float] = ContextVar("whole answer", default=USUAL.whole)
 
@@ -56,12 +79,34 @@ class _WholeAnswers(HTTPAdapter):
     def send(self, request: requests.PreparedRequest, *arguments: Any, **options: Any) -> requests.Response:
         limits, whole = options.get("timeout"), self._whole
         if isinstance(limits, TimeLimits):
-            whole, options["timeout"] = limits.whole, (limits.connect, limits.read)
-        before = _WHOLE.set(whole)
+            whole, limits = limits.whole, (limits.connect, limits.read)
+        most = _AT_MOST.get()
+        if most < math.inf:
+            limits = tuple(most if one is None else min(one, most) for one in _connect_and_read(limits))
+        before, options["timeout"] = _WHOLE.set(min(whole, most)), limits
         try:
             return super().send(request, *arguments, **options)
         finally:
             _WHOLE.reset(before)
+
+
+def _connect_and_read(timeout: Any) -> tuple[float | None, float | None]:
+    """Return the two limits that requests takes as a pair, as one number for both, or as none."""
+    connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+    return connect, read
+
+
+class _AllAnswers(_WholeAnswers):
+    def __init__(self, seconds: float) -> None:
+        self._ends, self._seconds = time.monotonic() + seconds, seconds
+        super().__init__(seconds)
+
+    def send(self, request: requests.PreparedRequest, *arguments: Any, **options: Any) -> requests.Response:
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise requests.ReadTimeout(f"the {self._seconds:g} s that all answers together may take are over")
+        options["timeout"] = TimeLimits(min(USUAL.connect, left), left, left)
+        return super().send(request, *arguments, **options)
 
 
 class _Response(HTTPResponse):

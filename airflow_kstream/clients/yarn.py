@@ -35,6 +35,16 @@ class ContainerPlace:
     web: str
 
 
+@dataclass(frozen=True)
+class NodeStanding:
+    """A node's state: RUNNING, UNHEALTHY, LOST, DECOMMISSIONED ... `checked` is when it last checked its own health, by
+    its own clock in milliseconds, as its last heartbeat told: usually another value every two minutes
+    (yarn.nodemanager.disk-health-checker.interval-ms). None if the ResourceManager doesn't tell."""
+
+    state: str
+    checked: int | None = None
+
+
 class ResourceManager:
     """All ResourceManagers of one cluster as one, with one identity. Not safe for several threads at once.
 
@@ -107,10 +117,10 @@ class ResourceManager:
         path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
         return self._call(f"read the attempts of {application_id}", "GET", path, _driver_container)
 
-    def driver_place(self, application_id: str) -> ContainerPlace | None:
-        """Return where the newest attempt's driver ran, also after its end; None if it never got a container."""
+    def driver_places(self, application_id: str) -> frozenset[ContainerPlace]:
+        """Return where each attempt's driver ran, also after its end; none if none ever got a container."""
         path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
-        return self._call(f"read the attempts of {application_id}", "GET", path, _driver_place)
+        return self._call(f"read the attempts of {application_id}", "GET", path, _driver_places)
 
     def live_places(self, application_id: str) -> frozenset[ContainerPlace]:
         """Return where containers of the newest attempt run; none are listed once it has ended."""
@@ -121,10 +131,9 @@ class ResourceManager:
         tried = f"read the containers of {application_id}"
         return self._call(tried, "GET", f"{path}/{attempt}/containers", _places)
 
-    def node_state(self, node: str) -> str:
-        """Return the state of a node: RUNNING, UNHEALTHY, LOST, DECOMMISSIONED ... Raises NotFound: if forgotten."""
-        path = f"/ws/v1/cluster/nodes/{node}"
-        return self._call(f"read the state of node {node}", "GET", path, lambda body: str(body["node"]["state"]))
+    def node(self, node: str) -> NodeStanding:
+        """Return how a node stands. Raises NotFound: if it is forgotten."""
+        return self._call(f"read the state of node {node}", "GET", f"/ws/v1/cluster/nodes/{node}", _node_standing)
 
     def time_since(self, moment: datetime) -> timedelta:
         """Return the time since a moment that the ResourceManager itself reported, by its own clock alone.
@@ -209,9 +218,12 @@ def _requested_user(body: Mapping[str, Any]) -> str:
     return str(body["clusterUserInfo"]["requestedUser"])
 
 
+def _attempts(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list((body["appAttempts"] or {}).get("appAttempt", []))
+
+
 def _newest_attempt(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    attempts = (body["appAttempts"] or {}).get("appAttempt", [])
-    return max(attempts, key=lambda attempt: int(attempt["id"]), default={})
+    return max(_attempts(body), key=lambda attempt: int(attempt["id"]), default={})
 
 
 def _newest_attempt_id(body: Mapping[str, Any]) -> str | None:
@@ -224,9 +236,9 @@ def _driver_container(body: Mapping[str, Any]) -> str | None:
     return str(container) if container else None
 
 
-def _driver_place(body: Mapping[str, Any]) -> ContainerPlace | None:
-    newest = _newest_attempt(body)
-    return _place(newest["nodeId"], newest["nodeHttpAddress"]) if newest else None
+def _driver_places(body: Mapping[str, Any]) -> frozenset[ContainerPlace]:
+    places = (_place(attempt["nodeId"], attempt["nodeHttpAddress"]) for attempt in _attempts(body))
+    return frozenset(place for place in places if place)
 
 
 def _places(body: Mapping[str, Any]) -> frozenset[ContainerPlace]:
@@ -239,6 +251,10 @@ def _places(body: Mapping[str, Any]) -> frozenset[ContainerPlace]:
 
 def _place(node: str, web: str) -> ContainerPlace | None:
     return ContainerPlace(node, web.removeprefix("http://").removeprefix("https://")) if node and web else None
+
+
+def _node_standing(body: Mapping[str, Any]) -> NodeStanding:
+    return NodeStanding(str(body["node"]["state"]), body["node"].get("lastHealthUpdate"))
 
 
 def _nothing(body: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ import yaml
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from airflow_kstream.dags import STUBS
+from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo import config as demo_plan
 from airflow_kstream.demo.airflow_api import Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
@@ -49,7 +50,8 @@ def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -
     """Start all parts; `stack` stops them in any case."""
     plan.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     minicluster = _minicluster(plan, console, stack)
-    os.environ["KRB5_CONFIG"] = str(minicluster.krb5_conf)
+    clients = minicluster.client_env("streamer")
+    os.environ |= {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
     kafka_keytab = plan.root / "kafka-client.keytab"
     shutil.copy(minicluster.keytab("streamer"), kafka_keytab)
     streams = demo_plan.streams(minicluster, kafka_keytab)
@@ -144,7 +146,7 @@ def _start_airflow(environment: Environment, console: DemoConsole) -> None:
     environment.home.wait_until_healthy(environment.supervisor)
     api = environment.home.api()
     api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=environment.connection()))
-    wanted = {f"stream-{spec.name}" for spec in environment.streams}
+    wanted = {stream_id(CONNECTION, spec.name) for spec in environment.streams}
     Retrying(
         retry=retry_if_result(lambda dag_ids: not wanted <= set(dag_ids)),
         stop=stop_after_delay(120),

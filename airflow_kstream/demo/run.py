@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo import jobs, promises
-from airflow_kstream.demo.config import DemoConfig, table
+from airflow_kstream.demo.config import CONNECTION, DemoConfig, table
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.crashes import Crashes
 from airflow_kstream.demo.environment import Environment, Shipper, make_environment
@@ -69,8 +70,9 @@ class Demo:
 
     def _unpause(self, environment: Environment) -> None:
         for spec in environment.streams:
-            environment.home.api().unpause_dag(f"stream-{spec.name}")
-            self.console.say(f"its DAG stream-{spec.name} is unpaused", spec.name)
+            dag_id = stream_id(CONNECTION, spec.name)
+            environment.home.api().unpause_dag(dag_id)
+            self.console.say(f"its DAG {dag_id} is unpaused", spec.name)
 
     def _watch(self, environment: Environment, session: ClusterSession, control: Control) -> None:
         """Watch until the keytab stream has outlived its tokens often enough and the other one is not mid-restart."""

@@ -19,7 +19,7 @@ The contract between a driver and its supervisor is four Spark confs and five ki
     started-00000n  the driver of n runs and will honour stop-00000n     written here
     stop-00000n     asks the driver of n to stop                         written by the supervisor
     stopped-00000n  the driver of n has stopped all its queries; never
-                    while another query of the session runs              written here
+                    while another query of the driver runs               written here
     failed-00000n   the error that ended a query of n; for a Python
                     driver YARN's diagnostics have only the exit code    written here, if HDFS can still be reached
 
@@ -179,9 +179,11 @@ class Generation:
         self._tell(stopped_marker(self.number), queries=[_standing(query) for query in queries])
 
     def _still_active(self, stopped: Any) -> list[str]:
-        """Return the ids of the session's queries that `await_termination` was not given."""
-        active = self._spark.streams.active if self._spark is not None else []
-        return [str(query.id) for query in active if query.id not in {given.id for given in stopped}]
+        """Return the ids of the driver's queries that `await_termination` was not given."""
+        if self._spark is None:
+            return []
+        active = {str(query.id) for query in self._spark.streams.active} | _active_in_any_session(self._spark)
+        return sorted(active - {str(query.id) for query in stopped})
 
     def _tell(self, name: str, **what: Any) -> None:
         if self._folder is None:
@@ -262,6 +264,18 @@ def _await_quiescence(query: Any, deadline: float) -> None:
             log.warning("query %s was never between two batches; its current batch will be repeated", query.id)
             return
         time.sleep(0.05)
+
+
+def _active_in_any_session(spark: Any) -> set[str]:
+    """Return the ids of all sessions' queries: those of `newSession()` are listed there alone.
+
+    Spark 2 has no such list (SharedState.activeStreamingQueries): then only this session's are known.
+    """
+    try:
+        return {str(query) for query in spark._jsparkSession.sharedState().activeStreamingQueries().keySet()}
+    except Exception as error:  # AttributeError without a JVM, Py4JError from an old one
+        log.info("queries of other sessions are not known: %s", _brief(error))
+        return set()
 
 
 def _stop_at_once(queries: Any) -> None:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from airflow_kstream.model.secrets import without_secrets
+
 
 class ApplicationState(StrEnum):
     NEW = "NEW"
@@ -68,7 +70,8 @@ class Application:
             tags=frozenset(tag for tag in app.get("applicationTags", "").split(",") if tag),
             started=_moment(app.get("startedTime", 0)),
             finished=_moment(app.get("finishedTime", 0)),
-            diagnostics=app.get("diagnostics", "").strip(),
+            # It quotes the job's own errors, and goes into logs, XComs and the records of ends.
+            diagnostics=without_secrets(app.get("diagnostics", "").strip()),
             logs_url=app.get("amContainerLogs", ""),
             lifetime_left=_lifetime_left(app),
         )

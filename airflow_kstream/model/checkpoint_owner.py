@@ -40,12 +40,25 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True)
+class Said:
+    """A person's word on checkpoints, and its reason. `generation` is what an adopted job is to be claimed as."""
+
+    word: Word = Word.NONE
+    reason: str = ""
+    generation: int = 0
+
+
+NOTHING_SAID = Said()
+
+
+@dataclass(frozen=True)
 class Ownership:
     """One entry in a checkpoint's numbered record of owners; the highest number counts.
 
     `since` is by the NameNode's clock. A `released` checkpoint has had this owner and has none now. `word` is the
-    command that gave a checkpoint with data to its owner, and `reason` tells what that command had checked. An entry
-    `newer` than this program is left alone.
+    command that gave a checkpoint with data to its owner, and `reason` tells what that command had checked.
+    `generation` is the one that an adopted job was to be claimed as; 0 if none was, or in an entry of an earlier
+    version. An entry `newer` than this program is left alone.
     """
 
     number: int
@@ -56,7 +69,13 @@ class Ownership:
     released: bool = False
     word: Word = Word.NONE
     reason: str = ""
+    generation: int = 0
     newer: bool = False
+
+    def half_adopted(self, claimed: int) -> bool:
+        """Return True if a job that writes it was to be adopted, and the stream was claimed only up to `claimed`, 0 for
+        never: the command failed before its claim, and the job runs on without a generation."""
+        return self.word is Word.ADOPT and claimed < max(self.generation, 1)
 
 
 def owner_file(number: int) -> str:

@@ -10,14 +10,17 @@ class NodeVerdict(StrEnum):
     """The verdict on an application's containers on one node.
 
     RESTARTED: its NodeManager started after the application and may not know the containers of its predecessor.
-    LOST: it can't be asked, and the ResourceManager does not count the node among the running ones. UNREACHABLE: it
-    can't be asked, and the ResourceManager hears from it.
+    Of one that can't be asked the ResourceManager's word counts. LOST: the node is none of the running ones. UNHEARD:
+    it is, and nothing came from it since the application's end; nodes are LOST later than their ApplicationMasters, by
+    a monitor of their own (NMLivelinessMonitor, AMLivelinessMonitor). UNREACHABLE: it has reported since then, and was
+    told to end the application's containers with the answer.
     """
 
     COMPLETE = "all containers are complete"
     LIVE = "containers still run"
     RESTARTED = "its NodeManager was restarted"
     LOST = "the node is lost to YARN"
+    UNHEARD = "YARN has not heard from the node since"
     UNREACHABLE = "its NodeManager can't be asked"
 
 
@@ -28,6 +31,11 @@ class NodeReport:
     node: str
     verdict: NodeVerdict
     detail: str = ""
+
+    @property
+    def cut_off(self) -> bool:
+        """Return True if nobody has told the node that the application is over, as far as anybody knows."""
+        return self.verdict in {NodeVerdict.LOST, NodeVerdict.UNHEARD}
 
     def __str__(self) -> str:
         return f"{self.node}: {self.verdict}{f' ({self.detail})' if self.detail else ''}"

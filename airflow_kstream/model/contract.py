@@ -21,8 +21,10 @@ _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 _UNNUMBERED_DESIRED = "desired.json"
 _ENDED = re.compile(r"ended-(\d{6,})")
 _CLEANED = "cleaned-"
-_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|ended|check)[-.].+")
-_OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence|accepted|reached)-(\d+)(?:-.*)?")
+_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|ended|check)[-.].+")
+# What only a generation that was claimed has. A fence, or a person's word on the next one, comes before its claim.
+_TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended)-(\d{6,})")
+_OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked)-(\d+)(?:-.*)?")
 
 
 def claim_file(generation: int) -> str:
@@ -65,6 +67,11 @@ def reached_marker(generation: int) -> str:
     return f"reached-{generation:06d}"
 
 
+def blocked_marker(generation: int) -> str:
+    """Return the name of the last refusal that kept this generation from being followed; it holds nobody up."""
+    return f"blocked-{generation:06d}"
+
+
 def ended_file(generation: int) -> str:
     """Return the name of the record of this generation's end and of those before it that nobody planned."""
     return f"ended-{generation:06d}"
@@ -90,6 +97,12 @@ def newest_claim(names: Iterable[str]) -> int:
     return max((int(claim[1]) for claim in claims if claim), default=0)
 
 
+def newest_trace(names: Iterable[str]) -> int:
+    """Return the highest generation that left a file beside its claim, which may be gone, 0 if none did."""
+    traces = (_TRACE.fullmatch(name) for name in names)
+    return max((int(trace[1]) for trace in traces if trace), default=0)
+
+
 def desired_file(number: int) -> str:
     """Return the name of the file with the desired state of this number: the highest one counts."""
     return f"desired-{number:06d}.json" if number else _UNNUMBERED_DESIRED
@@ -109,6 +122,12 @@ def newest_desired(names: Iterable[str]) -> int | None:
 def is_draft(name: str) -> bool:
     """Return True for a file that its writer has not yet renamed into place, and perhaps never will."""
     return _DRAFT.fullmatch(name) is not None
+
+
+def is_known_file(name: str) -> bool:
+    """Return True for a file of a stream's folder that this version knows, whatever it holds."""
+    kinds = (is_draft(name), is_cleaned_marker(name), _ENDED.fullmatch(name), generation_of_file(name) is not None)
+    return any(kinds) or number_of_desired(name) is not None
 
 
 def generation_of_file(name: str) -> int | None:

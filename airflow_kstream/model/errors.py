@@ -17,14 +17,14 @@ KstreamError
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 
 class KstreamError(Exception):
     """Base of every error of this package.
 
     `tried` is the attempt, `server` the address it went to, `principal` the identity it used. `retryable` is True if
-    the same call can succeed later although nobody changes anything.
+    the same call can succeed later although nobody changes anything: its kind says so, or `passing` does.
     """
 
     retryable = False
@@ -38,6 +38,11 @@ class KstreamError(Exception):
 
     def __str__(self) -> str:
         return f"{self.without_advice}. {'Retrying may help.' if self.retryable else 'Retrying will not help.'}"
+
+    def passing(self, passes: bool = True) -> Self:
+        """Return this error, marked as one that time alone ends, or that it does not."""
+        self.retryable = passes
+        return self
 
     @property
     def without_advice(self) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
+from math import isfinite
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -70,6 +71,18 @@ def require_stream_name(text: str) -> None:
 
 def _is_line(text: str) -> bool:
     return text.isprintable() and text == text.strip() != ""
+
+
+def _is_line_up_to(most: int) -> Callable[[str], bool]:
+    return lambda text: len(text) <= most and _is_line(text)
+
+
+def _is_plain(value: object, depth: int = 20) -> bool:
+    """Return True for what JSON can hold; a value that contains itself is too deep."""
+    if isinstance(value, list | dict) and depth:
+        names, items = (value, value.values()) if isinstance(value, dict) else ((), value)
+        return all(isinstance(name, str) for name in names) and all(_is_plain(item, depth - 1) for item in items)
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
 
 
 def _is_word(text: str) -> bool:
@@ -177,6 +190,11 @@ def _is_cache_name(text: str) -> bool:
 
 
 Line = Annotated[str, must(_is_line, "text of printable characters without spaces around it")]
+# Airflow's database has no room for longer ones (airflow.models.taskinstance, airflow.models.dag).
+AirflowName = Annotated[str, must(_is_line_up_to(250), "up to 250 printable characters without spaces around them")]
+AirflowTag = Annotated[str, must(_is_line_up_to(100), "up to 100 printable characters without spaces around them")]
+Priority = Annotated[int, must(lambda number: abs(number) < 2**31, "a whole number between -2147483647 and 2147483647")]
+PlainData = Annotated[Any, must(_is_plain, "text, numbers, true, false, null, and lists and mappings of these")]
 Word = Annotated[str, must(_is_word, "one printable word that doesn't begin with -")]
 LocalPath = Annotated[str, must(_is_local_path, "an absolute path with no '..' in it")]
 Principal = Annotated[str, must(is_principal, "primary[/instance]@REALM, printable, that doesn't begin with -")]

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from airflow_kstream.model.durations import parse_duration
+from airflow_kstream.model.errors import InvalidInput
+
 _FILE = re.compile(r"freeze-(\d{6,})\.json")
+_DRAFT = re.compile(r"\.freeze-.+")
+# Nobody remembers a freeze of last month: a person who needs a longer one freezes again.
+_LONGEST = timedelta(days=7)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Of a file that can't be read: nobody may act until a person has said something that can be.
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -39,10 +45,22 @@ class Freeze:
         if self.doubt:
             return f"frozen until `kstream streams unfreeze`, because {self.doubt}"
         why = self.reason or "no reason given"
-        return f"frozen until {self.until:%Y-%m-%d %H:%M:%S} UTC by {self.by or 'somebody'}: {why}"
+        until = f"{self.until:%Y-%m-%d %H:%M:%S} UTC (or `kstream streams unfreeze`)"
+        return f"frozen until {until} by {self.by or 'somebody'}: {why}"
 
 
 NOT_FROZEN = Freeze()
+
+
+def freeze_length(field: str, text: str) -> timedelta:
+    """Read for how long to freeze. Raises InvalidInput: when it is no duration, or not more than 0s and at most 7d."""
+    try:
+        length = parse_duration(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{field}: {error.message}") from None
+    if not timedelta() < length <= _LONGEST:
+        raise InvalidInput(f"{field} is {text}; allowed is more than 0s, and up to 7d")
+    return length
 
 
 def freeze_folder(state_dir: str) -> str:
@@ -53,6 +71,11 @@ def freeze_folder(state_dir: str) -> str:
 def freeze_file(number: int) -> str:
     """Return the name of the word of this number: the highest one counts."""
     return f"freeze-{number:06d}.json"
+
+
+def is_freeze_draft(name: str) -> bool:
+    """Return True for a word that its writer has not yet renamed into place, and perhaps never will."""
+    return _DRAFT.fullmatch(name) is not None
 
 
 def number_of_freeze(name: str) -> int:

@@ -10,12 +10,15 @@ from datetime import datetime
 from enum import StrEnum
 
 from airflow_kstream.model.contract import fence_name
+from airflow_kstream.model.fields import is_stream_name
+from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 
 ALL_STREAMS_TAG = "kstream"
+_STREAM_TAG = f"{ALL_STREAMS_TAG}-stream-"
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,13 @@ class StreamId:
 
     name: str
     state_dir: str
+
+    @classmethod
+    def of_tags(cls, tags: frozenset[str], state_dir: str) -> StreamId | None:
+        """Return the stream of this state_dir that an application's tags name, None if they name none of it."""
+        names = (tag.removeprefix(_STREAM_TAG).rpartition("-")[0] for tag in tags if tag.startswith(_STREAM_TAG))
+        streams = (cls(name, state_dir) for name in sorted(names) if is_stream_name(name))
+        return next((stream for stream in streams if stream.tag in tags), None)
 
     def __str__(self) -> str:
         digest = hashlib.sha256(self.state_dir.rstrip("/").encode()).hexdigest()[:8]
@@ -35,7 +45,7 @@ class StreamId:
 
     @property
     def tag(self) -> str:
-        return f"{ALL_STREAMS_TAG}-stream-{self}"
+        return f"{_STREAM_TAG}{self}"
 
     def generation_tag(self, generation: int) -> str:
         return f"{ALL_STREAMS_TAG}-gen-{self}-{generation}"
@@ -70,6 +80,14 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True)
+class FailedSpec:
+    """A declared spec with which `generation` ended before its first commit, so that an earlier one runs instead."""
+
+    fingerprint: str
+    generation: int
+
+
+@dataclass(frozen=True)
 class Claim:
     """The exclusive right to submit one generation, as it stands in `state_dir`.
 
@@ -77,7 +95,8 @@ class Claim:
     issued no earlier. `adopted` is the application that was taken over instead of submitted. `started` is the
     application's start by the ResourceManager's clock; it is given if the claim alone does not tell how old the tokens
     are. `spec` is the spec that was submitted. `key` is the version of the key it was submitted with; None if there was
-    no keytab or the key is unknown. A claim `newer` than this program is watched, and never acted upon.
+    no keytab or the key is unknown. `instead_of` is the declared spec whose place an earlier one took, None if it was
+    submitted as declared. A claim `newer` than this program is watched, and never acted upon.
     """
 
     generation: int
@@ -94,10 +113,15 @@ class Claim:
     key: KeyVersion | None = None
     missing: frozenset[Missing] = frozenset()
     newer: bool = False
+    instead_of: FailedSpec | None = None
 
     @property
     def fence(self) -> str:
         return fence_name(self.generation, self.nonce)
+
+    def position_of(self, checkpoint: str) -> Position | None:
+        """Return the checkpoint's position at the claim, however either is spelled; None if the claim has none."""
+        return {plain_path(path): at for path, at in self.positions.items()}.get(plain_path(checkpoint))
 
     @property
     def submitted_by_us(self) -> bool:

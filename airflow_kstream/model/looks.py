@@ -17,7 +17,8 @@ from airflow_kstream.model.generation import Position
 
 class SignKind(StrEnum):
     """The kind of a sign. ALONE: no application of the stream lives. ABSENT: a claim has no application. UNCLAIMED: an
-    application's generation has no claim. QUIET: the checkpoints do not move. LOST: a node is lost to YARN."""
+    application's generation has no claim. QUIET: the checkpoints do not move. LOST: a node is cut
+    off from YARN."""
 
     ALONE = "alone"
     ABSENT = "absent"
@@ -32,6 +33,17 @@ class Sign:
 
     kind: SignKind
     value: Hashable
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The furthest positions that somebody saw a generation reach in each checkpoint; none of 0 before the first."""
+
+    generation: int = 0
+    positions: Mapping[str, Position] = field(default_factory=dict)
+
+
+NOWHERE = Reached()
 
 
 @dataclass(frozen=True)

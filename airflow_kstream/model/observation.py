@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers
+from airflow_kstream.model.contract import newest_trace
 from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.generation_end import PastEnd
@@ -29,8 +31,10 @@ class Observation:
     NodeManagers say of the newest application, None if none was asked. `accepted` are the positions from which a person
     lets the next generation start, None if no person accepted any. `failure` is the error that the newest generation's
     driver left. `ends` are the ends that nobody planned, oldest first, as far as they are recorded. `ours` are the
-    short names of our principals beside the one that the stream's applications run as. `freeze` is the last word on the
-    cluster's brake.
+    short names of our principals beside the one that the stream's applications run as. `ended` is when the newest
+    application ended, by the NameNode's clock; None if that is not asked or not known. `freeze` is the last word on the
+    cluster's brake. `log_error` is the error that the newest application's driver log ends with; empty if it was not
+    read.
     """
 
     stream: StreamId
@@ -50,19 +54,29 @@ class Observation:
     failure: str = ""
     ends: tuple[PastEnd, ...] = ()
     ours: frozenset[str] = frozenset()
+    ended: datetime | None = None
     freeze: Freeze = NOT_FROZEN
+    log_error: str = ""
 
-    @property
+    @cached_property
     def generation(self) -> int:
-        """Return the highest generation of the claim and the applications; 0 before the first."""
-        claimed = self.claim.generation if self.claim else 0
-        return max([claimed, *(number for number, _ in self.applications)])
+        """Return the highest generation of the claim, the applications and the files; 0 before the first.
 
-    @property
+        A number is never used again: the markers of the generation that had it would be those of the new one.
+        """
+        claimed = self.claim.generation if self.claim else 0
+        return max([claimed, newest_trace(self.files), *(number for number, _ in self.applications)])
+
+    @cached_property
     def current(self) -> Application | None:
         """Return the application of the highest generation: the one that is alive, or else the last to start."""
         candidates = [app for number, app in self.applications if number == self.generation]
         return max(candidates, key=lambda app: (app.alive, app.id), default=None)
+
+    @property
+    def any_alive(self) -> bool:
+        """Return True if an application of the stream lives, of whatever generation."""
+        return any(app.alive for _, app in self.applications)
 
     @property
     def frozen(self) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from airflow_kstream.model.generation import FailedSpec
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.heartbeat import Heartbeat
 from airflow_kstream.model.horizon import Horizon
@@ -88,11 +89,23 @@ class Note:
 
 
 @dataclass(frozen=True)
+class FormerSpec:
+    """The spec of an earlier `generation`, which is submitted again because the declared one failed."""
+
+    generation: int
+    instead_of: FailedSpec
+
+
+@dataclass(frozen=True)
 class Submit:
-    """A submission: claim the next generation and, once the claim is ours, submit it once."""
+    """A submission: claim the next generation and, once the claim is ours, submit it once.
+
+    `former` names the spec if it is not the declared one.
+    """
 
     generation: int
     why: str
+    former: FormerSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +134,8 @@ class Report:
 
     `spec_doubt` is the reason if it is unknown whether the declared spec would submit another job than the running one.
     `owner_doubt` is the reason if the stream does not own the checkpoints that it writes, or lacks the claim of what
-    runs: nothing will follow its running generation until somebody has decided. `freeze` is the cluster's freeze in
+    runs: nothing will follow its running generation until somebody has decided. `failed_spec` tells that the declared
+    spec is not what runs because it failed, empty if it did not. `freeze` is the cluster's freeze in
     words, empty if it is not frozen, with what falls into it.
     """
 
@@ -139,6 +153,7 @@ class Report:
     spec_differences: tuple[str, ...] = ()
     spec_doubt: str = ""
     owner_doubt: str = ""
+    failed_spec: str = ""
     freeze: str = ""
     done: tuple[Done, ...] = field(default=())
 

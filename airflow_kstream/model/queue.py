@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True)
-class Queue:
-    """A queue that takes applications. Memory is in MiB, None if the scheduler doesn't tell it.
+class Size:
+    """A size of containers: memory in MiB, and vcores; each is None if it is not known or not counted."""
 
-    `most` is what all its applications together may ever get, `largest` the largest container. `state` is RUNNING,
-    STOPPED or DRAINING; empty if the scheduler knows no states, as FairScheduler.
+    memory: int | None = None
+    vcores: int | None = None
+
+
+UNKNOWN_SIZE = Size()
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue that takes applications.
+
+    `most` is what all its applications together may ever get on nodes without a label, `largest` the largest container.
+    `state` is RUNNING, STOPPED or DRAINING; empty if the scheduler knows no states, as FairScheduler. `labelled` is
+    whether its containers go to nodes with a label unless they ask for another.
     """
 
     path: str
     state: str = ""
-    most: int | None = None
-    largest: int | None = None
+    most: Size = UNKNOWN_SIZE
+    largest: Size = UNKNOWN_SIZE
+    labelled: bool = False
 
     @property
     def name(self) -> str:
@@ -57,12 +70,14 @@ class Needs:
     """The needs of the next generation that the cluster has to meet, as far as its submission tells.
 
     `queue` is where it is submitted, `declared` whether somebody named that. `containers` are those without which it
-    does nothing, by name, in MiB; one whose size is not known is left out. `files` are the URIs that the cluster reads.
+    does nothing, by name. `labelled` is whether one of them asks for nodes with a label. `files` are the URIs that the
+    cluster reads.
     """
 
     queue: str
     declared: bool = False
-    containers: Mapping[str, int] | None = None
+    containers: Mapping[str, Size] = field(default_factory=dict)
+    labelled: bool = False
     files: tuple[str, ...] = ()
 
 
@@ -82,18 +97,24 @@ def _below(queue: Mapping[str, Any], *keys: str) -> Iterator[Mapping[str, Any]]:
 
 def _of_capacity(queue: Mapping[str, Any]) -> Queue:
     path = str(queue.get("queuePath") or queue["queueName"])
-    most, largest = _memory(queue, "maxEffectiveCapacity"), _memory(queue, "maximumAllocation")
-    return Queue(path, str(queue.get("state", "")), most, largest)
+    # Its calculator may count memory alone, and the page doesn't tell; a single container is always held to both.
+    most = Size(_size(queue, "maxEffectiveCapacity").memory)
+    labelled = bool(queue.get("defaultNodeLabelExpression"))
+    return Queue(path, str(queue.get("state", "")), most, _size(queue, "maximumAllocation"), labelled)
 
 
 def _of_fair(queue: Mapping[str, Any]) -> Queue:
-    largest = _memory(queue, "maxContainerAllocation")
-    return Queue(str(queue["queueName"]), most=_memory(queue, "maxResources"), largest=largest)
+    largest = _size(queue, "maxContainerAllocation")
+    return Queue(str(queue["queueName"]), most=_size(queue, "maxResources"), largest=largest)
 
 
-def _memory(queue: Mapping[str, Any], key: str) -> int | None:
+def _size(queue: Mapping[str, Any], key: str) -> Size:
     told = queue.get(key)
-    return int(told["memory"]) if isinstance(told, Mapping) and "memory" in told else None
+    return Size(_number(told, "memory"), _number(told, "vCores")) if isinstance(told, Mapping) else UNKNOWN_SIZE
+
+
+def _number(size: Mapping[str, Any], key: str) -> int | None:
+    return int(size[key]) if key in size else None
 
 
 def _makes_queues(queue: Mapping[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from airflow_kstream.model.stream import POLICIES, StreamSpec
 
 # Increment it whenever the same spec gets another digest. Version 1 had no number.
 _VERSION = 2
-_RULES_THE_SUPERVISOR = {*POLICIES, "on_change"}
+_NOT_OF_THE_JOB = {*POLICIES, "on_change", "airflow"}
 
 
 class Change(StrEnum):
@@ -30,7 +30,7 @@ class Change(StrEnum):
 def fingerprint(spec: StreamSpec) -> str:
     """Return `<version>:<digest>` of the fields that define the job, without those at their default.
 
-    So neither a field that a later version adds changes it, nor do policies and `on_change`.
+    So neither a field that a later version adds changes it, nor do policies, `on_change` and `airflow`.
     """
     text = json.dumps(_submitted(spec), sort_keys=True)
     return f"{_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -60,7 +60,7 @@ def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tupl
 
 
 def _submitted(spec: StreamSpec) -> dict[str, Any]:
-    return {name: value for name, value in _set(spec).items() if name not in _RULES_THE_SUPERVISOR}
+    return {name: value for name, value in _set(spec).items() if name not in _NOT_OF_THE_JOB}
 
 
 def _set(value: Any) -> dict[str, Any]:

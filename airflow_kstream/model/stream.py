@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.model.conf_values import ConfValue
 from airflow_kstream.model.declared import IF_MISSING, read, written
 from airflow_kstream.model.fields import (
@@ -28,6 +29,7 @@ from airflow_kstream.model.fields import (
     VariableName,
     Word,
 )
+from airflow_kstream.model.notify import NotifyPolicy, require_notifier
 from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.spark_conf import SparkConf
 from airflow_kstream.model.stream_policies import (
@@ -49,12 +51,16 @@ _CHECKPOINTS_ARE_MISSING = (
 
 @dataclass(frozen=True)
 class KeytabCredentials:
-    """A keytab that the job has: it logs in and gets new tokens by itself (Spark's `--principal/--keytab`)."""
+    """A keytab that the job has: it logs in and gets new tokens by itself (Spark's `--principal/--keytab`).
+
+    Without `keytab` it is the connection's own, which may lie in the connection as base64; `principal` is then the
+    connection's, too.
+    """
 
     __pydantic_config__ = STRICT
 
     principal: Principal
-    keytab: LocalPath
+    keytab: LocalPath | None = None
     mode: Literal["keytab"] = "keytab"
 
     renews_itself = True
@@ -144,7 +150,8 @@ class StreamSpec:
     `checkpoints` are the folders that the job's Structured Streaming queries write; `none` in YAML, or an empty tuple,
     says that it writes none, so that its progress is not watched and no other writer is noticed. `conf` and
     `deploy.environment` refer to secrets and contain none, so that a spec can be kept and shown anywhere. Two specs
-    with the same `name` on the same `state_dir` are one stream.
+    with the same `name` on the same `state_dir` are one stream. `airflow` is for the shipped DAGs alone: in a DAG of
+    your own, give the operator Airflow's own arguments.
 
     The constructor checks nothing, because a claim may hold what only an earlier version accepted. `checked` does.
     """
@@ -164,7 +171,9 @@ class StreamSpec:
     submit: SubmitPolicy = field(default_factory=SubmitPolicy)
     heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
     watch: WatchPolicy = field(default_factory=WatchPolicy)
+    notify: NotifyPolicy = field(default_factory=NotifyPolicy)
     on_change: OnChange = OnChange.REPORT
+    airflow: AirflowOptions = field(default_factory=AirflowOptions)
 
     @classmethod
     def from_mapping(cls, declaration: Mapping[str, Any]) -> StreamSpec:
@@ -175,6 +184,7 @@ class StreamSpec:
         """
         spec = read(StreamSpec, declaration)
         require_no_literals(spec.conf, spec.deploy.environment, spec.arguments)
+        require_notifier(spec.notify, "notify.")
         return spec
 
     @classmethod
@@ -213,4 +223,5 @@ POLICIES: dict[str, type[Any]] = {
     "submit": SubmitPolicy,
     "heartbeat": HeartbeatPolicy,
     "watch": WatchPolicy,
+    "notify": NotifyPolicy,
 }

@@ -46,7 +46,9 @@ class FailurePolicy:
     used, one each `probe_every`. One error that ends `repeats` generations without a commit, the first and the last at
     least `repeated_over` apart, opens the stream's circuit breaker: one attempt each `probe_every`, until one commits
     or a person starts the stream. One error that ends `together` streams within `together_within` is the environment's:
-    it costs no restart and opens no breaker.
+    it costs no restart, opens no breaker, and its successor is submitted after `backoff` at the earliest and after ten
+    times `backoff` at the latest. A job that ends successfully and is to run again waits for its turn in the same way,
+    from the claim before, without jitter.
     """
 
     __pydantic_config__ = STRICT
@@ -66,9 +68,9 @@ class FailurePolicy:
 class StopPolicy:
     """The time that each means of ending a generation has, and the waits until an ended one counts as dead.
 
-    Its containers' NodeManagers prove its death. If they can't, its checkpoint must be silent for `silence`, or for
-    longer if its batches come less often, up to `longest_silence`. `am_expiry` is the cluster's
-    yarn.am.liveness-monitor.expiry-interval-ms: the driver of a lost node counts as dead after twice that time.
+    Its driver's word or its containers' NodeManagers prove its death. If they can't, its checkpoint must be silent for
+    `silence`, or for longer if its batches come less often, up to `longest_silence`. `am_expiry` is the cluster's
+    yarn.am.liveness-monitor.expiry-interval-ms: where the driver's node is lost, twice that time must pass as well.
     """
 
     __pydantic_config__ = STRICT

@@ -21,7 +21,9 @@ MAX_DEPTH = 20
 MAX_VALUES = 100_000
 
 # libyaml's parser if PyYAML was built with it: ten times as fast.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# Where libyaml reads something else than PyYAML's own parser, or reads what that refuses.
+_DISPUTED = re.compile("[\t?\ufeff]")
 _CONSTANTS = {"": None, "~": None, **dict.fromkeys(("null", "Null", "NULL"))}
 _CONSTANTS |= {**dict.fromkeys(("true", "True", "TRUE"), True), **dict.fromkeys(("false", "False", "FALSE"), False)}
 # Integers that str() returns as they were written.
@@ -107,7 +109,7 @@ class _Builder:
     document: Any = None
 
     def build(self, text: str) -> Any:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=yaml.SafeLoader if _DISPUTED.search(text) else _FAST):
             handle = _HANDLERS.get(type(event))
             if handle:
                 handle(self, event, event.start_mark.line + 1 if event.start_mark else 0)

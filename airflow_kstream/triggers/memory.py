@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.generation import Position
+from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
+from airflow_kstream.policy.streams.looks import furthest
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,10 @@ class Memory:
     """The last known facts about a stream. A trigger of an earlier version carries none, one of a later version more.
 
     `plan` is the start of the restart window, `blind_since` the begin of a blindness that has woken the task `wakings`
-    times, `word` the time of the person's last word, `stopped` whether the stream was seen stopped.
+    times, `word` the time of the person's last word, `stopped` whether the stream was seen stopped. `reached` are the
+    furthest positions that were seen: a checkpoint that is restored later shows older ones. `ledger` is what was told
+    of the stream. `doubt` is why nothing can follow generation `doubted`, the running one if that is 0: only the task
+    sees who owns a checkpoint, or that the stream is declared twice.
     """
 
     plan: datetime | None = None
@@ -24,6 +31,23 @@ class Memory:
     word: datetime | None = None
     stopped: bool = False
     blocked: BlockedRestart | None = None
+    reached: Reached = NOWHERE
+    ledger: Ledger = field(default_factory=Ledger)
+    doubt: str = ""
+    doubted: int = 0
+
+    def saw(self, reached: Reached) -> Memory:
+        """Return what is known after one more look; a newer generation may have started from an older position."""
+        if reached.generation != self.reached.generation:
+            return replace(self, reached=reached)
+        positions = furthest(self.reached.positions, reached.positions)
+        return replace(self, reached=replace(reached, positions=positions))
+
+    def sees(self, generation: int) -> Memory:
+        """Return what is known beside this generation: a doubt concerns the one that ran when the task looked."""
+        if not self.doubt or self.doubted not in {0, generation}:
+            return replace(self, doubt="", doubted=0)
+        return replace(self, doubted=generation)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601."""
@@ -34,12 +58,19 @@ class Memory:
             "wakings": self.wakings,
             "word": _written(self.word),
             "stopped": self.stopped,
+            "told": self.ledger.to_json(),
+            "doubt": self.doubt,
+            "doubted": self.doubted,
             "blocked": blocked
             and {
                 "since": _written(blocked.since),
                 "tries": blocked.tries,
                 "retry_at": _written(blocked.retry_at),
                 "word": _written(blocked.word),
+            },
+            "reached": {
+                "generation": self.reached.generation,
+                "positions": {path: [at.query, at.offset, at.commit] for path, at in self.reached.positions.items()},
             },
         }
 
@@ -56,6 +87,10 @@ class Memory:
                 word=_read(data.get("word")),
                 stopped=bool(data.get("stopped")),
                 blocked=_blocked(data.get("blocked")),
+                reached=_reached(data.get("reached")),
+                ledger=Ledger.from_json(data.get("told")),
+                doubt=str(data.get("doubt") or ""),
+                doubted=int(data.get("doubted") or 0),
             )
         except (ValueError, TypeError):
             return cls()
@@ -68,6 +103,16 @@ def _blocked(data: object) -> BlockedRestart | None:
     if since is None or retry_at is None:
         return None
     return BlockedRestart(since, int(data.get("tries") or 0), retry_at, _read(data.get("word")))
+
+
+def _reached(data: object) -> Reached:
+    if not isinstance(data, Mapping):
+        return NOWHERE
+    positions = {
+        str(path): Position(None if query is None else str(query), int(offset), int(commit))
+        for path, (query, offset, commit) in dict(data.get("positions") or {}).items()
+    }
+    return Reached(int(data.get("generation") or 0), positions)
 
 
 def _written(moment: datetime | None) -> str | None:

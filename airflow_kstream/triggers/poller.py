@@ -8,23 +8,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from airflow_kstream import metrics
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, reason_to_wake
+from airflow_kstream.policy.streams.turns import Turns
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.watch import Subject, Verdict, Watch
+from airflow_kstream.triggers.environment import Environment
 from airflow_kstream.triggers.lanes import Lanes, Looks
 from airflow_kstream.triggers.shared import Opener
+from airflow_kstream.triggers.telling import ClusterTeller
 
 log = logging.getLogger(__name__)
 
 # Seconds. A verdict that is overdue for this long is no conclusion, whatever keeps it.
 LATE = 120.0
+# Seconds between two heartbeats, whatever the pace of the streams.
+BEAT = 30.0
 # Of each connection, by the loop's clock. It outlives the pollers: a cluster whose only task was just woken has none.
 _clusters: dict[str, ClusterSight] = {}
+_environments: dict[str, Environment] = {}
+_turns: dict[str, Turns] = {}
+_tellers: dict[str, ClusterTeller] = {}
 
 
 @contextmanager
@@ -35,11 +43,15 @@ def _watch(cluster: Cluster) -> Iterator[Looks]:
 
 @dataclass(frozen=True)
 class Seen:
-    """A verdict, what its trigger knows after it, and the reason to wake the task of a stream that nobody sees."""
+    """A verdict, what its trigger knows after it, and the reason to wake the task of a stream that nobody sees.
+
+    `blind` is whether nobody sees it for a cause of its own, which somebody has to know of.
+    """
 
     verdict: Verdict
     sight: Sight
     wake: str = ""
+    blind: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,7 @@ class ClusterPoller:
         self._changed = asyncio.Event()
         self._lanes = Lanes(conn_id, opener, self._deliver, self._changed.set)
         self._task: asyncio.Task[None] | None = None
+        self._next_beat = 0.0
 
     async def next_verdict(self, subject: Subject, every: float, sight: Sight) -> Seen:
         """Return the stream's verdict from a look that begins after now, or none if that look is late."""
@@ -94,6 +107,22 @@ class ClusterPoller:
             self._task = asyncio.create_task(self._rounds(), context=Context())
         return await waiter.seen
 
+    def turn(self, stream: str, verdict: Verdict, *, due: bool, within: float) -> float | None:
+        """Return the seconds until the stream's task may be woken; None if its turn is not within so many.
+
+        Only a start waits for a turn. One that is not `due` keeps its place, which is known before a freeze ends.
+        """
+        now, turns = asyncio.get_running_loop().time(), _turns.get(self._conn_id, Turns())
+        wait: float | None = 0.0
+        if verdict.start_may_wait is None:
+            turns = turns.without(stream)
+        else:
+            turns = turns.waits(stream, verdict.start_may_wait, now)
+            if due:
+                turns, wait = turns.take(stream, now, within)
+        _turns[self._conn_id] = turns
+        return wait if due else None
+
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -104,6 +133,7 @@ class ClusterPoller:
             self._changed.clear()
             try:
                 left = self._begin_what_is_due()
+                left = min(self._beat(), BEAT if left is None else left)
             except Exception:
                 # A defect of ours must not leave every task of this cluster waiting forever.
                 log.exception("The rounds over %s failed", self._conn_id)
@@ -126,8 +156,20 @@ class ClusterPoller:
         if any(now >= waiter.due for waiter in idle) and self._lanes.ready():
             subjects = {waiter.subject.name: waiter.subject for waiter in idle if waiter.may_come_along(now)}
             self._lanes.begin(subjects.values(), now)
-            self._publish()
         return self._left(now)
+
+    def _beat(self) -> float:
+        """Send the time of this round and what is known of the cluster, if a beat is due; return the seconds until one.
+
+        The time is the host's, in seconds since 1970: exporters go on showing the last value of a triggerer that died.
+        It shows that rounds are begun, whatever the servers answer.
+        """
+        now = asyncio.get_running_loop().time()
+        if now >= self._next_beat:
+            self._next_beat = now + BEAT
+            metrics.cluster_gauge("heartbeat", datetime.now(UTC).timestamp(), self._conn_id)
+            self._publish()
+        return self._next_beat - now
 
     def _left(self, now: float) -> float | None:
         waits = [waiter.due if waiter.due > now else waiter.late for waiter in self._waiting]
@@ -140,6 +182,9 @@ class ClusterPoller:
         now = asyncio.get_running_loop().time()
         if verdict.step is not None:
             self._notice(self._cluster(now).saw(now), verdict, now)
+            environment = _environments.setdefault(self._conn_id, Environment(self._conn_id))
+            environment.saw(name, verdict.environment, now)
+            self._tell(verdict)
         for waiter in [waiter for waiter in self._waiting if waiter.subject.name == name and waiter.since <= began]:
             self._resolve(waiter, verdict, now)
         self._changed.set()
@@ -154,11 +199,12 @@ class ClusterPoller:
             return Seen(verdict, sight.saw(None if verdict.plan_in is None else now + verdict.plan_in.total_seconds()))
         sight = sight.failed(now, shared=verdict.shared)
         self._notice(self._cluster(now).failed(now, sight), verdict, now)
+        self._tell(verdict)
         wake = reason_to_wake(sight, self._cluster(now), now)
         if wake:
             self._notice(self._cluster(now).woke(now), verdict, now)
             sight = replace(sight, wakings=sight.wakings + 1)
-        return Seen(verdict, sight, wake)
+        return Seen(verdict, sight, wake, sight.blind_alone(self._cluster(now), now))
 
     def _cluster(self, now: float) -> ClusterSight:
         return _clusters.setdefault(self._conn_id, ClusterSight(now))
@@ -173,6 +219,15 @@ class ClusterPoller:
         if before is not None and after.unreachable_since is None:
             log.warning("Cluster %s is reachable again, after %s", self._conn_id, _words(now - before))
             self._publish()
+
+    def _tell(self, verdict: Verdict) -> None:
+        """Hold what is known of the cluster now against what was told."""
+        teller = _tellers.setdefault(self._conn_id, ClusterTeller(self._conn_id))
+        environment = _environments.get(self._conn_id)
+        sight = _clusters.get(self._conn_id)
+        unreachable = verdict.why if sight is not None and sight.unreachable_since is not None else ""
+        causes = environment.causes if environment else set()
+        teller.looked(unreachable, causes, concluded=verdict.step is not None)
 
     def _publish(self) -> None:
         sight = _clusters.get(self._conn_id)

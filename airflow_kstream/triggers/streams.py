@@ -18,8 +18,10 @@ from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.poller import ClusterPoller, Seen
+from airflow_kstream.triggers.recording import Recording
 from airflow_kstream.triggers.shared import shared
-from airflow_kstream.triggers.stream_metrics import publish
+from airflow_kstream.triggers.stream_metrics import publish, publish_events
+from airflow_kstream.triggers.telling import Teller, declared_notifier, look
 
 _BLIND_AFTER = 300.0
 # Seconds between two looks while nothing can be concluded, at most: a patience of minutes is no matter of hours.
@@ -107,18 +109,39 @@ class StreamTrigger(BaseTrigger):
             blind_since=clock.to_loop(memory.blind_since),
             wakings=memory.wakings,
         )
-        async with shared(ClusterPoller, self.cluster_conn_id) as poller:
+        recording = Recording((self.cluster_conn_id, self.stream), self.task_instance)
+        async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller:
             while True:
                 every = self.every_seconds if sight.blind_since is None else min(self.every_seconds, _BLIND_EVERY)
                 seen = await poller.next_verdict(Subject(self.stream, self.policies), every, sight)
                 clock, sight, verdict = _Clock.read(), seen.sight, seen.verdict
                 ensure = memory.stopped and verdict.calls_for_action
                 memory = self._remember(memory, seen, clock)
-                publish(self.stream, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
+                before = memory.ledger.kinds
+                memory = replace(memory, ledger=teller.saw(*look(verdict, memory, blind=seen.blind), verdict.notify))
+                subject = self.cluster_conn_id, self.stream
+                publish(*subject, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
+                publish_events(*subject, before, memory.ledger.kinds)
+                recording.saw(verdict, memory, clock.host)
                 logged = self._log_change(seen, clock, logged)
-                if seen.wake or _calls(verdict, memory, clock):
+                if seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
                     yield self._event(seen, memory, ensure=ensure)
                     return
+
+    def _teller(self, memory: Memory) -> Teller:
+        return Teller(self.cluster_conn_id, self.stream, memory.ledger, declared_notifier(self.policies))
+
+    async def _turn_comes(
+        self, poller: ClusterPoller, verdict: Verdict, memory: Memory, clock: _Clock, every: float
+    ) -> bool:
+        """Wait for this stream's turn if it comes before the next look, and return whether it did."""
+        if verdict.calls_for_action and not _calls(verdict, memory, clock):
+            # Its restart is blocked: it would keep others from starting.
+            return False
+        wait = poller.turn(self.stream, verdict, due=verdict.calls_for_action, within=every)
+        if wait:
+            await asyncio.sleep(wait)
+        return wait is not None
 
     def _remember(self, before: Memory, seen: Seen, clock: _Clock) -> Memory:
         verdict, sight = seen.verdict, seen.sight
@@ -134,7 +157,7 @@ class StreamTrigger(BaseTrigger):
             self.log.info("%s: its restart, blocked since %s, is not due any longer", self.stream, memory.blocked.since)
             memory = replace(memory, blocked=None)
         stopped = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.STOPPED
-        return replace(memory, word=verdict.word, stopped=stopped)
+        return replace(memory.saw(verdict.reached).sees(verdict.generation), word=verdict.word, stopped=stopped)
 
     def _event(self, seen: Seen, memory: Memory, *, ensure: bool) -> TriggerEvent:
         why = f"{seen.wake}: {seen.verdict.why}" if seen.wake else seen.verdict.why
@@ -157,6 +180,7 @@ class StreamTrigger(BaseTrigger):
             str(blind),
             verdict.freeze,
             str(bool(verdict.freeze_warning)),
+            str(verdict.reminders),
         )
         if state != logged:
             self.log.info("%s generation %s: %s%s", self.stream, verdict.generation, verdict.why, _details(verdict))
@@ -168,6 +192,10 @@ class StreamTrigger(BaseTrigger):
                 self.log.warning("%s: the cluster is %s", self.stream, verdict.freeze)
             if verdict.freeze_warning:
                 self.log.error("%s: %s", self.stream, verdict.freeze_warning)
+            if verdict.waits_for_a_person is not None and logged[-1:] != state[-1:]:
+                # With the first look of this trigger, and daily: the last of the state counts the days.
+                since = _words(verdict.waits_for_a_person)
+                self.log.error("%s has waited for a person for %s: %s", self.stream, since, verdict.why)
             if blind:
                 lasted = timedelta(seconds=seen.sight.blind_for(clock.loop))
                 self.log.error("%s is not seen for %s, so its task looks: %s", self.stream, _words(lasted), seen.wake)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from rich.table import Table
 
+from airflow_kstream.model.blocked import Obstacle
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.tables import NOT_KNOWN, add, ago, table
@@ -27,14 +28,23 @@ def _state(verdict: Verdict) -> str:
     pulse = f", {verdict.heartbeat.pulse}" if verdict.heartbeat else ""
     # The first line names the error; a Java stack trace follows, which --json has whole.
     failure = f": {verdict.failure.strip().splitlines()[0]}" if verdict.failure.strip() else ""
-    return f"{verdict.why}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}"
+    return f"{_words(verdict)}{pulse}{failure}{_ends(verdict)}{_frozen(verdict)}"
+
+
+def _words(verdict: Verdict) -> str:
+    """Return what stands in the way before everything else, in the words of the task's log."""
+    blocked = verdict.blocked
+    if blocked is None:
+        return verdict.why
+    why = f"{verdict.why}; {blocked.why}" if blocked.by is Obstacle.PREFLIGHT else blocked.why
+    return f"{blocked}: {why}"
 
 
 def _ends(verdict: Verdict) -> str:
     """Return how often it ended within a day though nobody planned it, with the last kinds."""
     if not verdict.ends:
         return ""
-    kinds = ", ".join(end.kind for end in verdict.ends[-_KINDS_SHOWN:])
+    kinds = ", ".join(end.cause for end in verdict.ends[-_KINDS_SHOWN:])
     more = "... " if len(verdict.ends) > _KINDS_SHOWN else ""
     times = "once" if len(verdict.ends) == 1 else f"{len(verdict.ends)} times"
     return f"; ended unplanned {times} within a day ({more}{kinds})"
@@ -52,6 +62,12 @@ def _last_commit(verdict: Verdict) -> str:
 
 
 def _horizon(verdict: Verdict) -> str:
+    """Return when the credentials end that are counted, and the services whose are not."""
+    others = f"; not counted: {', '.join(verdict.uncounted)}" if verdict.uncounted else ""
+    return f"{_counted(verdict)}{others}"
+
+
+def _counted(verdict: Verdict) -> str:
     if verdict.remaining is None:
         return "none" if verdict.horizon_known else NOT_KNOWN
     if verdict.remaining < timedelta():

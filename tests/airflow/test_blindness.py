@@ -43,7 +43,7 @@ def test_a_fleet_whose_resource_manager_is_away_wakes_three_tasks_at_most(fleet:
         fleet.yarn.away = True
         await asyncio.sleep(20 * MINUTE)
         assert fleet.gauges["kstream.simulated.cluster.unreachable"][-1] == 1
-        assert fleet.gauges["kstream.stream-7.blind_seconds"][-1] > 19 * MINUTE
+        assert fleet.gauges["kstream.simulated.stream-7.blind_seconds"][-1] > 19 * MINUTE
         fleet.yarn.away = False
         await asyncio.sleep(MINUTE)
 
@@ -52,7 +52,7 @@ def test_a_fleet_whose_resource_manager_is_away_wakes_three_tasks_at_most(fleet:
     assert fleet.told("Cluster simulated is unreachable") == 1
     assert fleet.told("Cluster simulated is reachable again, after 2") == 1
     assert fleet.gauges["kstream.simulated.cluster.unreachable"][-1] == 0
-    assert {fleet.gauges[f"kstream.{name}.blind_seconds"][-1] for name in names(300)} == {0}
+    assert {fleet.gauges[f"kstream.simulated.{name}.blind_seconds"][-1] for name in names(300)} == {0}
     assert fleet.ended == {}
 
 
@@ -95,13 +95,14 @@ def test_a_stream_whose_folder_is_gone_wakes_its_own_task(fleet: Fleet) -> None:
 
     async def story() -> None:
         await asyncio.sleep(MINUTE)
-        fleet.hdfs.delete(StreamId("stream-1", CLUSTER.state_dir).folder)
+        fleet.hdfs.delete(StreamId("stream-1", CLUSTER.state_dir).folder, recursive=True)
         await asyncio.sleep(7 * MINUTE)
 
     fleet.live(story)
     assert fleet.woken() == ["stream-1"]
     assert 6 * MINUTE < fleet.wakings[0].at < 7 * MINUTE
     assert "its folder was deleted" in fleet.wakings[0].why
+    assert fleet.told("stream-1 is not seen for ") == 1
 
 
 def test_streams_that_refuse_the_watcher_wake_their_own_tasks_one_after_the_other(fleet: Fleet) -> None:
@@ -137,8 +138,8 @@ def test_a_defect_in_one_look_blinds_no_other_stream(fleet: Fleet, monkeypatch: 
 
     async def story() -> None:
         await asyncio.sleep(5 * MINUTE)
-        assert fleet.gauges["kstream.stream-1.blind_seconds"][-1] > 3 * MINUTE
-        assert fleet.gauges["kstream.stream-2.blind_seconds"][-1] == 0
+        assert fleet.gauges["kstream.simulated.stream-1.blind_seconds"][-1] > 3 * MINUTE
+        assert fleet.gauges["kstream.simulated.stream-2.blind_seconds"][-1] == 0
         await asyncio.sleep(2 * MINUTE)
 
     fleet.live(story)
@@ -198,6 +199,7 @@ def test_a_woken_task_that_reaches_no_server_defers_again_at_once(fleet: Fleet) 
 
     fleet.live(story)
     assert 3 <= len(fleet.wakings) <= 6
+    assert fleet.gauges["kstream.simulated.orders.blind_seconds"][-1] > 50 * MINUTE, "a deferral does not begin it anew"
     assert fleet.ended == {}
     assert fleet.told("Cluster simulated is unreachable") == 1
 

@@ -9,6 +9,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_kstream.dags import STUBS
+from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
@@ -17,15 +18,16 @@ from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from tests.airflow.declarations import Declarations
 
 STREAM = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/c]}"
-KINDS = ("streams", "leases", "tickets")
+KINDS = ("streams", "leases", "tickets", "tokens")
 
 
 @pytest.mark.parametrize(
     ("kind", "folder", "good", "whole"),
     [
-        ("streams", "prod", STREAM, "stream-orders"),
+        ("streams", "prod", STREAM, "stream-prod.orders"),
         ("leases", "", "paths: [/data]", "leases-orders"),
         ("tickets", "", "", "tickets-orders"),
+        ("tokens", "", "users: [etl]", "tokens-orders"),
     ],
 )
 def test_what_is_no_text_is_refused_alone(
@@ -103,20 +105,57 @@ def test_the_dag_of_a_stream_submits_with_the_spark_connection_of_the_setting(
     (tmp_path / "prod").mkdir()
     (tmp_path / "prod" / "orders.yaml").write_text(STREAM)
     monkeypatch.setenv("AIRFLOW__KSTREAM__SPARK_CONN_ID", configured)
-    dag = Declarations("streams", tmp_path, monkeypatch).dags()["stream-orders"]
+    dag = Declarations("streams", tmp_path, monkeypatch).dags()["stream-prod.orders"]
     operator = dag.get_task("keep")
     assert isinstance(operator, SparkStreamOperator)
     assert (operator.cluster_conn_id, operator.conn_id) == ("prod", used)
 
 
-def test_two_clusters_cannot_declare_the_same_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for cluster in ("east", "west"):
+def test_clusters_declare_streams_of_one_name_and_no_id_changes_by_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disaster recovery site has the same names. A DAG whose id changed would lose its run, and start paused."""
+    declarations = Declarations("streams", tmp_path, monkeypatch)
+    seen = []
+    for cluster in ("west", "east"):
         (tmp_path / cluster).mkdir()
         (tmp_path / cluster / "orders.yaml").write_text(STREAM)
+        seen.append(declarations.dags())
+    alone, both = seen
+    assert sorted(alone) == ["control-west", "fleet-west", "housekeeping-west", "stream-west.orders", "undeclared-west"]
+    assert both.keys() - alone.keys() == {
+        "control-east",
+        "fleet-east",
+        "housekeeping-east",
+        "stream-east.orders",
+        "undeclared-east",
+    }
+    for cluster in ("west", "east"):
+        keep = both[f"stream-{cluster}.orders"].get_task("keep")
+        assert isinstance(keep, SparkStreamOperator)
+        assert keep.cluster_conn_id == cluster
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(("a-b", "c"), ("a", "b-c")), (("a.b", "c"), ("a", "b")), (("a" * 250, "b" * 50), ("a", "b"))]
+)
+def test_no_two_streams_share_an_id_and_each_is_one(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert stream_id(*one) != stream_id(*other)
+    assert DAG(stream_id(*one), schedule=None).dag_id.endswith(f".{one[1]}")
+
+
+def test_a_folder_whose_last_declaration_is_gone_still_looks_after_its_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("prod", "my cluster", ".git"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "README.md").write_text("No connection's.")
     dags = Declarations("streams", tmp_path, monkeypatch).dags()
-    assert sorted(dags) == ["refused-streams-west-orders", "stream-orders", "undeclared-east", "undeclared-west"]
-    assert "another cluster's folder declares 'orders'" in str(dags["refused-streams-west-orders"].description)
-    assert isinstance(dags["refused-streams-west-orders"].get_task("keep"), ClaimedStreamOperator)
+    others = ("control", "fleet", "housekeeping", "undeclared")
+    assert sorted(dags) == sorted(f"{other}-{folder}" for other in others for folder in ("my_cluster", "prod"))
+    look_after = dags["undeclared-prod"].get_task("look_after")
+    assert isinstance(look_after, VanishedStreamsOperator)
+    assert (look_after.cluster_conn_id, look_after.declared) == ("prod", [])
 
 
 @pytest.mark.parametrize("text", ["name: orders\ncredenti", STREAM.replace("application", "applicaton"), ""])
@@ -124,19 +163,39 @@ def test_a_refused_declaration_keeps_its_dag_and_its_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     """Half written, or with a typo. Airflow takes a DAG that disappears for stale and looks at its run no longer."""
-    for cluster, declaration in {"east": text, "west": STREAM}.items():
-        (tmp_path / cluster).mkdir()
-        (tmp_path / cluster / "orders.yaml").write_text(declaration)
+    (tmp_path / "east").mkdir()
+    (tmp_path / "east" / "orders.yaml").write_text(text)
     dags = Declarations("streams", tmp_path, monkeypatch).dags()
-    keep = dags["stream-orders"].get_task("keep")
+    keep = dags["stream-east.orders"].get_task("keep")
     assert isinstance(keep, ClaimedStreamOperator)
     assert (keep.name, keep.cluster_conn_id) == ("orders", "east")
     assert str(tmp_path / "east" / "orders.yaml") in keep.refusal
-    assert "refused" in dags["stream-orders"].tags
-    assert dags["stream-orders"].dag_display_name.startswith("refused-streams-east-orders: ")
-    # Another cluster's stream of this name is not handed the DAG by a typo.
-    assert isinstance(dags["refused-streams-west-orders"].get_task("keep"), ClaimedStreamOperator)
+    assert "refused" in dags["stream-east.orders"].tags
+    assert dags["stream-east.orders"].dag_display_name.startswith("refused-streams-east-orders: ")
     # A file that can't be read has not vanished.
     look_after = dags["undeclared-east"].get_task("look_after")
     assert isinstance(look_after, VanishedStreamsOperator)
     assert look_after.declared == ["orders"]
+
+
+def test_a_notifier_that_can_not_be_imported_is_refused_and_its_stream_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prod").mkdir()
+    (tmp_path / "prod" / "orders.yaml").write_text(f"{STREAM[:-1]}, notify: {{notifier: no.such.Notifier}}}}")
+    (tmp_path / "prod" / "clicks.yaml").write_text(STREAM.replace("orders", "clicks"))
+    dags = Declarations("streams", tmp_path, monkeypatch).dags()
+
+    assert "notify.notifier is 'no.such.Notifier'" in str(dags["stream-prod.orders"].doc_md)
+    assert isinstance(dags["stream-prod.orders"].task_dict["keep"], ClaimedStreamOperator)
+    assert type(dags["stream-prod.clicks"].task_dict["keep"]) is SparkStreamOperator
+
+
+def test_a_wrong_setting_of_the_notifier_takes_no_stream_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "prod").mkdir()
+    (tmp_path / "prod" / "orders.yaml").write_text(STREAM)
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", "no.such.Notifier")
+    dags = Declarations("streams", tmp_path, monkeypatch).dags()
+
+    assert type(dags["stream-prod.orders"].task_dict["keep"]) is SparkStreamOperator
+    assert "notifier is 'no.such.Notifier', which can't be imported" in str(dags["refused-streams-notifier"].doc_md)

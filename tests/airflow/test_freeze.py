@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
 from airflow_kstream.supervise.streams.brake import Brake
 from tests.airflow.fleet import Fleet
 from tests.unit.streams.fake_engine import FakeEngine
@@ -66,8 +68,40 @@ def test_a_restart_that_was_blocked_before_a_freeze_is_blocked_still(
         await asyncio.sleep(10 * MINUTE)
         freeze(fleet, 1)
         await asyncio.sleep(10 * MINUTE)
-        assert fleet.gauges["kstream.stream-0.restart_blocked"][-1] == 1
+        assert fleet.gauges["kstream.simulated.stream-0.restart_blocked"][-1] == 1
 
     fleet.live(story)
     assert fleet.told("its restart is blocked: ") == 1
     assert fleet.told("not due any longer") == 0
+
+
+def test_a_fleet_starts_in_turns_when_a_freeze_ends(fleet: Fleet) -> None:
+    """The credentials of half of them end soon; fifteen died while it was frozen; the others have half a day."""
+    names = [f"stream-{number:02d}" for number in range(90)]
+    dying, dead, living = set(names[:45]), set(names[45:60]), set(names[60:])
+    brisk = {"watch": replace(CALM, look_every=timedelta(seconds=30)), "stop": StopPolicy(silence=timedelta(seconds=1))}
+    fleet.declare(*sorted(dying), **brisk)
+    fleet.clock.ahead += timedelta(hours=12)
+    fleet.declare(*sorted(dead | living), **brisk)
+    fleet.clock.ahead += ONE_WEEK - timedelta(hours=12, minutes=12)
+    freeze(fleet, 12)
+
+    async def story() -> None:
+        for name in dead:
+            [(_, app)] = fleet.generations(name)
+            fleet.yarn.end(app.id, ApplicationState.FAILED)
+        await asyncio.sleep(4 * MINUTE)
+        assert all(len(fleet.generations(name)) == 1 for name in names)
+        fleet.wakings.clear()
+        # Lifted, because a worker's waits in place move the clocks of servers alone.
+        Brake(fleet.session.hdfs, CLUSTER.state_dir).lift("done")
+        await asyncio.sleep(13 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.ended == {}
+    assert {len(fleet.generations(name)) for name in names} == {2}
+    at = {waking.stream: waking.at for waking in reversed(fleet.wakings)}
+    assert max(at[name] for name in dying) < 12 * MINUTE
+    assert max(at[name] for name in dying | dead) < min(at[name] for name in living)
+    for begin in at.values():
+        assert sum(begin <= time < begin + MINUTE for time in at.values()) <= 11

@@ -59,7 +59,7 @@ def test_the_plan_on_the_command_line_is_the_dags_own(
     declaration = tmp_path / "streams" / "prod" / "orders.yaml"
     declaration.parent.mkdir(parents=True)
     declaration.write_text(STREAM + deploy)
-    dag = Declarations("streams", tmp_path / "streams", monkeypatch).dags()["stream-orders"]
+    dag = Declarations("streams", tmp_path / "streams", monkeypatch).dags()["stream-prod.orders"]
     operator = dag.get_task("keep")
     assert isinstance(operator, SparkStreamOperator)
     operator.only_plan = True

@@ -13,6 +13,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_kstream.hooks.cluster import _mask_secrets
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
@@ -97,3 +98,18 @@ def test_masks_of_a_connection_leave_ordinary_words_in_the_logs() -> None:
     )
     line = f"the query is false, kafka is up, mechanism PLAIN, {VALUE}"
     assert _secrets_masker().redact(line) == "the query is false, kafka is up, mechanism PLAIN, ***"
+
+
+def test_templates_of_its_notifier_wait_for_an_event() -> None:
+    text = "{{ event.words }}"
+    declared = {**STREAM, "notify": {"notifier": "a.B", "kwargs": {"text": text}}}
+    task = operator(declared)
+    task.render_template_fields(context={})
+
+    assert task._spec().notify == NotifyPolicy("a.B", {"text": text})
+
+
+def test_a_secret_for_its_notifier_is_refused_where_the_dag_is_parsed() -> None:
+    declared = {**STREAM, "notify": {"notifier": "a.B", "kwargs": {"password": "hunter22"}}}
+    with pytest.raises(InvalidInput, match=r"notify\.kwargs\.password: a secret in clear"):
+        operator(declared)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import pytest
 from airflow.triggers.base import TriggerEvent
@@ -18,8 +19,10 @@ from airflow_kstream.policy.streams.blindness import Sight
 from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers import shared as sharing
 from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
+from airflow_kstream.triggers.lanes import Lanes
 from airflow_kstream.triggers.poller import ClusterPoller
 from airflow_kstream.triggers.shared import Sessions, cluster_sessions, own_sessions, shared
+from tests.airflow.virtual_time import VirtualLoop, run
 
 CONNECTION = "made_up"
 
@@ -187,7 +190,7 @@ def test_a_polling_trigger_waits_for_a_connection_that_was_never_readable(
         await asyncio.sleep(0.2)
         assert not events.done()
         connection.edit(resourcemanagers="http://rm1.test")
-        return await asyncio.wait_for(events, 10)
+        return await asyncio.wait_for(events, 60)
 
     assert [event.payload for event in asyncio.run(wait())] == [{"report": {"where": "http://rm1.test"}}]
 
@@ -287,7 +290,7 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
 
     class Silent(Session):
         def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
-            answered.wait(30)
+            answered.wait(120)
             yield from super().looks(subjects)
 
     @contextmanager
@@ -299,7 +302,7 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
         stuck = [asyncio.create_task(verdict_of(poller, "orders", 0.0)) for poller in pollers]
         await asyncio.sleep(0.2)
         healthy = ClusterPoller(CONNECTION, Clusters().open)
-        verdict = await asyncio.wait_for(verdict_of(healthy, "orders", 0.0), 10)
+        verdict = await asyncio.wait_for(verdict_of(healthy, "orders", 0.0), 60)
         assert not any(task.done() for task in stuck)
         answered.set()
         await asyncio.gather(*stuck)
@@ -313,14 +316,15 @@ def test_a_cluster_with_silent_servers_keeps_no_other_waiting() -> None:
 def test_a_slow_answer_about_one_stream_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in this round nor in the next ones; and what is late is no conclusion."""
     monkeypatch.setattr("airflow_kstream.triggers.lanes.SLOW", 0.05)
-    monkeypatch.setattr("airflow_kstream.triggers.poller.LATE", 1.0)
-    answered = threading.Event()
+    monkeypatch.setattr("airflow_kstream.triggers.poller.LATE", 60.0)
+    answered, looks = threading.Event(), list[str]()
 
     class Slow(Session):
         def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
             for subject in subjects:
                 if subject.name == "slow":
-                    answered.wait(60)
+                    looks.append(subject.name)
+                    answered.wait(120)
                 yield subject.name, Verdict(None, self.where)
 
     @contextmanager
@@ -334,19 +338,113 @@ def test_a_slow_answer_about_one_stream_delays_no_other(monkeypatch: pytest.Monk
             async with asyncio.timeout(60):
                 others = [verdict_of(poller, f"stream-{number}", 0.05) for number in range(5)]
                 assert {verdict.why for verdict in await asyncio.gather(*others)} == {"rm"}
-        late = await stuck
-        # The look that goes on is not begun once more.
+        with monkeypatch.context() as hour:
+            hour.setattr("airflow_kstream.triggers.poller.LATE", 0.0)
+            poller._changed.set()
+            late = await stuck
+        # The look that goes on is not begun once more, in none of the rounds that pass meanwhile.
         again = asyncio.create_task(verdict_of(poller, "slow", 0.05))
-        await until(lambda: len(poller._lanes._lanes) == 2)
+        for number in range(3):
+            await verdict_of(poller, f"another-{number}", 0.05)
+        assert looks == ["slow"]
         answered.set()
         verdicts = [late.why, (await again).why]
-        assert len(poller._lanes._lanes) == 2
         poller.close()
         return verdicts
 
     late, after = asyncio.run(wait())
     assert late.startswith("no look at slow has ended for ")
     assert after == "rm"
+
+
+def test_a_question_is_answered_by_a_look_that_begins_after_it() -> None:
+    """A look that is under way may have seen the stream before what the question is about."""
+    began, answered = threading.Event(), threading.Event()
+    looks: list[str] = []
+
+    class Counting(Session):
+        def looks(self, subjects: Iterable[Subject]) -> Iterator[tuple[str, Verdict]]:
+            for subject in subjects:
+                looks.append(f"look {len(looks) + 1}")
+                verdict = Verdict(None, looks[-1])
+                began.set()
+                answered.wait(60)
+                yield subject.name, verdict
+
+    @contextmanager
+    def counting(cluster: Cluster) -> Iterator[Session]:
+        yield Counting(Clusters(), "rm")
+
+    async def wait() -> list[str]:
+        poller = ClusterPoller(CONNECTION, counting)
+        first = asyncio.create_task(verdict_of(poller, "orders", 0.0))
+        await until(began.is_set)
+        second = asyncio.create_task(verdict_of(poller, "orders", 0.0))
+        await until(lambda: len(poller._waiting) == 2)
+        answered.set()
+        verdicts = [(await first).why, (await second).why]
+        poller.close()
+        return verdicts
+
+    assert asyncio.run(wait()) == ["look 1", "look 2"]
+
+
+def test_a_defect_of_ours_in_one_round_leaves_no_task_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready, defects = Lanes.ready, [RuntimeError("a defect of ours")]
+
+    def fails_once(lanes: Lanes) -> bool:
+        if defects:
+            raise defects.pop()
+        return ready(lanes)
+
+    monkeypatch.setattr(Lanes, "ready", fails_once)
+
+    async def wait() -> str:
+        poller = ClusterPoller(CONNECTION, Clusters().open)
+        async with asyncio.timeout(60):
+            verdict = await verdict_of(poller, "orders", 0.0)
+        poller.close()
+        return verdict.why
+
+    assert asyncio.run(wait()) == "http://rm1.test"
+    assert defects == []
+
+
+def test_a_round_that_fails_leaves_none_of_its_streams_without_an_answer() -> None:
+    @contextmanager
+    def away(cluster: Cluster) -> Iterator[Session]:
+        if cluster:
+            raise Unavailable("no ticket")
+        yield Session(Clusters(), "")
+
+    async def wait() -> list[str]:
+        poller = ClusterPoller(CONNECTION, away)
+        async with asyncio.timeout(20):
+            verdicts = await asyncio.gather(*(verdict_of(poller, f"stream-{number}", 0.0) for number in range(5)))
+        poller.close()
+        return [verdict.why for verdict in verdicts]
+
+    assert asyncio.run(wait()) == ["no ticket. Retrying may help."] * 5
+
+
+def test_a_look_that_never_ends_is_no_conclusion_two_minutes_after_its_turn() -> None:
+    class Hanging(VirtualLoop):
+        """A loop whose threads never come back."""
+
+        def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
+            return self.create_future()
+
+    async def wait() -> Verdict:
+        poller = ClusterPoller(CONNECTION, Clusters().open)
+        verdict = await verdict_of(poller, "orders", 15.0)
+        poller.close()
+        return verdict
+
+    loop = Hanging()
+    verdict = run(wait(), loop)
+    assert (verdict.step, verdict.shared) == (None, True)
+    assert "no look at orders has ended" in verdict.why
+    assert loop.time() == 15 + 120
 
 
 async def poll(poller: ClusterPoller, stream: str, every: float) -> None:

@@ -15,11 +15,11 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.errors import CredentialError, Denied, InvalidInput, KstreamError
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec
+from airflow_kstream.model.stream_policies import RestartPolicy, WatchPolicy
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
@@ -41,7 +41,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
 
 
 def last(fleet: Fleet, metric: str) -> float:
-    return fleet.gauges[f"kstream.orders.{metric}"][-1]
+    return fleet.gauges[f"kstream.simulated.orders.{metric}"][-1]
 
 
 def one_alive(fleet: Fleet) -> Application:
@@ -67,6 +67,45 @@ def test_a_stopped_stream_keeps_its_task_and_takes_no_worker_until_it_is_wanted(
 
     fleet.live(story)
     assert fleet.ended == {}
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_stopped_stream_costs_no_run_all_week(fleet: Fleet, refused: bool) -> None:
+    """Beyond its horizon, too. Each run that ended would be followed by the next one in five minutes: 288 a day."""
+    fleet.declare("orders", watch=WatchPolicy(every=timedelta(hours=1)))
+    set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "the shop is closed")
+    fleet.refused = {"orders"} if refused else set()
+
+    async def story() -> None:
+        await asyncio.sleep(2 * HOUR)
+        fleet.wakings.clear()
+        await asyncio.sleep(8 * 24 * HOUR)
+
+    fleet.live(story)
+    assert (fleet.wakings, fleet.ended) == ([], {})
+    assert len(fleet.generations("orders")) == 1
+
+
+def test_a_checkpoint_that_is_restored_behind_the_tasks_back_is_not_written_twice(fleet: Fleet) -> None:
+    """The task looked once, hours ago; only its trigger has seen what the stream came to."""
+    fleet.declare("orders")
+    spec = fleet.specs["orders"]
+    epochs = f"{spec.checkpoints[0]}/epochs.json"
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        request_restart(fleet.run_of("orders"), "a new jar")
+        for _ in range(3):
+            await asyncio.sleep(HOUR)
+            fleet.engine.complete_epoch(spec)
+        await asyncio.sleep(MINUTE)
+        fleet.hdfs.files[epochs] = (json.dumps(json.loads(fleet.hdfs.read(epochs))[:2]), fleet.hdfs.now())
+        fleet.yarn.end("application_1_0002", ApplicationState.KILLED, "Container preempted by scheduler")
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert len(fleet.generations("orders")) == 2
+    assert "is older than it was" in str(fleet.ended["orders"])
 
 
 def test_a_stream_that_ended_before_it_was_stopped_starts_as_soon_as_it_is_wanted(fleet: Fleet) -> None:
@@ -99,6 +138,25 @@ def test_a_stream_that_is_stopped_before_its_first_claim_starts_when_it_is_wante
         assert [number for number, _ in fleet.generations("orders")] == [1]
 
     fleet.live(story)
+
+
+def test_a_start_is_carried_out_whatever_yarns_clock_says_of_the_end(
+    fleet: Fleet,
+) -> None:
+    """That clock is ahead: by it, the job succeeded after the person's word."""
+    fleet.declare("orders")
+    set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "maintenance")
+    app = fleet.yarn.end("application_1_0001")
+    fleet.yarn.apps[app.id] = replace(app, finished=fleet.clock.now() + timedelta(minutes=5))
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        set_desired(fleet.run_of("orders"), DesiredState.RUNNING, "over")
+        await asyncio.sleep(2 * MINUTE)
+        assert len(fleet.generations("orders")) == 2
+
+    fleet.live(story)
+    assert fleet.ended == {}
 
 
 def refuse(self: FakeEngine, cluster: Cluster, spec: StreamSpec) -> None:
@@ -171,6 +229,78 @@ def test_a_forced_restart_waits_for_no_pause(fleet: Fleet, monkeypatch: pytest.M
     fleet.live(story)
 
 
+NO_LOGIN = [CredentialError("Checksum failed"), Denied("etl may not read /kstream"), InvalidInput("no keytab")]
+
+
+@pytest.mark.parametrize("error", NO_LOGIN, ids=lambda error: type(error).__name__)
+def test_a_running_stream_stays_watched_although_its_user_can_do_nothing(fleet: Fleet, error: KstreamError) -> None:
+    fleet.declare("orders", credentials=ProxyUserCredentials("etl"))
+    fleet.clock.ahead += 0.749 * ONE_WEEK
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        fleet.refusal = error
+        await asyncio.sleep(0.01 * ONE_WEEK.total_seconds())
+        assert last(fleet, "restart_blocked") == 1
+        assert last(fleet, "blind_seconds") == 0
+        assert one_alive(fleet)
+        fleet.wakings.clear()
+        await asyncio.sleep(HOUR)
+        assert 3 <= len(fleet.wakings) <= 5
+        fleet.refusal = None
+        await asyncio.sleep(20 * MINUTE)
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    assert fleet.told("orders: its restart is blocked: ") == 1
+    assert last(fleet, "restart_blocked") == 0
+    assert fleet.ended == {}
+
+
+def test_a_forced_restart_that_its_user_can_not_do_is_tried_once_a_minute(fleet: Fleet) -> None:
+    fleet.declare("orders", credentials=ProxyUserCredentials("etl"))
+    fleet.clock.ahead += ONE_WEEK - timedelta(minutes=40)
+    fleet.refusal = CredentialError("Checksum failed")
+
+    async def story() -> None:
+        await asyncio.sleep(20 * MINUTE)
+        assert 15 <= len(fleet.wakings) <= 21
+        assert one_alive(fleet)
+
+    fleet.live(story)
+    assert fleet.ended == {}
+
+
+def test_a_user_who_can_not_log_in_fails_the_task_of_a_stream_that_does_not_run(fleet: Fleet) -> None:
+    fleet.declare("orders", credentials=ProxyUserCredentials("etl"))
+    for app in fleet.yarn.apps.values():
+        fleet.yarn.end(app.id, ApplicationState.FAILED)
+    fleet.refusal = CredentialError("Checksum failed")
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert isinstance(fleet.ended["orders"], CredentialError)
+
+
+def test_a_running_stream_is_kept_as_it_was_where_its_cluster_refuses_an_edit(fleet: Fleet) -> None:
+    fleet.declare("orders")
+    fleet.specs["orders"] = replace(fleet.specs["orders"], checkpoints=("hdfs://elsewhere/data/orders",))
+    fleet.clock.ahead += 0.749 * ONE_WEEK
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        assert fleet.wakings == []
+        await asyncio.sleep(0.01 * ONE_WEEK.total_seconds())
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1, 2]
+    assert fleet.told("The declaration is refused; orders is kept as it was last submitted. ") == 2
+    assert fleet.told("lies on hdfs://elsewhere") >= 2
+    assert fleet.ended == {}
+
+
 def test_an_application_that_yarn_does_not_start_is_an_event_and_is_not_killed(fleet: Fleet) -> None:
     fleet.declare("orders")
     app = replace(one_alive(fleet), state=ApplicationState.ACCEPTED)
@@ -197,7 +327,7 @@ def test_each_pulse_is_a_number() -> None:
 
 def test_a_stream_without_a_commit_has_a_pulse_and_an_age(fleet: Fleet) -> None:
     fleet.declare("orders")
-    fleet.hdfs.delete("/data/orders")
+    fleet.hdfs.delete("/data/orders", recursive=True)
 
     async def story() -> None:
         await asyncio.sleep(20 * MINUTE)
@@ -205,6 +335,31 @@ def test_a_stream_without_a_commit_has_a_pulse_and_an_age(fleet: Fleet) -> None:
     fleet.live(story)
     assert last(fleet, "pulse") == PULSES[Pulse.NO_CHECKPOINT]
     assert 19 * MINUTE < last(fleet, "commit_age_seconds") <= 20 * MINUTE
+
+
+def test_a_stream_that_declares_no_checkpoint_has_no_pulse_that_wakes_somebody(fleet: Fleet) -> None:
+    fleet.declare("orders", checkpoints=())
+    fleet.live(lambda: asyncio.sleep(20 * MINUTE))
+    assert last(fleet, "blind_seconds") == 0
+    assert fleet.gauges["kstream.simulated.orders.pulse"] == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lives", "pulses"),
+    [(DesiredState.STOPPED, False, False), (DesiredState.HELD, False, False), (DesiredState.HELD, True, True)],
+)
+def test_a_stream_not_to_run_has_a_pulse_and_a_horizon_only_while_it_lives(
+    fleet: Fleet, wanted: DesiredState, *, lives: bool, pulses: bool
+) -> None:
+    """Its last generation had not committed, and had credentials: both would call for somebody for ever."""
+    fleet.declare("orders")
+    fleet.hdfs.delete("/data/orders", recursive=True)
+    if not lives:
+        fleet.yarn.end(one_alive(fleet).id)
+    set_desired(fleet.run_of("orders"), wanted, "the source is gone")
+    fleet.live(lambda: asyncio.sleep(20 * MINUTE))
+    assert bool(fleet.gauges["kstream.simulated.orders.pulse"]) is pulses
+    assert bool(fleet.gauges["kstream.simulated.orders.horizon_seconds"]) is lives
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,10 @@ def rate_stream(
     )
 
 
-def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str) -> None:
-    """Submit the spec's job with plain spark-submit, as a user that knows nothing of streams."""
-    conf = {**minicluster.spark_conf(), "spark.yarn.tags": tag, "spark.yarn.submit.waitAppCompletion": "false"}
+def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str, **more: str) -> None:
+    """Submit the spec's job with plain spark-submit, as a user that knows nothing of streams; `more` are confs."""
+    own = {"spark.yarn.tags": tag, "spark.yarn.submit.waitAppCompletion": "false"}
+    conf = {**minicluster.spark_conf(), **own, **more}
     argv = [find_spark_submit(), "--master", "yarn", "--deploy-mode", "cluster", "--py-files", DRIVER_HELPER]
     argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     subprocess.run([*argv, spec.application, *spec.arguments], env=minicluster.client_env("streamer"), check=True)

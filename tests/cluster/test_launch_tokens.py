@@ -18,7 +18,9 @@ from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+from airflow_kstream.supervise.tokens.declaration import TokenDeclaration
 from airflow_kstream.supervise.tokens.launch import launch_tokens
+from airflow_kstream.supervise.tokens.watched import watched_tokens
 from tests.cluster.streams import rate_stream
 from tests.cluster.token_makers import access_as, fetch, sleeper
 
@@ -66,6 +68,9 @@ def test_the_clusters_lifetimes_tell_about_anybodys_application(minicluster: Min
     ):
         launch = launch_tokens(session, app)
         started = session.yarn.application(app).started
+        declared = TokenDeclaration(users=(session.yarn.application(app).user,), within=timedelta(days=1))
+        watched = watched_tokens(session, declared)
+    assert (app, launch.end) in {(token.subject, token.end) for token in watched.tokens}
     assert started is not None
     assert (launch.stream, launch.claim, launch.horizon) == ("", None, None)
     assert launch.issued == started - RestartPolicy().adopt_margin

@@ -195,7 +195,7 @@ def test_somebody_elses_application_is_adopted_and_its_checkpoint_defended(
         with pytest.raises(Conflict, match="has no owner and holds data"):
             supervisor.run()
         with pytest.raises(Conflict, match="a job writes it; stop that job, or adopt it"):
-            take_over(supervisor.subject, "a test")
+            take_over(supervisor.subject, "a test", tell=print)
         app = max(supervisor.session.yarn.applications("by-hand"), key=lambda found: found.id)
         claim = adopt(supervisor.subject, app.id)
         report = supervisor.run()
@@ -219,7 +219,7 @@ def test_another_streams_generation_is_not_adopted_nor_its_checkpoint_shared(min
         with pytest.raises(Conflict, match="belongs to stream original"):
             supervisor.run()
         with pytest.raises(Conflict, match=f"is written by {app.id} of stream original"):
-            take_over(supervisor.subject, "a test")
+            take_over(supervisor.subject, "a test", tell=print)
 
 
 def test_a_broken_or_foreign_claim_keeps_no_other_stream_from_starting(

@@ -13,7 +13,7 @@ import pytest
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.minicluster.record import read_site
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound
-from airflow_kstream.model.queue import Queue
+from airflow_kstream.model.queue import Queue, Size
 from airflow_kstream.model.stream import Deploy, TicketCredentials
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.submit import preflight
@@ -51,7 +51,10 @@ def refresh(minicluster: Minicluster, file: Path, text: str) -> None:
 def test_the_queue_tells_its_state_and_how_much_it_grants(minicluster: Minicluster) -> None:
     with reconciler(minicluster, rate_stream("roomy", TicketCredentials())) as supervisor:
         queues = supervisor.session.yarn.queues()
-        assert queues.queues == (Queue("root.default", "RUNNING", most=14_336, largest=14_336),)
+        (queue,) = queues.queues
+        vcores = queue.largest.vcores
+        assert vcores
+        assert queue == Queue("root.default", "RUNNING", most=Size(14_336), largest=Size(14_336, vcores))
         assert queues.complete
         preflight(supervisor.subject)
 
@@ -88,6 +91,7 @@ def test_a_stopped_queue_is_an_obstacle_and_a_started_one_is_none(minicluster: M
             Conflict,
             "queue root.default never has more than 14336",
         ),
+        (Deploy(executor_cores=4096), "", Conflict, "its executor needs 4096 vcores, and queue root.default grants no"),
         (Deploy(queue="nowhere"), "", Conflict, "there is no queue nowhere; there are root.default"),
         (Deploy(), "hdfs:///no/such/job.py", InvalidInput, "hdfs:///no/such/job.py does not exist"),
     ],

@@ -30,6 +30,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import ChosenToken, TokenValidity
 from tests.cluster.streams import await_that, cluster
+from tests.run_folder import java_options
 
 DTUTIL = "org.apache.hadoop.security.token.DtUtilShell"
 JOB_KEY = b"\x01\x02\x03"
@@ -135,7 +136,7 @@ def hadoop_classes(*words: str) -> list[list[str]]:
     """Run the program beside this file on pyspark's Hadoop; return its lines, split at tabs."""
     spec = find_spec("pyspark")
     jars = Path(spec.origin if spec and spec.origin else "").parent / "jars"
-    java = (str(java_home() / "bin/java"), "-XX:TieredStopAtLevel=1", "-Dstdout.encoding=UTF-8")
+    java = (str(java_home() / "bin/java"), "-XX:TieredStopAtLevel=1", *java_options(), "-Dstdout.encoding=UTF-8")
     done = subprocess.run([*java, "-cp", f"{jars}/*", str(_PROGRAM), *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [line.split("\t") for line in done.stdout.splitlines()]

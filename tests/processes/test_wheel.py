@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 import airflow_kstream
+from airflow_kstream.monitoring import NAMES
 from tests.wheel import ROOT, built_wheel
 
 DIST = f"airflow_kstream-{airflow_kstream.__version__}.dist-info"
@@ -42,9 +43,10 @@ def metadata(wheel: Path) -> Message:
 
 
 def test_the_wheel_has_the_shipped_dags_and_what_a_licence_asks_for(names: list[str], wheel: Path) -> None:
-    stubs = {f"airflow_kstream/dags/stubs/kstream_{kind}.py" for kind in ("streams", "leases", "tickets")}
+    stubs = {f"airflow_kstream/dags/stubs/kstream_{kind}.py" for kind in ("streams", "leases", "tickets", "tokens")}
     papers = {f"{DIST}/licenses/LICENSE", f"{DIST}/licenses/NOTICE", f"{DIST}/extra_metadata/CHANGELOG.md"}
-    assert {"airflow_kstream/dags/bundle.py", "airflow_kstream/py.typed"} | stubs | papers <= set(names)
+    monitoring = {f"airflow_kstream/monitoring/{name}" for name in NAMES}
+    assert {"airflow_kstream/dags/bundle.py", "airflow_kstream/py.typed"} | stubs | papers | monitoring <= set(names)
     licence = ZipFile(wheel).read(f"{DIST}/licenses/LICENSE").decode()
     assert "Version 2.0, January 2004" in licence
     assert "END OF TERMS AND CONDITIONS" in licence
@@ -81,4 +83,4 @@ def test_the_command_line_of_the_wheel_offers_no_development_commands(wheel: Pat
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     place, commands = done.stdout.splitlines()
     assert Path(place).is_relative_to(tmp_path)
-    assert commands == "['connection', 'leases', 'streams', 'tickets', 'tokens']"
+    assert commands == "['connection', 'leases', 'monitoring', 'state', 'streams', 'tickets', 'tokens']"

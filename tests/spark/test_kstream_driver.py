@@ -121,6 +121,22 @@ def test_its_marker_stops_every_query_and_is_answered(
     assert [query["last_batch"] for query in report["queries"]] == [last_commit(tmp_path, 0), last_commit(tmp_path, 1)]
 
 
+def test_while_a_query_of_another_session_runs_it_gives_no_word_for_all(
+    supervised: SparkSession, folder: Path, start_endless: StartQuery, tmp_path: Path
+) -> None:
+    """Its queries are listed by that session alone, and they write as well."""
+    generation, query = quick(Generation.of(supervised)), start_endless()
+    source = supervised.newSession().readStream.format("rate").load()
+    other = source.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "other")).start()
+    (folder / stop_marker(3)).write_text("{}")
+    generation.await_termination(query)
+    assert other.isActive
+    assert not (folder / stopped_marker(3)).exists()
+    other.stop()
+    generation.await_termination(start_endless())
+    assert (folder / stopped_marker(3)).exists()
+
+
 def test_the_marker_of_an_older_generation_means_nothing(
     supervised: SparkSession, folder: Path, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from airflow_kstream.clients.lazy import hdfs
 from airflow_kstream.clients.local.foreign_logs import hushed
 from airflow_kstream.clients.rpc.java_exceptions import error_of
 from airflow_kstream.clients.server_dates import server_date
+from airflow_kstream.clients.whole_answer import limit_all_answers
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -58,13 +59,18 @@ class Hdfs:
     refusal without a Java exception, a page or broken JSON is no NameNode's answer: the next one is asked, and only
     what all of them answer is raised, with each one's words.
     Raises Denied: when permission is missing. Raises NotFound: when there is no such path. Raises Conflict: when the
-    target exists.
+    target exists. `within` are the seconds that all its requests together may take from now on; by default each one
+    has its own minute.
     """
 
-    def __init__(self, addresses: tuple[str, ...], identity: Identity, tls: Tls) -> None:
+    def __init__(
+        self, addresses: tuple[str, ...], identity: Identity, tls: Tls, *, within: float | None = None
+    ) -> None:
         self._clock = _ServerClock()
         self._queries: dict[str, tuple[FileStatus, str | None]] = {}
         self._session = kerberos_session(identity, tls)
+        if within is not None:
+            limit_all_answers(self._session, within)
         self._identity = identity
         self._servers = ", ".join(addresses)
         self._client = self._client_class()(
@@ -132,6 +138,17 @@ class Hdfs:
             return content.decode()
 
         return str(self._ask(f"read {path}", read))
+
+    def read_part(self, path: str, offset: int, length: int) -> bytes:
+        """Return at most `length` bytes; fewer at the end of the file."""
+
+        def read() -> bytes:
+            with self._client.read(plain_path(path), offset=offset, length=length) as reader:
+                content: bytes = reader.read(length)
+            return content
+
+        part: bytes = self._ask(f"read {length} bytes of {path}", read)
+        return part
 
     def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
         """Create a file with this content. Raises Conflict: when it exists and `overwrite` is off."""

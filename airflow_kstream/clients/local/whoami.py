@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+from functools import cache
 
 
 def user_at_host() -> str:
@@ -12,6 +13,8 @@ def user_at_host() -> str:
     return f"{_user()}@{socket.gethostname()}"
 
 
+# Each look at a stream asks, and where users are in a directory service the answer comes over the network.
+@cache
 def _user() -> str:
     try:
         return getpass.getuser()

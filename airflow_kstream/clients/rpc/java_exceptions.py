@@ -34,6 +34,7 @@ ERRORS: Mapping[str, type[KstreamError]] = MappingProxyType(
         "InvalidPathException": InvalidInput,
         **dict.fromkeys(NO_SUCH_OPERATION, InvalidInput),
         "FileAlreadyExistsException": Conflict,
+        "PathIsNotEmptyDirectoryException": Conflict,
         "AlreadyBeingCreatedException": Conflict,
         "RecoveryInProgressException": Conflict,
     }

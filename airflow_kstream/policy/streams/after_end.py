@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from airflow_kstream.model.generation_end import EndKind, GenerationEnd, PastEnd
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.plan import Note, Phase, Settled, Wait
+from airflow_kstream.model.plan import Note, Phase, Settled, Step, Wait
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.death import ran
 from airflow_kstream.policy.streams.ends import end_of
+from airflow_kstream.policy.streams.environment import cause_of
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.restart_pace import Attempt, next_attempt
 
@@ -23,6 +24,7 @@ _WORDS: Mapping[EndKind, str] = {
     EndKind.NODE_LOST: "lost its node",
     EndKind.LIFETIME: "reached YARN's lifetime limit",
     EndKind.NEVER_RAN: "never ran",
+    EndKind.DONE: "ended successfully",
 }
 # Another try may not mend these: somebody has to look at the job, or wanted it to end.
 _A_PERSONS = {EndKind.CODE, EndKind.MEMORY, EndKind.UNKNOWN, EndKind.KILLED}
@@ -51,10 +53,46 @@ def pause_after_end(spec: StreamSpec, observation: Observation, *, past_horizon:
 def needs_a_person(spec: StreamSpec, observation: Observation) -> bool:
     """Return whether somebody has to know of the end that was just recorded, the last of the observation's ends.
 
-    A stream that the environment ended comes back by itself.
+    A stream that the environment ended comes back by itself; one that goes back to its former spec is not as declared.
     """
     end, attempt = observation.ends[-1], _next_attempt(spec, observation)
-    return bool(attempt and attempt.breaker) or (end.kind in _A_PERSONS and not end.shared)
+    return bool(attempt and attempt.breaker) or bool(end.back_to) or (end.kind in _A_PERSONS and not end.shared)
+
+
+def waits_for_a_person(observation: Observation, step: Step) -> timedelta | None:
+    """Return for how long nothing but a person's word has kept the stream dead, by the NameNode's clock; None if
+    nothing of that kind does.
+
+    It follows from the record of the end alone, so each watcher, after whatever restart, counts the same days.
+    """
+    end = recorded_end(observation)
+    if end is None or not isinstance(step, Settled) or step.phase is not Phase.KILLED:
+        return None
+    return max(observation.now - end.at, timedelta())
+
+
+def told_end(observation: Observation, how: str) -> str:
+    """Return the words for somebody who has to know of the end that was just recorded."""
+    back_to = observation.ends[-1].back_to
+    return f"{how}; its changed spec committed nothing, and that of generation {back_to} follows" if back_to else how
+
+
+def ended_at(observation: Observation) -> datetime | None:
+    """Return when the newest generation ended, by the NameNode's clock as a person's word; None if it is not known.
+
+    The record of the end has the time at which it was seen. Before there is one: not before the application could have
+    lived for so long after its claim, not before the last move of its checkpoint, and not in the future.
+    """
+    app, claim, moved = observation.current, observation.claim, observation.last_move
+    if end := recorded_end(observation):
+        return end.at
+    finished = observation.ended or (app.finished if app else claim.claimed_at if claim else None)
+    if finished is None:
+        return None
+    ours = claim is not None and claim.submitted_by_us and claim.generation == observation.generation
+    lived = app.lasted if app else None
+    earliest = [claim.claimed_at + lived] if claim and ours and lived is not None else []
+    return min(max([finished, *earliest, *([moved] if moved else [])]), observation.now)
 
 
 def recorded_end(observation: Observation) -> PastEnd | None:
@@ -73,8 +111,10 @@ def how_it_ended(observation: Observation) -> str:
     end = _end(observation)
     if end.kind is EndKind.KILLED:
         return f"{app.id} was killed by {end.killed_by}: {words}"
-    cause = f" ({end.kind})" if end.kind is not EndKind.UNKNOWN else ""
-    return f"{app.id} ended by itself{cause}: {words}"
+    cause = f" ({end.cause})" if end.kind not in {EndKind.UNKNOWN, EndKind.DONE} else ""
+    logged = _log_error(observation)
+    log = f"; its driver's log ends with: {' '.join(logged.split())}" if logged else ""
+    return f"{app.id} ended by itself{cause}: {words}{log}"
 
 
 def reason_to_follow(observation: Observation) -> str:
@@ -100,6 +140,9 @@ def _unrecorded(observation: Observation, *, past_horizon: bool) -> PastEnd:
         lasted=_lasted(observation),
         worked=verified(observation),
         killed_by=foreign,
+        silent=end.silent,
+        credential=end.credential,
+        log_error=observation.log_error,
     )
 
 
@@ -107,7 +150,14 @@ def _end(observation: Observation) -> GenerationEnd:
     app = observation.current
     if app is None and not ran(observation):
         return GenerationEnd(EndKind.NEVER_RAN)
-    return end_of(app.diagnostics if app else "", observation.failure)
+    if app and app.succeeded:
+        return GenerationEnd(EndKind.DONE)
+    return end_of(app.diagnostics if app else "", observation.failure or _log_error(observation))
+
+
+def _log_error(observation: Observation) -> str:
+    recorded = recorded_end(observation)
+    return recorded.log_error if recorded else observation.log_error
 
 
 def _lasted(observation: Observation) -> timedelta:
@@ -131,7 +181,8 @@ def _waits(spec: StreamSpec, observation: Observation, attempt: Attempt) -> str:
     how, then = how_it_ended(observation), f"{_moment(attempt.at)}, or after `kstream streams start {spec.name}`"
     if attempt.breaker:
         return f"{how}; its circuit breaker is open, because {attempt.breaker}: one attempt at {then}"
-    shared = "; other streams ended of the same error" if observation.ends[-1].shared else ""
+    end = observation.ends[-1]
+    shared = f"; {cause_of(end)}" if end.shared else ""
     return f"{how}{shared}; backing off: it is followed at {then}"
 
 

@@ -20,8 +20,9 @@ _ALONE = 60.0
 
 
 def backoff(first: float, tries: int) -> float:
-    """Return the pause before the next try, in seconds: `first`, doubled after each try, up to 15 minutes."""
-    return float(min(_LONGEST_PAUSE, first * 2 ** min(tries, 16)))
+    """Return the pause before the next try, in seconds: `first`, doubled after each try, up to 15 minutes if it is less
+    than that."""
+    return float(max(first, min(_LONGEST_PAUSE, first * 2 ** min(tries, 16))))
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,23 @@ class Sight:
         return replace(self, plan=plan, blind_since=None, wakings=0)
 
     def failed(self, now: float, *, shared: bool) -> Sight:
+        if self.blind_since is not None and shared == self.shared:
+            return self
         return replace(self, blind_since=now if self.blind_since is None else self.blind_since, shared=shared)
 
     def blind_for(self, now: float) -> float:
         return 0.0 if self.blind_since is None else now - self.blind_since
+
+    def blind_alone(self, cluster: ClusterSight, now: float) -> bool:
+        """Return whether this watcher has not seen the stream for long, for a cause that is not the cluster's.
+
+        One minute longer than its patience: the cluster's event begins by then if the cause is the cluster's, also
+        where this watcher has just arrived and knows nothing of the cluster yet.
+        """
+        if self.blind_since is None or (self.shared and cluster.unreachable_since is not None):
+            return False
+        since = max(self.blind_since, self.arrived) if self.shared else self.blind_since
+        return now - since >= self.patience + _ALONE
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,8 @@ class ClusterSight:
             return self
         since = now if self.failing_since is None else self.failing_since
         begun = since if self.unreachable_since is None and now - since >= sight.patience else self.unreachable_since
+        if (since, begun) == (self.failing_since, self.unreachable_since):
+            return self
         return replace(self, failing_since=since, unreachable_since=begun)
 
     def woke(self, now: float) -> ClusterSight:

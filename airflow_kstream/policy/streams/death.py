@@ -49,11 +49,12 @@ def death(spec: StreamSpec, observation: Observation, looks: Looks) -> Dead | Wa
 
 
 def ran(observation: Observation) -> bool:
-    """Return True if something proves that the newest claim's generation ran, whatever YARN lists: its driver's own
-    marker, a commit that came after the claim, or an application that was running when it was adopted."""
+    """Return True if something proves that the newest generation ran, whatever YARN lists: its driver's own marker, a
+    commit that came after the claim, or an application that was running when it was adopted. One without a claim is
+    only known by what it left, and is not believed to have done nothing."""
     claim = observation.claim
     if claim is None or claim.generation < observation.generation:
-        return observation.current is not None
+        return observation.generation > 0
     if started_marker(claim.generation) in observation.files or not claim.submitted_by_us:
         return True
     return any(_moved_on(claim, point) for point in observation.checkpoints)
@@ -98,7 +99,7 @@ def unwritten(spec: StreamSpec, observation: Observation) -> tuple[Checkpoint, .
 
 
 def _moved_on(claim: Claim, point: Checkpoint) -> bool:
-    before = claim.positions.get(point.path)
+    before = claim.position_of(point.path)
     if before is None or Missing.POSITIONS in claim.missing:
         return point.last_commit is not None and point.last_commit > claim.claimed_at
     return _same_query(before, point.position) and point.position.commit > before.commit
@@ -116,7 +117,8 @@ def _still_running(
     if left <= timedelta():
         return Refuse(
             f"generation {observation.generation} has ended by the ResourceManager's word, and {seen}: "
-            "end those processes on that node; nothing is submitted beside them"
+            "nothing is submitted beside them. End those processes on that node, or, if they are gone, restart its "
+            "NodeManager"
         )
     return Wait(observation.now + left, f"it has ended by the ResourceManager's word, and {seen}")
 
@@ -132,10 +134,10 @@ def _without_its_driver(policy: StopPolicy, observation: Observation, looks: Loo
 def _silent(
     spec: StreamSpec, observation: Observation, looks: Looks, containers: Containers | None
 ) -> Dead | Wait | Refuse:
-    """Wait for silence, the last resort; a lost node's driver may also run for twice the expiry of an AM."""
+    """Wait for silence, the last resort; the driver of a node that is cut off may also run for twice an AM's expiry."""
     needed, alone = _silence_needed(spec, observation), looks.age_of(SignKind.ALONE)
     quiet = min(looks.age_of(SignKind.QUIET), alone)
-    lost = containers.driver if containers and containers.driver.verdict is NodeVerdict.LOST else None
+    lost = containers.driver if containers and containers.driver.cut_off else None
     expiry = 2 * spec.stop.am_expiry - looks.age(Sign(SignKind.LOST, lost.node)) if lost else timedelta()
     left = max(needed - quiet, expiry)
     if left <= timedelta():
@@ -144,8 +146,8 @@ def _silent(
     if quiet < needed and alone > 2 * needed:
         return Refuse(
             f"a checkpoint moved within the last {format_duration(needed)} though no application of this stream has "
-            f"lived for {format_duration(alone)}: somebody else writes it; stop that job, or take it over with "
-            "`kstream streams adopt`"
+            f"lived for {format_duration(alone)}: somebody else writes it. `yarn application -list` names what "
+            "runs: stop that job, or adopt it with `kstream streams adopt SPEC.yaml --application-id ID`"
         )
     return Wait(observation.now + left, _waiting_for(needed, containers, lost))
 

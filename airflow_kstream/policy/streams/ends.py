@@ -62,6 +62,7 @@ _SIGNS = (
         r"java\.net\.(?:ConnectException|NoRouteToHostException|UnknownHostException|SocketTimeoutException)",
         r"BlockMissingException",
         r"org\.apache\.kafka\.common\.errors\.(?:TimeoutException|DisconnectException)",
+        r"Bootstrap broker [^\n]{0,200}? disconnected",
         r"NotEnoughReplicas",
         r"DSQuotaExceededException",
         r"NSQuotaExceededException",
@@ -74,6 +75,29 @@ _SIGNS = (
         r"StreamingQueryException",
     ),
 )
+# By the server that did not answer. The words are those of Kafka's clients 3 (NetworkClient, KafkaAdminClient, Fetcher)
+# and of Hadoop's NetUtils.wrapException, whose address tells the default ports of a ResourceManager.
+_SILENT = {
+    "Kafka": re.compile(
+        r"kafka\.common\.errors\.(?:TimeoutException|DisconnectException)"
+        r"|Bootstrap broker [^\n]{0,200}? disconnected"
+        r"|Connection to node -?\d+ [^\n]{0,200}?could not be established"
+        r"|Timeout expired while fetching topic metadata"
+    ),
+    "ResourceManager": re.compile(r"Call From \S+ to \S+:80(?:30|32) failed on (?:connection|socket)"),
+    "HDFS": re.compile(
+        r"Call From \S+ to \S+ failed on (?:connection|socket)"
+        r"|org\.apache\.hadoop\.ipc\.StandbyException|SafeModeException|BlockMissingException"
+    ),
+}
+# Brokers that answer: it lacks a topic, or a right.
+_ANSWERED = re.compile(r"UnknownTopicOrPartition|not present in metadata|Auth(?:orization|entication)Exception")
+# AbstractDelegationTokenIdentifier.toString of Hadoop 3 begins with the kind; Token.toString names kind and service.
+_TOKEN = re.compile(rf"Kind: (?P<kind>[\w.-]+), Service: (?P<service>[^\s,]+)|(?P<named>{_TOKEN_KINDS})")
+_AMRM, _LOGIN = re.compile(r"Invalid AMRMToken"), re.compile(r"GSS initiate failed|org\.ietf\.jgss\.GSSException")
+# Without an error's name these are no failure that could be recognised: "User application exited with status 1" is all
+# that YARN knows of every end of a Python job.
+_NAMELESS = {EndKind.UNKNOWN, EndKind.CODE}
 # ClientRMService. A job's own words come after it.
 _KILLED = re.compile(r"Application application_\S+ was killed by user (?P<user>\S+)")
 # What differs between two runs of one failure, the longer forms first.
@@ -100,7 +124,10 @@ def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
         return GenerationEnd(EndKind.KILLED, killed["user"])
     kind = _kind(diagnostics, failure)
     named = fingerprint_of(failure) or _without_variables(failure) or fingerprint_of(diagnostics)
-    return GenerationEnd(kind, fingerprint=named or (kind.value if kind is not EndKind.UNKNOWN else ""))
+    fingerprint = named or ("" if kind in _NAMELESS else kind.value)
+    silent = _silent(f"{diagnostics}\n{failure}") if kind is EndKind.INFRASTRUCTURE else ""
+    credential = _credential(f"{diagnostics}\n{failure}") if kind is EndKind.CREDENTIALS else ""
+    return GenerationEnd(kind, fingerprint=fingerprint, silent=silent, credential=credential)
 
 
 def fingerprint_of(text: str) -> str:
@@ -117,6 +144,25 @@ def _read(text: str) -> str:
 def _kind(diagnostics: str, failure: str) -> EndKind:
     signs = (sign.kind for sign in _SIGNS if sign.pattern.search(diagnostics) or sign.pattern.search(failure))
     return next(signs, EndKind.CODE if failure else EndKind.UNKNOWN)
+
+
+def _silent(text: str) -> str:
+    """Return the server that the text calls silent, empty if it names none or quotes an answer."""
+    if _ANSWERED.search(text):
+        return ""
+    return next((server for server, pattern in _SILENT.items() if pattern.search(text)), "")
+
+
+def _credential(text: str) -> str:
+    """Return the credential that the text says has failed: a token's kind and service, or the log-in by Kerberos."""
+    if _AMRM.search(text):
+        return "YARN_AM_RM_TOKEN"
+    found = list(_TOKEN.finditer(text))
+    if token := next((one for one in found if one["service"]), None):
+        return f"{token['kind']} of {token['service']}"
+    if found:
+        return found[0]["named"]
+    return "Kerberos login" if _LOGIN.search(text) else ""
 
 
 def _without_variables(error: str) -> str:

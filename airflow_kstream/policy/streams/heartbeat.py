@@ -10,7 +10,7 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, Missing, Position
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.stream_policies import HeartbeatPolicy
+from airflow_kstream.model.stream_policies import FailurePolicy, HeartbeatPolicy
 
 # Worst first: a job with several queries is as healthy as the worst of them.
 _BY_WEIGHT = (
@@ -45,12 +45,21 @@ def verified(observation: Observation) -> bool:
     return all(_advanced(point, observation.claim) for point in observation.checkpoints)
 
 
-def waiting_in_queue(observation: Observation) -> timedelta | None:
-    """Return how long YARN has not started the current application; None if it did, or if there is none alive."""
+def works(policy: FailurePolicy, observation: Observation) -> bool:
+    """Return whether the generation committed, or runs for so long that its source may just bring nothing."""
+    claim, app = observation.claim, observation.current
+    lives = observation.now - claim.claimed_at if claim else timedelta()
+    runs = app is not None and app.state is ApplicationState.RUNNING
+    return runs and (verified(observation) or lives >= policy.stable_after)
+
+
+def queued_since(observation: Observation) -> datetime | None:
+    """Return since when, by the ResourceManager's clock, YARN has not started the current application; None if it did,
+    or if there is none alive."""
     app = observation.current
-    if app is None or not app.alive or app.state is ApplicationState.RUNNING or app.started is None:
+    if app is None or not app.alive or app.state is ApplicationState.RUNNING:
         return None
-    return max(observation.now - app.started, timedelta())
+    return app.started
 
 
 def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
@@ -77,7 +86,7 @@ def _pulse(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: dateti
     age = now - point.last_commit if point.last_commit else None
     if not _advanced(point, claim):
         return _starting(policy, claim, now, age)
-    if point.quiescent:
+    if point.position.offset <= point.position.commit:
         return _between_batches(policy, point, age)
     in_flight = now - point.offsets[point.position.offset]
     limit = stall_threshold(policy, point)
@@ -104,6 +113,6 @@ def _advanced(point: Checkpoint, claim: Claim) -> bool:
     """Return True if it moved on since the claim; if its position then is unknown, if its last commit is newer."""
     if Missing.POSITIONS in claim.missing:
         return point.last_commit is not None and point.last_commit > claim.claimed_at
-    before = claim.positions.get(point.path, Position(None, -1, -1))
+    before = claim.position_of(point.path) or Position(None, -1, -1)
     anew = before.query is not None and point.query is not None and point.query != before.query
     return point.position.commit > (-1 if anew else before.commit)

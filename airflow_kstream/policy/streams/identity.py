@@ -11,10 +11,13 @@ from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials
 def identity_of(spec: StreamSpec, cluster: Cluster) -> Identity:
     """Return the identity that submits the stream, stops it and reads its files.
 
-    Raises InvalidInput: when another principal than the connection's has neither a keytab nor a cache.
+    Raises InvalidInput: when it is to use the connection's keytab or cache, and the connection has none of it.
     """
     match spec.credentials:
-        case KeytabCredentials(principal, keytab):
+        case KeytabCredentials(principal):
+            keytab = keytab_of(spec, cluster)
+            if not keytab:
+                raise InvalidInput(f"credentials: {principal} needs a keytab; the connection has none of it")
             return Identity(principal, keytab=keytab)
         case ProxyUserCredentials(user):
             watcher = cluster.watcher
@@ -29,3 +32,12 @@ def identity_of(spec: StreamSpec, cluster: Cluster) -> Identity:
             if keytab is None and cache is None:
                 raise InvalidInput(f"credentials: {principal} needs a keytab or a cache; the connection has another's")
             return Identity(principal, keytab, cache)
+
+
+def keytab_of(spec: StreamSpec, cluster: Cluster) -> str | None:
+    """Return the path of the keytab that the job gets, declared or else the connection's; None if it gets none."""
+    match spec.credentials:
+        case KeytabCredentials(principal, keytab):
+            return keytab or (cluster.watcher.keytab if principal == cluster.watcher.principal else None)
+        case _:
+            return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from airflow_kstream.model.containers import NodeVerdict
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import Sign, SignKind
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.policy.streams.death import ran
+from airflow_kstream.policy.streams.positions import reaches
 
 
 def signs(observation: Observation) -> frozenset[Sign]:
@@ -18,12 +18,17 @@ def signs(observation: Observation) -> frozenset[Sign]:
 
 def further(seen: Mapping[str, Position], observation: Observation) -> dict[str, Position]:
     """Return the furthest position seen in each checkpoint. Another query's position does not replace it."""
-    furthest = dict(seen)
-    for point in observation.checkpoints:
-        before, at = furthest.get(point.path), point.position
-        if before is None or before.query is None or (at.query == before.query and at.offset >= before.offset):
-            furthest[point.path] = at
-    return furthest
+    return furthest(seen, {point.path: point.position for point in observation.checkpoints})
+
+
+def furthest(seen: Mapping[str, Position], more: Mapping[str, Position]) -> dict[str, Position]:
+    """Return the further one of both positions for each checkpoint, as `further`."""
+    positions = dict(seen)
+    for path, at in more.items():
+        before = positions.get(path)
+        if before is None or before.query is None or reaches(at, before):
+            positions[path] = at
+    return positions
 
 
 def _signs(observation: Observation) -> Iterator[Sign]:
@@ -40,5 +45,4 @@ def _signs(observation: Observation) -> Iterator[Sign]:
         SignKind.QUIET, tuple((point.path, point.position, point.last_move) for point in observation.checkpoints)
     )
     if observation.containers:
-        for report in observation.containers.nodes(NodeVerdict.LOST):
-            yield Sign(SignKind.LOST, report.node)
+        yield from (Sign(SignKind.LOST, report.node) for report in observation.containers.reports if report.cut_off)

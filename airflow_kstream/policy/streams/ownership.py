@@ -19,8 +19,10 @@ from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.stream import StreamSpec
 
 _UNTOUCHED = Position(None, -1, -1)
-
-
+_WAYS_OUT = (
+    "If its job runs, adopt it with `kstream streams adopt SPEC.yaml --application-id ID`; if it is gone for "
+    "good, take the checkpoint over with `kstream streams take-over SPEC.yaml`; or declare another checkpoint"
+)
 # A person waits for it at a terminal. What was seen is shown beside for how long.
 _LONGEST_LOOK = timedelta(minutes=10)
 
@@ -75,6 +77,8 @@ def _gaps(point: Checkpoint) -> list[timedelta]:
 
 def _our_own(us: Owner, point: Checkpoint, ownership: Ownership, claim: Claim | None, word: Word) -> Judgement:
     """Judge an entry of this stream's. Without a claim it may be from a lost state_dir, or a copy from elsewhere."""
+    if not word and ownership.half_adopted(claim.generation if claim else 0):
+        return Judgement(Standing.REFUSED, _half_adopted(ownership))
     given = word or (ownership.word and ownership.owner == us)
     if given or claim or point.position == _UNTOUCHED:
         return Judgement(Standing.FREE if ownership.released else Standing.OWNED)
@@ -87,19 +91,22 @@ def _unowned(point: Checkpoint, ours: bool, whose: str) -> Judgement:
         return Judgement(Standing.FREE)
     data = f"data up to batch {at.offset}" if at.offset >= 0 else "the start of a query"
     moved = f", which moved last at {point.last_move:%Y-%m-%d %H:%M:%S} UTC" if point.last_move else ""
-    why = (
-        f"{whose} and holds {data}{moved}: somebody may still write it. If its job runs, take the job over with "
-        "`kstream streams adopt`; if it is gone for good, take the checkpoint over with `kstream streams take-over`; "
-        "or declare another checkpoint"
-    )
+    why = f"{whose} and holds {data}{moved}: somebody may still write it. {_WAYS_OUT}"
     return Judgement(Standing.REFUSED, why)
+
+
+def _half_adopted(ownership: Ownership) -> str:
+    return (
+        f"belongs to this stream {_since(ownership)}: a job was being adopted for it ({ownership.reason}), and no "
+        f"claim followed: that job may still write it. {_WAYS_OUT}"
+    )
 
 
 def _belongs_to(ownership: Ownership) -> str:
     return (
         f"belongs to {ownership.owner} {_since(ownership)}. `kstream streams stop {ownership.owner.stream}` with a "
-        "connection to that state_dir releases it; if that stream is gone for good, `kstream streams take-over` takes "
-        "the checkpoint over; or declare another checkpoint"
+        "connection to that state_dir releases it; if that stream is gone for good, "
+        "`kstream streams take-over SPEC.yaml` takes the checkpoint over; or declare another checkpoint"
     )
 
 

@@ -26,7 +26,7 @@ def position_doubt(observation: Observation, looks: Looks) -> str | None:
         return None
     return (
         f"{'; '.join(doubts)}. A person decides: restore the checkpoint, or let generation "
-        f"{observation.generation + 1} start from it as it is with `kstream streams accept`, "
+        f"{observation.generation + 1} start from it as it is with `kstream streams accept SPEC.yaml`, "
         "or declare a new checkpoint"
     )
 
@@ -45,9 +45,14 @@ def _recorded(observation: Observation, looks: Looks) -> dict[str, Position]:
     known = {plain_path(path): at for path, at in claim.positions.items()} if claim else {}
     for path, seen in looks.furthest.items():
         before = known.get(plain_path(path))
-        if before and (before.query is None or (before.query == seen.query and before.offset <= seen.offset)):
+        if before and (before.query is None or reaches(seen, before)):
             known[plain_path(path)] = seen
     return known
+
+
+def reaches(position: Position, before: Position) -> bool:
+    """Return True if it lacks nothing that the other one of the same query had: neither a plan nor a commit."""
+    return position.query == before.query and position.offset >= before.offset and position.commit >= before.commit
 
 
 def _changes(point: Checkpoint, before: Position) -> Iterator[str]:

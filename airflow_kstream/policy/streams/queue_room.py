@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from airflow_kstream.model.queue import Needs, Queue, Queues
+from airflow_kstream.model.queue import Needs, Queue, Queues, Size
 
 
 def queue_obstacle(queues: Queues, needs: Needs) -> str:
@@ -22,13 +22,30 @@ def queue_obstacle(queues: Queues, needs: Needs) -> str:
 
 
 def _obstacles(queue: Queue, needs: Needs) -> Iterator[str]:
-    containers = needs.containers or {}
     if queue.state not in {"", "RUNNING"}:
         yield f"queue {queue.path} is {queue.state} and takes no application"
-    for name, memory in containers.items():
-        if queue.largest is not None and memory > queue.largest:
-            yield f"its {name} needs {memory} MiB, and queue {queue.path} grants no container above {queue.largest} MiB"
-    least = sum(containers.values())
-    if queue.most is not None and least > queue.most:
-        names = " and one ".join(containers)
-        yield f"its {names} need {least} MiB, and queue {queue.path} never has more than {queue.most} MiB"
+    for unit, of in _UNITS.items():
+        # One whose size is not known is left out: what is left is a lower bound.
+        sizes = {name: size for name, each in needs.containers.items() if (size := of(each)) is not None}
+        yield from _too_large(queue, sizes, of(queue.largest), unit)
+        if not (needs.labelled or queue.labelled):
+            yield from _too_much(queue, sizes, of(queue.most), unit)
+
+
+_UNITS: Mapping[str, Callable[[Size], int | None]] = {
+    "MiB": lambda size: size.memory,
+    "vcores": lambda size: size.vcores,
+}
+
+
+def _too_large(queue: Queue, sizes: Mapping[str, int], largest: int | None, unit: str) -> Iterator[str]:
+    for name, size in sizes.items():
+        if largest is not None and size > largest:
+            yield f"its {name} needs {size} {unit}, and queue {queue.path} grants no container above {largest} {unit}"
+
+
+def _too_much(queue: Queue, sizes: Mapping[str, int], most: int | None, unit: str) -> Iterator[str]:
+    least = sum(sizes.values())
+    if most is not None and least > most:
+        names = " and one ".join(sizes)
+        yield f"its {names} need {least} {unit}, and queue {queue.path} never has more than {most} {unit}"

@@ -21,8 +21,15 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.model.spec_fingerprint import Change
 from airflow_kstream.model.stream import OnChange, StreamSpec
-from airflow_kstream.policy.streams.after_end import how_it_ended, pause_after_end, reason_to_follow
+from airflow_kstream.policy.streams.after_end import (
+    ended_at,
+    how_it_ended,
+    pause_after_end,
+    reason_to_follow,
+    recorded_end,
+)
 from airflow_kstream.policy.streams.death import Dead, death, ran, unwritten
+from airflow_kstream.policy.streams.former_spec import failed_spec, former_spec, words_of
 from airflow_kstream.policy.streams.freeze import braked
 from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
@@ -46,7 +53,8 @@ def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mo
 def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     if observation.desired.state is DesiredState.HELD:
         why = observation.desired.reason or "no reason given"
-        return Settled(Phase.HELD, f"held by {_who(observation)}: {why}; {left_as(observation)}")
+        held = f"held by {_who(observation)}: {why}; {left_as(observation)}"
+        return Settled(Phase.HELD, f"{held}; until `kstream streams start {spec.name}`")
     if observation.claim and observation.claim.newer:
         return _hands_off(spec, observation, observation.claim)
     if left_alone := unclaimed(spec, observation, looks):
@@ -82,7 +90,7 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
         phase = Phase.RUNNING if app.state is ApplicationState.RUNNING else Phase.STARTING
         return Settled(phase, f"{app.id} is {app.state}; {why}")
     if observation.desired.state is DesiredState.STOPPED:
-        return Settled(Phase.STOPPED, f"it is stopped, as {_who(observation)} wants; {why}")
+        return Settled(Phase.STOPPED, f"{_stopped(spec, observation)}; {why}")
     if app is None and observation.now < claim.claimed_at + spec.submit.ttl:
         return Settled(Phase.STARTING, f"its application may still arrive; {why}")
     return Refuse(f"no application of it runs, and {why}; start it where it was claimed, or upgrade this program")
@@ -113,7 +121,8 @@ def _reason_to_stop(spec: StreamSpec, observation: Observation) -> str | None:
     """Return the first reason that holds, None if none does; a stop that was begun is always finished."""
     number, desired, claim = observation.generation, observation.desired, observation.claim
     ends = horizon_of(spec, observation)
-    changed = spec.on_change is OnChange.RESTART and spec_change(spec, claim).change is Change.CHANGED
+    tried = failed_spec(spec, observation) is not None
+    changed = spec.on_change is OnChange.RESTART and not tried and spec_change(spec, claim).change is Change.CHANGED
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
         (stop_marker(number) in observation.files, "its stop was begun"),
@@ -148,15 +157,26 @@ def _who(observation: Observation) -> str:
     return observation.desired.by or "somebody"
 
 
+def _stopped(spec: StreamSpec, observation: Observation) -> str:
+    return f"it is stopped, as {_who(observation)} wants, until `kstream streams start {spec.name}`"
+
+
 def _dead(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     app, number = observation.current, observation.generation
     if app is None and (pending := _arrival_pending(spec, observation, looks)):
         return pending
     if observation.desired.state is DesiredState.STOPPED:
-        return Settled(Phase.STOPPED, f"it is stopped, as {_who(observation)} wants")
-    if app is None and observation.claim and Missing.ADOPTED in observation.claim.missing:
+        return Settled(Phase.STOPPED, _stopped(spec, observation))
+    if (
+        app is None
+        and observation.claim
+        and Missing.ADOPTED in observation.claim.missing
+        and not _accepted(observation)
+    ):
         return Refuse(
-            f"no application carries the tag of generation {number}, and {observation.claim.doubt}: one may run"
+            f"no application carries the tag of generation {number}, and {observation.claim.doubt}: one may run. If it "
+            "does, take it up with `kstream streams adopt SPEC.yaml --application-id ID` (`yarn application -list` "
+            f"tells the ID); if none does, let generation {number + 1} follow with `kstream streams accept SPEC.yaml`"
         )
     if number == 0:
         return _submit_once_dead(spec, observation, looks, "its first generation")
@@ -166,13 +186,14 @@ def _dead(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) 
 
 
 def _after_an_end(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
-    """Return the step after an end that nobody planned. A job that succeeded says itself that it is done."""
+    """Return the step after an end that nobody planned. A job that succeeded says itself that it is done.
+
+    Who starts it all the same does so at a pace: it may succeed every minute.
+    """
     app, number, ends = observation.current, observation.generation, horizon_of(spec, observation)
     past_horizon = ends is not None and ends.passed(observation.now)
-    if app and app.succeeded and not past_horizon:
-        if mode is Mode.WATCH:
-            return Settled(Phase.ENDED, how_it_ended(observation))
-        return _submit_once_dead(spec, observation, looks, f"generation {number} ended by itself")
+    if app and app.succeeded and not past_horizon and mode is Mode.WATCH and not recorded_end(observation):
+        return Settled(Phase.ENDED, how_it_ended(observation))
     if pause := pause_after_end(spec, observation, past_horizon=past_horizon):
         return pause
     why = f"generation {number} ended past its horizon" if past_horizon else reason_to_follow(observation)
@@ -186,7 +207,7 @@ def _arrival_pending(spec: StreamSpec, observation: Observation, looks: Looks) -
     is never taken. Another may arrive until the claim times out or is fenced off.
     """
     claim, waited = observation.claim, looks.age_of(SignKind.ABSENT)
-    if claim is None:
+    if claim is None or claim.generation < observation.generation:
         return None
     if ran(observation):
         return _vanished(spec, observation, claim, looks)
@@ -211,14 +232,19 @@ def _vanished(spec: StreamSpec, observation: Observation, claim: Claim, looks: L
 
 def _planned_end(observation: Observation) -> str | None:
     """Return the reason for a successor if somebody wanted this end, or has spoken since it; None if nobody has."""
-    number, app, claim = observation.generation, observation.current, observation.claim
-    spoken, since = observation.desired.at, app.finished if app else claim.claimed_at if claim else None
+    number, spoken, since = observation.generation, observation.desired.at, ended_at(observation)
     reasons = (
         (stop_marker(number) in observation.files, f"generation {number} was stopped to be followed"),
         (observation.desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
-        (bool(spoken and since and spoken > since), f"{_who(observation)} wants it to run again"),
+        (spoken is not None and since is not None and spoken >= since, f"{_who(observation)} wants it to run again"),
+        (_accepted(observation), f"generation {number + 1} was accepted by a person"),
     )
     return next((why for holds, why in reasons if holds), None)
+
+
+def _accepted(observation: Observation) -> bool:
+    """Return True if a person let the next generation follow, knowing what became of this one."""
+    return observation.accepted is not None
 
 
 def _submit_once_dead(spec: StreamSpec, observation: Observation, looks: Looks, why: str) -> Step:
@@ -230,13 +256,16 @@ def _submit_once_dead(spec: StreamSpec, observation: Observation, looks: Looks, 
         return verdict
     if fence := _standing_fence(observation):
         return GiveUp(observation.generation, fence, f"{verdict.proof}, and its application must not arrive late")
-    return Submit(observation.generation + 1, "; ".join(_words(spec, observation, why, verdict)))
+    former = former_spec(spec, observation)
+    return Submit(observation.generation + 1, "; ".join(_words(spec, observation, why, verdict)), former)
 
 
 def _words(spec: StreamSpec, observation: Observation, why: str, verdict: Dead) -> Iterator[str]:
     yield why
     if observation.generation:
         yield verdict.proof
+    if former := former_spec(spec, observation):
+        yield words_of(former)
     for point in unwritten(spec, observation):
         yield f"{point.path} has no file, so nothing of it is watched: is it the folder that the job writes?"
 

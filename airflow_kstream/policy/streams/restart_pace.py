@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.generation_end import PastEnd
+from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
 
 _DAY = timedelta(days=1)
+# Of `backoff`. Only the next attempt shows that the environment answers again, so it must not be far; and a thousand
+# streams that each try once in so long a time are no storm.
+_LONGEST_OF_AN_OUTAGE = 10
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,20 @@ def next_attempt(policy: FailurePolicy, ends: Sequence[PastEnd], seed: str, clea
     if not since:
         return None
     last, counted = since[-1], _in_a_row(policy, since)
+    if last.kind is EndKind.DONE:
+        return Attempt(max(last.at, last.claimed + _longest_wait(policy, _successes(since))))
     why = _repeats(policy, counted) or _budget(policy, since)
     jitter = random.Random(f"{seed}/{last.generation}").random()
-    pause = policy.probe_every if why else jitter * _longest_wait(policy, len(counted))
+    pause = policy.probe_every if why else _pause(policy, counted, jitter)
     # A probe has no jitter: the ends that it follows had theirs.
     return Attempt(max(last.at + pause, _budget_allows(policy, since)), why)
+
+
+def _successes(ends: Sequence[PastEnd]) -> int:
+    """Return how many of the last ends were successes in a row. Their pauses count from their claims: a job that
+    succeeds now and then is followed at once, and one that succeeds every minute is not."""
+    others = [index for index, end in enumerate(ends) if end.kind is not EndKind.DONE]
+    return len(ends) - 1 - max(others, default=-1)
 
 
 def _in_a_row(policy: FailurePolicy, ends: Sequence[PastEnd]) -> list[PastEnd]:
@@ -51,7 +63,20 @@ def _in_a_row(policy: FailurePolicy, ends: Sequence[PastEnd]) -> list[PastEnd]:
 
 def _was_stable(policy: FailurePolicy, end: PastEnd) -> bool:
     """Return True if the generation lasted; a source that brings nothing lets its stream commit nothing all day."""
+    if end.kind is EndKind.DONE:
+        return True
     return end.lasted >= (policy.stable_after if end.worked else max(policy.stable_after, _DAY))
+
+
+def _pause(policy: FailurePolicy, counted: Sequence[PastEnd], jitter: float) -> timedelta:
+    """Return the pause after the last of these ends. Those of the environment and the job's own lengthen it apart: an
+    outage neither forgives what the job did itself nor adds to it."""
+    alike = sum(end.shared is counted[-1].shared for end in counted)
+    if not counted[-1].shared:
+        return jitter * _longest_wait(policy, alike)
+    # A job that finds its server away may end within a second.
+    shortest = _longest_wait(policy, 1)
+    return shortest + jitter * (min(_longest_wait(policy, alike + 1), _LONGEST_OF_AN_OUTAGE * shortest) - shortest)
 
 
 def _longest_wait(policy: FailurePolicy, ends: int) -> timedelta:

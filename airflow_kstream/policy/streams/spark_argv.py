@@ -149,7 +149,7 @@ def _credential_flags(credentials: StreamCredentials) -> Iterator[Argument]:
     match credentials:
         case KeytabCredentials(principal, keytab):
             why = "the driver logs in from its own copy and makes new tokens before the old ones end"
-            yield Argument(("--principal", principal, "--keytab", keytab), from_spec(f"credentials: {why}"))
+            yield Argument(("--principal", principal, "--keytab", keytab or ""), from_spec(f"credentials: {why}"))
         case ProxyUserCredentials(user):
             why = "the submitter gets this user's tokens, once"
             yield Argument(("--proxy-user", user), from_spec(f"credentials: {why}"))

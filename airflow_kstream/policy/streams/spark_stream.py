@@ -16,7 +16,9 @@ from airflow_kstream.model.spark_conf import (
     connection_conf_errors,
     stream_conf_errors,
 )
+from airflow_kstream.model.stream import KeytabCredentials, StreamCredentials, StreamSpec
 from airflow_kstream.model.submission import Origin, SparkDefaults, Submission, SubmissionOrder
+from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spark_argv import (
     Setting,
     SparkJob,
@@ -52,13 +54,20 @@ def stream_submission(order: SubmissionOrder, client: SparkDefaults, helper: str
             name=spec.name,
             application=spec.application,
             arguments=spec.arguments,
-            credentials=spec.credentials,
+            credentials=_with_keytab(spec, order.cluster),
             deploy=replace(deploy, files=(*deploy.files, fence), py_files=(*deploy.py_files, *helpers)),
             client=_with_queue_of(order.cluster, client),
             settings=_settings(order, client),
             origins={"--files": _FENCE, "--py-files": _HELPER} if helpers else {"--files": _FENCE},
         )
     )
+
+
+def _with_keytab(spec: StreamSpec, cluster: Cluster) -> StreamCredentials:
+    """Return the credentials with the path of the keytab that the client reads, declared or the connection's."""
+    if not isinstance(spec.credentials, KeytabCredentials):
+        return spec.credentials
+    return replace(spec.credentials, keytab=identity_of(spec, cluster).keytab)
 
 
 def contract_conf(stream: str, generation: int, folder: str) -> dict[str, str]:

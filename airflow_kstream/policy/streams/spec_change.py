@@ -50,7 +50,9 @@ def duel(spec: StreamSpec, claims: Sequence[Claim], now: datetime) -> str:
     within a day, and then replaced it in turn, so neither declaration will ever be content. One change and its
     revert are no duel.
     """
-    ours, recent = fingerprint(spec), [claim for claim in claims if now - claim.claimed_at < _DUEL]
+    ours = fingerprint(spec)
+    # What runs in place of a declared spec was declared by nobody lately.
+    recent = [claim for claim in claims if now - claim.claimed_at < _DUEL and claim.instead_of is None]
     if not recent:
         return ""
     running, *earlier = recent

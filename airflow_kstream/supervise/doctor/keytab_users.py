@@ -13,8 +13,9 @@ from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult, Severity
 from airflow_kstream.model.persisted_spec import UnknownSpec
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon import issued_at
+from airflow_kstream.policy.streams.identity import identity_of, keytab_of
 from airflow_kstream.policy.streams.rotation import KeyLoss, RenewalRounds, key_loss
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
@@ -101,12 +102,14 @@ def _user(session: ClusterSession, registered: RegisteredStream, listed: Sequenc
     if not isinstance(claim, Claim) or isinstance(spec := claim.spec, UnknownSpec):
         return None
     app = _running(session, registered.stream, claim, listed)
-    if app is None or not isinstance(credentials := spec.credentials, KeytabCredentials):
+    keytab = keytab_of(spec, session.cluster)
+    if app is None or keytab is None:
         return None
     claim = completed(session, claim, app)
     started = registered.folder.driver_started(claim.generation, registered.names)
     rounds = _rounds(session, claim, spec, app, started)
-    return KeytabUser(registered.stream.name, claim, app, credentials.principal, credentials.keytab, rounds)
+    principal = identity_of(spec, session.cluster).principal
+    return KeytabUser(registered.stream.name, claim, app, principal, keytab, rounds)
 
 
 def affected_streams(

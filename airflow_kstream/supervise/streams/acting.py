@@ -9,10 +9,14 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, Denied
+from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.desired import known_spec
+
+SpecOf = Callable[[ClusterSession, StreamId], StreamSpec]
 
 
 @contextmanager
@@ -40,6 +44,20 @@ def open_as_stream(cluster: Cluster, spec: StreamSpec, tell: Callable[[str], Non
                 tried=refusal.tried,
                 principal=refusal.principal,
             ) from denied
+
+
+@contextmanager
+def open_by_name(
+    cluster: Cluster, name: str, tell: Callable[[str], None], spec_of: SpecOf = known_spec
+) -> Iterator[tuple[ClusterSession, StreamSpec]]:
+    """Open a stream that is only known by its name: its newest claim's spec, and the servers as `open_as_stream`.
+
+    Raises as `open_as_stream` and `spec_of`.
+    """
+    with open_session(cluster, cluster.watcher) as session:
+        spec = spec_of(session, StreamId(name, cluster.state_dir))
+    with open_as_stream(cluster, spec, tell) as session:
+        yield session, spec
 
 
 def _login_error(identity: Identity) -> CredentialError | None:

@@ -1,13 +1,18 @@
-"""Take over an application that somebody else submitted, without restarting it."""
+"""Adopt an application that somebody else submitted, without restarting it."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.checkpoint_owner import Word
+from airflow_kstream.model.checkpoint_owner import Said, Word
+from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, DesiredState
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.watchable import require_submittable
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
@@ -16,15 +21,17 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 
 
-def adopt(run: StreamRun, application_id: str) -> Claim:
+def adopt(run: StreamRun, application_id: str, of_user: str = "") -> Claim:
     """Claim the next generation of the stream for a running application.
 
     The application's age is the ResourceManager's start time less a margin: its tokens are older than its start.
     A running generation of the stream itself, whose claim was lost with `state_dir` or is missing in an older copy of
-    it, is claimed again under its own number, which its driver goes by.
+    it, is claimed again under its own number, which its driver goes by. `of_user` is a person's word that it runs as
+    this user, and not as the stream's own.
 
-    Raises Conflict: when the application has ended or already belongs to a stream, when the stream already runs an
-    application or may soon, when its desired state is not to run, or when another stream owns a checkpoint.
+    Raises Conflict: when the application has ended or already belongs to a stream, when it runs as another user, when
+    the stream already runs an application or may soon, when its desired state is not to run, or when another stream
+    owns a checkpoint.
     """
     session, spec = run.session, run.spec
     tried = f"adopt {application_id} as {spec.name}"
@@ -40,8 +47,8 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
         raise Conflict(
             f"generation {observation.claim.generation} is not ours to follow: {observation.claim.doubt}", tried=tried
         )
-    if observation.current is None and observation.claim and observation.claim.fence in observation.files:
-        raise Conflict(f"generation {observation.claim.generation} was claimed and may still arrive", tried=tried)
+    if observation.current is None and observation.claim and _may_arrive(spec, observation, observation.claim):
+        raise Conflict(_claimed(run, observation, observation.claim), tried=tried).passing()
     if observation.desired.state is not DesiredState.RUNNING:
         raise Conflict(
             f"its desired state is {observation.desired.state}; run `kstream streams start {spec.name}` first",
@@ -49,7 +56,7 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
         )
     if ALL_STREAMS_TAG in app.tags and not again:
         raise Conflict("it is a generation of a stream already", tried=tried)
-    own(run, observation, Word.ADOPT, f"adopted {application_id}")
+    _require_user(session, app, of_user, tried)
     draft = ClaimDraft(
         generation=observation.generation if again else observation.generation + 1,
         nonce=new_nonce(),
@@ -60,9 +67,40 @@ def adopt(run: StreamRun, application_id: str) -> Claim:
         adopted=application_id,
         adopted_started=app.started,
     )
+    own(run, observation, Said(Word.ADOPT, draft.reason, draft.generation))
     claim = run.folder.make_claim(draft)
     require_owned(run)
     return claim
+
+
+def _require_user(session: ClusterSession, app: Application, of_user: str, tried: str) -> None:
+    """Raises Conflict: when it runs as a user that is neither the stream's own nor the one that a person named."""
+    if app.user in {"", of_user}:
+        return
+    own = session.yarn.user() or session.hdfs.user()
+    if app.user != own:
+        raise Conflict(
+            f"it runs as {app.user}, and the stream as {own}, who would have to stop it, and whose jobs follow it; "
+            f"`--of-user {app.user}` adopts it all the same",
+            tried=tried,
+        )
+
+
+def _may_arrive(spec: StreamSpec, observation: Observation, claim: Claim) -> bool:
+    """Return False for the claim of a job that somebody else had submitted: it was running when it was claimed."""
+    if claim.fence not in observation.files or claim.adopted:
+        return False
+    return claim.submitted_by_us or observation.now < claim.claimed_at + spec.submit.ttl
+
+
+def _claimed(run: StreamRun, observation: Observation, claim: Claim) -> str:
+    """Return why a claim without an application stands in the way, and for how long."""
+    left = claim.claimed_at + run.spec.submit.ttl - observation.now
+    if left > timedelta():
+        wait = format_duration(left)
+        return f"generation {claim.generation} was claimed and may still arrive for another {wait} (submit.ttl)"
+    advice = f"its supervisor does that, or `kstream streams stop {run.spec.name}` and then `start`"
+    return f"generation {claim.generation} was claimed, never arrived, and is not given up yet: {advice}"
 
 
 def _lost_its_claim(observation: Observation, app: Application) -> bool:

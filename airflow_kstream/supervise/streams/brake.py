@@ -21,16 +21,20 @@ from airflow_kstream.supervise.streams.write_once import wrote_once
 # Writers are persons: so many of them at the same moment are a fault.
 _ATTEMPTS = 20
 # Enough to see who froze the cluster lately.
-_KEPT = 10
+WORDS_KEPT = 10
 
 
 class Brake:
-    """The brake of one state_dir. What was read once is remembered: a word never changes."""
+    """The brake of one state_dir. What was read once is remembered: a word never changes.
 
-    def __init__(self, hdfs: Hdfs, state_dir: str) -> None:
+    `by` is the person who speaks; by default it is this process's user and host.
+    """
+
+    def __init__(self, hdfs: Hdfs, state_dir: str, by: str = "") -> None:
         self._hdfs = hdfs
         self._state_dir = state_dir
         self._folder = freeze_folder(state_dir)
+        self._by = by or user_at_host()
         self._known = NOT_FROZEN
 
     def newest(self) -> Freeze:
@@ -60,11 +64,12 @@ class Brake:
         self._hdfs.make_folder(self._folder, mode)
         for _ in range(_ATTEMPTS):
             number = newest_freeze(self._hdfs.names(self._folder)) + 1
-            word = Freeze(number, self._hdfs.now() + lasts, user_at_host(), reason)
+            word = Freeze(number, self._hdfs.now() + lasts, self._by, reason)
             if self._wrote(word):
                 self._forget(number)
                 return word
-        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=f"write the freeze of {self._state_dir}")
+        tried = f"write the freeze of {self._state_dir}"
+        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried).passing()
 
     def _wrote(self, word: Freeze) -> bool:
         """Return False when somebody else wrote the word of this number.
@@ -73,8 +78,8 @@ class Brake:
         """
         nonce = new_nonce()
         draft, path = f"{self._folder}/.freeze-{nonce}", f"{self._folder}/{freeze_file(word.number)}"
-        ours = wrote_once(self._hdfs, draft, path, written_freeze(word, user_at_host(), nonce))
-        return ours and newest_freeze(self._hdfs.names(self._folder)) < word.number + _KEPT
+        ours = wrote_once(self._hdfs, draft, path, written_freeze(word, self._by, nonce))
+        return ours and newest_freeze(self._hdfs.names(self._folder)) < word.number + WORDS_KEPT
 
     def _read(self, number: int) -> Freeze:
         path = f"{self._folder}/{freeze_file(number)}"
@@ -92,6 +97,6 @@ class Brake:
         with suppress(KstreamError):
             names = self._hdfs.names(self._folder)
         for name in names:
-            if 0 < number_of_freeze(name) <= newest - _KEPT:
+            if 0 < number_of_freeze(name) <= newest - WORDS_KEPT:
                 with suppress(KstreamError):
                     self._hdfs.delete(f"{self._folder}/{name}")

@@ -41,6 +41,7 @@ class _Entry:
     released: bool = False
     word: str = ""
     reason: str = ""
+    generation: int = 0
 
 
 class CheckpointLock:
@@ -68,6 +69,7 @@ class CheckpointLock:
         released: bool = False,
         word: Word = Word.NONE,
         reason: str = "",
+        generation: int = 0,
     ) -> Ownership:
         """Write the entry after `before`, and return it.
 
@@ -83,6 +85,7 @@ class CheckpointLock:
             released=released,
             word=word,
             reason=reason,
+            generation=generation,
         )
         for folder in (self._checkpoint, self._folder):
             self._hdfs.make_folder(folder, _FOLDER_MODE)
@@ -103,7 +106,10 @@ class CheckpointLock:
             version = int(fields.get("version", 1))
         except (ValueError, RecursionError, TypeError, InvalidInput) as error:
             why = error.message if isinstance(error, InvalidInput) else "it is no JSON"
-            advice = "nothing is submitted to this checkpoint until somebody has checked that file"
+            advice = (
+                "nothing is submitted to this checkpoint until somebody has repaired that file, or removed it with "
+                f"`hdfs dfs -rm {path}`: the entry before it then counts"
+            )
             raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried="read its owner") from error
         return Ownership(
             number=number,
@@ -114,6 +120,7 @@ class CheckpointLock:
             released=entry.released,
             word=Word(entry.word) if entry.word in set(Word) else Word.NONE,
             reason=entry.reason,
+            generation=entry.generation,
             newer=version > VERSION,
         )
 

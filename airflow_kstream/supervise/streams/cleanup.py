@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from airflow_kstream.model.contract import cleaned_marker, is_cleaned_marker
+from airflow_kstream.model.contract import cleaned_marker, generation_of_file, is_cleaned_marker, number_of_desired
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.supervise.streams.past_ends import forget_old_records
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import DESIRED_KEPT, StreamFolder
 
 # Enough to see how the last restarts went.
-_CLAIMS_KEPT = 10
+CLAIMS_KEPT = 10
 
 
 def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
@@ -19,12 +20,24 @@ def clean_up(run: StreamRun, observation: Observation) -> tuple[str, ...]:
     if observation.claim and observation.claim.newer:
         return ()
     deleted = _clean_up_after_the_dead(run, observation)
-    if observation.generation > _CLAIMS_KEPT:
-        run.folder.forget_before(observation.generation - _CLAIMS_KEPT + 1, observation.files)
-    run.folder.forget_old_words(observation.files)
+    if observation.generation > CLAIMS_KEPT:
+        forget_before(run.folder, observation.generation - CLAIMS_KEPT + 1, observation.files)
+    _forget_old_words(run.folder, observation.files)
     forget_old_records(run.folder, observation.files)
     run.folder.forget_drafts(observation.files, observation.now)
     return deleted
+
+
+def forget_before(folder: StreamFolder, generation: int, names: frozenset[str]) -> None:
+    """Delete the files of generations before this one; the newest claim always stays."""
+    numbered = ((generation_of_file(name), name) for name in sorted(names))
+    folder.forget(name for number, name in numbered if number is not None and number < generation)
+
+
+def _forget_old_words(folder: StreamFolder, names: frozenset[str]) -> None:
+    """Delete all but the last desired states; the newest always stays."""
+    numbered = sorted((number, name) for name in names if (number := number_of_desired(name)) is not None)
+    folder.forget(name for _, name in numbered[:-DESIRED_KEPT])
 
 
 def _clean_up_after_the_dead(run: StreamRun, observation: Observation) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.streams.engine import Engine
 
@@ -19,13 +20,15 @@ _NEXT, _NONCE = 0, "NONCE"
 def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
     """Return the command line that a submission would run, each line with a comment.
 
-    Generation and nonce are placeholders. If this host can't run it, the text says why.
+    Generation and nonce are placeholders. If this host can't run it, the text says why; it also names the services
+    whose tokens may end before the horizon.
     """
     require_submittable(spec, cluster)
     plan = engine.submission(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
     head = [f"# as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
     if plan.obstacle:
         head.append(f"# can't be submitted from here: {plan.obstacle}")
+    head += [f"# {each}" for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs)]
     return "\n".join([*head, shlex.quote(plan.binary) + " \\", *_lines(plan)])
 
 

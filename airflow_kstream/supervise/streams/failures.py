@@ -10,6 +10,7 @@ from airflow_kstream.model.contract import failed_marker
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.secrets import without_secrets
 
 
 def failure_of(hdfs: Hdfs, stream: StreamId, observation: Observation) -> str:
@@ -19,5 +20,5 @@ def failure_of(hdfs: Hdfs, stream: StreamId, observation: Observation) -> str:
         return ""
     # YARN's diagnostics remain: an unreadable marker must not hide the stream's state.
     with suppress(KstreamError, ValueError, KeyError, TypeError):
-        return str(json.loads(hdfs.read(f"{stream.folder}/{marker}"))["error"])
+        return without_secrets(str(json.loads(hdfs.read(f"{stream.folder}/{marker}"))["error"]))
     return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.freeze import FOREVER, Freeze
-from airflow_kstream.model.generation import Claim, Desired, DesiredState, Missing, Position
+from airflow_kstream.model.generation import Claim, Desired, DesiredState, FailedSpec, Missing, Position
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec, read_spec
@@ -42,6 +42,7 @@ class ClaimDraft:
     adopted: str | None = None
     adopted_started: datetime | None = None
     key: KeyVersion | None = None
+    instead_of: FailedSpec | None = None
 
 
 def written_claim(draft: ClaimDraft, by: str) -> str:
@@ -53,13 +54,15 @@ def written_claim(draft: ClaimDraft, by: str) -> str:
             "claimed_by": by,
             "reason": draft.reason,
             "spec_fingerprint": fingerprint(draft.spec),
-            "spec": draft.spec.to_mapping(),
+            # Airflow's options are the declaration's alone: no generation is submitted with them.
+            "spec": {name: value for name, value in draft.spec.to_mapping().items() if name != "airflow"},
             "renew_interval_seconds": draft.lifetimes.renew_interval.total_seconds(),
             "max_lifetime_seconds": draft.lifetimes.max_lifetime.total_seconds(),
             "positions": _written_positions(draft.positions),
             "adopted": draft.adopted,
             "adopted_started": draft.adopted_started.isoformat() if draft.adopted_started else None,
             "key": {"kvno": draft.key.kvno, "fingerprint": draft.key.fingerprint} if draft.key else None,
+            "instead_of": asdict(draft.instead_of) if draft.instead_of else None,
         },
         indent=1,
     )
@@ -89,6 +92,7 @@ def read_claim(text: str, generation: int, claimed_at: datetime) -> Claim:
         started=_moment(fields.get("adopted_started")),
         key=facts[Missing.KEY] or None,
         missing=frozenset(fact for fact, value in facts.items() if value is None),
+        instead_of=_failed_spec(fields.get("instead_of")),
     )
 
 
@@ -243,6 +247,14 @@ def _adopted(fields: Mapping[str, Any]) -> str:
 def _key(fields: Mapping[str, Any]) -> KeyVersion | str:
     key = fields["key"]
     return "" if key is None else KeyVersion(int(key["kvno"]), str(key["fingerprint"]))
+
+
+def _failed_spec(value: object) -> FailedSpec | None:
+    """Read it as far as it is there: earlier versions never submit anything but the declared spec."""
+    try:
+        return TypeAdapter(FailedSpec | None).validate_python(value)
+    except ValidationError:
+        return None
 
 
 _FACTS = {

@@ -10,7 +10,7 @@ from datetime import timedelta
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import Looks, Sign
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.policy.streams.looks import further, signs
+from airflow_kstream.policy.streams.looks import further, furthest, signs
 
 # Seconds between two looks that count as looking. A supervisor that was frozen, or whose servers were away, has not
 # seen what happened in between: each look then adds this much at most, so a wait still ends.
@@ -25,7 +25,7 @@ def _monotonic() -> float:
 class Memory:
     """The signs of one stream since they were first seen, by this host's monotonic clock.
 
-    `furthest` are the furthest positions that this supervisor, or one before it, saw in the checkpoints.
+    `furthest` are the furthest positions that this supervisor, or one before it, saw `generation` reach.
     `look_every` is the usual time between two looks.
     """
 
@@ -34,12 +34,13 @@ class Memory:
     look_every: timedelta = timedelta()
     _ages: dict[Sign, float] = field(default_factory=dict)
     _last: float | None = None
-    _generation: int | None = None
+    generation: int | None = None
 
     def recall(self, generation: int, reached: Mapping[str, Position]) -> None:
-        """Begin with what an earlier supervisor saw of this generation. A person may have let a newer one start from
-        an older position, so nothing of its predecessors is kept."""
-        self._generation, self.furthest = generation, reached
+        """Add what an earlier supervisor saw of this generation. A person may have let a newer one start from an older
+        position, so nothing of its predecessors is kept."""
+        ours = self.furthest if generation == self.generation else {}
+        self.generation, self.furthest = generation, furthest(reached, ours)
 
     @property
     def _longest_step(self) -> float:
@@ -51,7 +52,7 @@ class Memory:
         step = 0.0 if self._last is None else min(now - self._last, self._longest_step)
         self._last = now
         self._ages = {sign: self._ages[sign] + step if sign in self._ages else 0.0 for sign in signs(observation)}
-        if observation.generation != self._generation:
+        if observation.generation != self.generation:
             self.recall(observation.generation, {})
         self.furthest = further(self.furthest, observation)
         return Looks({sign: timedelta(seconds=age) for sign, age in self._ages.items()}, self.furthest)

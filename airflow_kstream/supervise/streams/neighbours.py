@@ -11,6 +11,7 @@ from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
+from airflow_kstream.policy.streams.environment import continues, one_cause
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import read_ends
 
@@ -30,11 +31,11 @@ def with_company(
     each of a few streams that changed lately. A neighbour that can't be read is not counted.
     """
     last = ends[-1]
-    if last.killed_by or last.fingerprint in _NAMELESS:
+    if last.killed_by or (last.fingerprint in _NAMELESS and not last.silent):
         return tuple(ends)
-    alone = [end for end in ends if end.fingerprint == last.fingerprint and not end.shared]
+    alone = [end for end in ends if one_cause(end, last) and not end.shared]
     company = dict.fromkeys((end.generation for end in alone), 1)
-    if not _continues(ends[-2] if len(ends) > 1 else None, last):
+    if not continues(ends[-2] if len(ends) > 1 else None, last):
         for other in _ends_of_others(session, stream, alone[0].at - policy.together_within):
             for end in alone:
                 company[end.generation] += _accompany(policy, end, other)
@@ -50,18 +51,12 @@ def with_company(
 def _carried_on(ends: Iterable[PastEnd]) -> Iterator[PastEnd]:
     before: PastEnd | None = None
     for end in ends:
-        before = replace(end, shared=end.shared or _continues(before, end))
+        before = replace(end, shared=end.shared or continues(before, end))
         yield before
 
 
-def _continues(before: PastEnd | None, end: PastEnd) -> bool:
-    return before is not None and before.shared and before.fingerprint == end.fingerprint and not end.worked
-
-
 def _accompany(policy: FailurePolicy, end: PastEnd, others: Iterable[PastEnd]) -> bool:
-    return any(
-        other.fingerprint == end.fingerprint and abs(end.at - other.at) <= policy.together_within for other in others
-    )
+    return any(one_cause(end, other) and abs(end.at - other.at) <= policy.together_within for other in others)
 
 
 def _ends_of_others(session: ClusterSession, stream: StreamId, since: datetime) -> Iterator[tuple[PastEnd, ...]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.contract import newest_claim, recorded_ends
-from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.contract import recorded_ends
+from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.freeze import Freeze
 from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.generation_end import PastEnd
@@ -19,17 +20,20 @@ from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.policy.streams.after_end import recorded_end
+from airflow_kstream.policy.streams.identity import keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.failures import failure_of
 from airflow_kstream.supervise.streams.past_ends import past_ends
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.strangers import TaggedApplications
 
 
 @dataclass(frozen=True)
 class Prefetched:
-    """Facts that the caller has: the newest claim and record of ends that it read (neither ever changes), the listed
+    """Facts that the caller has: the newest claim and record of ends that it read, whose files never change, the listed
     applications of all streams, the names in the stream's folder with their owners, and the last word on the cluster's
     brake."""
 
@@ -51,20 +55,14 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     """
     prefetched = prefetched or Prefetched()
     session, spec, folder = run.session, run.spec, run.folder
-    owners = prefetched.owners if prefetched.owners is not None else folder.owners()
+    owners, claim = _listed_with_claim(folder, prefetched)
     names = frozenset(owners)
-    claim = (
-        prefetched.claim
-        if prefetched.claim and newest_claim(names) == prefetched.claim.generation
-        else folder.claim(names)
-    )
     applications, strangers = _applications(session, TaggedApplications(run.id, owners), claim, prefetched.listed)
     if claim:
         claim = completed(session, claim, _of_generation(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
         confirm_absence(run, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
-    newest = max([claim.generation if claim else 0, *(number for number, _ in applications)])
     submitted = _submitted(claim) or spec
     desired = folder.desired(names)
     observation = Observation(
@@ -76,18 +74,52 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
         applications=applications,
         checkpoints=run.engine.progress(session, spec),
         time_left=running[-1].lifetime_left if running else None,
-        key_at_hand=key_at_hand(spec, claim),
+        key_at_hand=key_at_hand(spec, claim, run.cluster),
         # The submitted spec counts, not the one declared now.
         renewal_ratio=run.engine.renewal_ratio(run.cluster, submitted),
         renewed=run.engine.tokens_are_renewed(run.cluster, submitted),
-        # No file that concerns a successor alone keeps a person from stopping the stream.
-        accepted=folder.accepted(newest + 1, names) if desired.state is DesiredState.RUNNING else None,
         strangers=strangers,
         ends=_ends(run, names, prefetched.ends),
         ours=_our_names(session),
         freeze=prefetched.freeze if prefetched.freeze is not None else run.freeze(),
     )
-    return replace(observation, failure=failure_of(session.hdfs, run.id, observation))
+    # No file that concerns a successor alone keeps a person from stopping the stream.
+    runs = desired.state is DesiredState.RUNNING
+    return replace(
+        observation,
+        accepted=folder.accepted(observation.generation + 1, names) if runs else None,
+        failure=failure_of(session.hdfs, run.id, observation),
+        ended=_ended(session, observation),
+    )
+
+
+def _ended(session: ClusterSession, observation: Observation) -> datetime | None:
+    """Return when the newest application ended, by the NameNode's clock, if a person's word may be younger.
+
+    Once the end is recorded, its record has the time. Costs a request to the ResourceManager: the two clocks may differ
+    by Kerberos' five minutes, and how long ago it was is one clock's matter.
+    """
+    app = observation.current
+    if app is None or app.finished is None or observation.desired.at is None or recorded_end(observation):
+        return None
+    try:
+        return observation.now - max(session.yarn.time_since(app.finished), timedelta())
+    except KstreamError:
+        return None
+
+
+def _listed_with_claim(folder: StreamFolder, known: Prefetched) -> tuple[Mapping[str, str], Claim | None]:
+    """Return the names in the folder with their owners, and its newest claim.
+
+    A NameNode lists a folder of more than dfs.ls.limit files in pieces, so a claim that is made meanwhile can show
+    without its fence. The fence was placed before: unless somebody took it, the next listing has it.
+    """
+    owners = known.owners if known.owners is not None else folder.owners()
+    claim = folder.claim(frozenset(owners), known.claim)
+    if claim and claim.fence not in owners:
+        owners = folder.owners()
+        claim = folder.claim(frozenset(owners), claim)
+    return owners, claim
 
 
 def _ends(run: StreamRun, names: frozenset[str], known: tuple[PastEnd, ...]) -> tuple[PastEnd, ...]:
@@ -114,7 +146,7 @@ def confirm_absence(run: StreamRun, claim: Claim) -> None:
     run.session.yarn.confirm_absence(name, age, run.spec.watch.recovery_wait)
 
 
-def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
+def key_at_hand(spec: StreamSpec, claim: Claim | None, cluster: Cluster) -> KeyVersion | None:
     """Read the key of the running generation's principal: another principal is another spec, not a rotation."""
     declared = spec.credentials
     if claim is None or claim.key is None or isinstance(claim.spec, UnknownSpec):
@@ -124,7 +156,8 @@ def key_at_hand(spec: StreamSpec, claim: Claim | None) -> KeyVersion | None:
         return None
     if submitted.principal != declared.principal:
         return None
-    return keytabs.key_at_hand(declared.keytab, declared.principal)
+    path = keytab_of(spec, cluster)
+    return keytabs.key_at_hand(path, declared.principal) if path else None
 
 
 def _submitted(claim: Claim | None) -> StreamSpec | None:

@@ -57,7 +57,7 @@ def before_submission(run: StreamRun, claim: Claim) -> None:
     try:
         require_owned(run)
     except Conflict:
-        run.folder.take_fence(claim.fence)
+        run.take_fence(claim.fence)
         raise
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.checkpoint_owner import Owner, Ownership, Word
+from airflow_kstream.model.checkpoint_owner import NOTHING_SAID, Owner, Ownership, Said, Word
 from airflow_kstream.model.errors import Conflict, KstreamError
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.hdfs_path import plain_path
@@ -42,12 +42,12 @@ def require_available(run: StreamRun, observation: Observation) -> None:
     _judged(run, observation.checkpoints, observation.claim, Word.NONE)
 
 
-def own(run: StreamRun, observation: Observation, word: Word = Word.NONE, reason: str = "") -> tuple[str, ...]:
+def own(run: StreamRun, observation: Observation, said: Said = NOTHING_SAID) -> tuple[str, ...]:
     """Own every declared checkpoint, and return those that were taken now. All or none are taken.
 
     Raises Conflict: as `require_available`, or when another stream was quicker.
     """
-    return _own(run, observation.checkpoints, observation.claim, word, reason)
+    return _own(run, observation.checkpoints, observation.claim, said)
 
 
 def own_what_runs(run: StreamRun, observation: Observation) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def own_what_runs(run: StreamRun, observation: Observation) -> tuple[str, ...]:
     claim = observation.claim
     spec = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
     points = tuple(Checkpoint(path, None) for path in spec.checkpoints if is_watchable(path, run.cluster))
-    return _own(run, points, claim, Word.NONE, "")
+    return _own(run, points, claim, NOTHING_SAID)
 
 
 def require_owned(run: StreamRun) -> None:
@@ -86,7 +86,8 @@ def release(run: StreamRun, checkpoints: Iterable[str], reason: str) -> tuple[st
         entry = lock.newest()
         if entry and not entry.newer and not entry.released and entry.owner.same_stream(owner_of(run)):
             # A word that no claim has followed yet still holds.
-            lock.give(entry, owner_of(run), released=True, word=entry.word, reason=reason)
+            word, generation = entry.word, entry.generation
+            lock.give(entry, owner_of(run), released=True, word=word, reason=reason, generation=generation)
             released.append(path)
     return tuple(released)
 
@@ -99,11 +100,11 @@ def no_longer_declared(run: StreamRun, claim: Claim | None) -> tuple[str, ...]:
     return tuple(path for path in claim.spec.checkpoints if plain_path(path) not in declared)
 
 
-def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, word: Word, reason: str) -> tuple[str, ...]:
+def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, said: Said) -> tuple[str, ...]:
     taken: list[str] = []
     try:
-        for held in _judged(run, points, claim, word):
-            taken += () if held.standing is Standing.OWNED else _taken(run, held, claim, word, reason)
+        for held in _judged(run, points, claim, said.word):
+            taken += () if held.standing is Standing.OWNED else _taken(run, held, claim, said)
     except KstreamError:
         # A stream that can't have all of its checkpoints keeps none from others.
         with suppress(KstreamError):
@@ -112,12 +113,12 @@ def _own(run: StreamRun, points: Iterable[Checkpoint], claim: Claim | None, word
     return tuple(taken)
 
 
-def _taken(run: StreamRun, held: _Held, claim: Claim | None, word: Word, reason: str) -> tuple[str, ...]:
+def _taken(run: StreamRun, held: _Held, claim: Claim | None, said: Said) -> tuple[str, ...]:
     """Take it, and return it; nothing if another supervisor of the same stream was quicker."""
     try:
-        held.lock.give(held.entry, owner_of(run), word=word, reason=reason)
+        held.lock.give(held.entry, owner_of(run), word=said.word, reason=said.reason, generation=said.generation)
     except Conflict:
-        if _held(run, held.point, claim, word).standing is not Standing.OWNED:
+        if _held(run, held.point, claim, said.word).standing is not Standing.OWNED:
             raise
         return ()
     return (held.point.path,)

@@ -19,7 +19,7 @@ _DAY = timedelta(days=1)
 # Of those older than a day, for people; of those within it, more than any pace allows.
 _OLD_KEPT, _KEPT = 20, 500
 # More than a reader between its listing and its reading ever lags behind.
-_FILES_KEPT = 3
+RECORDS_KEPT = 3
 
 
 def past_ends(folder: StreamFolder, names: frozenset[str]) -> tuple[PastEnd, ...]:
@@ -33,10 +33,13 @@ def past_ends(folder: StreamFolder, names: frozenset[str]) -> tuple[PastEnd, ...
         return ()
     name = ended_file(recorded[-1])
     try:
-        return read_ends(folder.text(name))
+        ends = read_ends(folder.text(name))
     except (InvalidInput, UnicodeDecodeError):
-        at = folder.written_at(name)
-        return (PastEnd(recorded[-1], EndKind.UNKNOWN, "", at, at, timedelta(), worked=False),)
+        ends = ()
+    if ends and ends[-1].generation == recorded[-1]:
+        return ends
+    at = folder.written_at(name)
+    return (PastEnd(recorded[-1], EndKind.UNKNOWN, "", at, at, timedelta(), worked=False),)
 
 
 def record_end(folder: StreamFolder, ends: Sequence[PastEnd]) -> bool:
@@ -53,4 +56,4 @@ def record_end(folder: StreamFolder, ends: Sequence[PastEnd]) -> bool:
 
 def forget_old_records(folder: StreamFolder, names: frozenset[str]) -> None:
     """Delete all but the last records; the newest always stays."""
-    folder.forget(ended_file(generation) for generation in recorded_ends(names)[:-_FILES_KEPT])
+    folder.forget(ended_file(generation) for generation in recorded_ends(names)[:-RECORDS_KEPT])

@@ -27,12 +27,12 @@ class RegisteredStream:
 def stream_names(session: ClusterSession) -> tuple[str, ...]:
     """Return the streams that have a folder in this state_dir. Raises NotFound: when there is no such state_dir."""
     session.hdfs.status(session.cluster.state_dir)
-    return tuple(stream.name for stream in _streams(session))
+    return tuple(stream.name for stream in stream_ids(session))
 
 
 def newest_claims(session: ClusterSession) -> Iterator[RegisteredStream]:
     """Yield every stream with its newest claim; nothing if there is no such state_dir."""
-    for stream in _streams(session):
+    for stream in stream_ids(session):
         yield _registered(StreamFolder(session.hdfs, stream), stream)
 
 
@@ -45,7 +45,8 @@ def _registered(folder: StreamFolder, stream: StreamId) -> RegisteredStream:
         return RegisteredStream(stream, folder, names, error)
 
 
-def _streams(session: ClusterSession) -> list[StreamId]:
+def stream_ids(session: ClusterSession) -> list[StreamId]:
+    """Return the streams that have a folder in this state_dir, by name; none if there is no such state_dir."""
     state_dir = session.cluster.state_dir
     folders = [folder.name for folder in session.hdfs.list(state_dir) if folder.is_folder]
     named = [(StreamId(folder.rpartition("-")[0], state_dir), folder) for folder in folders]

@@ -6,6 +6,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Done, Phase, Report, Settled
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.streams.former_spec import failed_spec_words
 from airflow_kstream.policy.streams.freeze import freeze_of
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.held import is_well
@@ -34,6 +35,7 @@ def report(
         heartbeat=heartbeat(spec.heartbeat, observation),
         spec_differences=change.fields,
         spec_doubt=change.doubt,
+        failed_spec=failed_spec_words(spec, observation),
         freeze="; ".join(filter(None, freeze_of(observation, horizon_of(spec, observation)))),
         done=done,
     )

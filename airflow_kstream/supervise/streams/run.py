@@ -20,7 +20,8 @@ from airflow_kstream.supervise.streams.state_folder import StreamFolder
 class StreamRun:
     """One stream as declared, the session as its identity, its engine, and the source of its secrets.
 
-    `despite_freeze` is a person's explicit word: for this run, the cluster is not frozen.
+    `despite_freeze` is a person's explicit word: for this run, the cluster is not frozen. `by` is the person whose
+    words it writes; by default it is this process's user and host.
     """
 
     session: ClusterSession
@@ -28,6 +29,7 @@ class StreamRun:
     engine: Engine
     secrets: Secrets = field(default_factory=LocalSecrets)
     despite_freeze: bool = False
+    by: str = ""
 
     @property
     def cluster(self) -> Cluster:
@@ -39,7 +41,7 @@ class StreamRun:
 
     @property
     def folder(self) -> StreamFolder:
-        return StreamFolder(self.session.hdfs, self.id)
+        return StreamFolder(self.session.hdfs, self.id, self.by)
 
     def freeze(self) -> Freeze:
         """Read the last word on the cluster's brake, as far as it concerns this run. Raises as `Brake.newest`."""
@@ -48,6 +50,13 @@ class StreamRun:
     def is_frozen(self) -> bool:
         """Return whether the cluster is frozen now. Asked again before each step that was prepared for long."""
         return self.freeze().holds(self.session.hdfs.now())
+
+    def take_fence(self, fence: str) -> bool:
+        """Take the fence of a claim that is given up; return False, and leave it, while the cluster is frozen."""
+        if self.is_frozen():
+            return False
+        self.folder.take_fence(fence)
+        return True
 
     @cached_property
     def _brake(self) -> Brake:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
@@ -16,11 +15,9 @@ from airflow_kstream.model.contract import (
     claim_file,
     desired_file,
     fence_name,
-    generation_of_file,
     is_draft,
     newest_claim,
     newest_desired,
-    number_of_desired,
     reached_marker,
     started_marker,
     stop_marker,
@@ -30,6 +27,7 @@ from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
+from airflow_kstream.supervise.streams.folder_owner import in_own_folder
 from airflow_kstream.supervise.streams.formats import (
     ClaimDraft,
     read_claim,
@@ -40,25 +38,28 @@ from airflow_kstream.supervise.streams.formats import (
     written_positions,
     written_stop,
 )
+from airflow_kstream.supervise.streams.reading import just_listed, understood
 from airflow_kstream.supervise.streams.write_once import FILE_MODE, placed, text_at, wrote_once
-
-T = TypeVar("T")
 
 # Writers of one desired state are persons: so many of them at the same moment are a fault.
 _ATTEMPTS = 20
 # Enough to see who wanted what lately; more than a writer between its look and its rename ever lags behind.
-_DESIRED_KEPT = 10
+DESIRED_KEPT = 10
 _WRITING_TAKES_LESS = timedelta(hours=1)
 # What anybody writes here, every supervisor must be able to list.
 _FOLDER_MODE = "755"
 
 
 class StreamFolder:
-    """The files of one stream. Readers see each write complete or not at all."""
+    """The files of one stream. Readers see each write complete or not at all.
 
-    def __init__(self, hdfs: Hdfs, stream: StreamId) -> None:
+    `by` is the person whose desired states it writes; by default it is this process's user and host.
+    """
+
+    def __init__(self, hdfs: Hdfs, stream: StreamId, by: str = "") -> None:
         self._hdfs = hdfs
         self._stream = stream
+        self._by = by or user_at_host()
 
     def names(self) -> frozenset[str]:
         return frozenset(self.owners())
@@ -67,15 +68,25 @@ class StreamFolder:
         """Return the names of the files, each with its owner's short name."""
         return {file.name: file.owner for file in self._hdfs.list(self._stream.folder)}
 
-    def claim(self, names: frozenset[str]) -> Claim | None:
-        """Read the highest claim among these names; None if there is none."""
+    def claim(self, names: frozenset[str], known: Claim | None = None) -> Claim | None:
+        """Return the highest claim among these names; None if there is none.
+
+        It is not read if it is the `known` one, as its fence shows: the number alone comes back when a lost folder is
+        made again.
+        """
         number = newest_claim(names)
-        return _just_listed(lambda: self._read_claim(number)) if number else None
+        if known and known.generation == number and known.fence in names:
+            return known
+        claim = just_listed(lambda: self._read_claim(number)) if number else None
+        same = claim and known and (claim.generation, claim.nonce) == (known.generation, known.nonce)
+        return known if same else claim
 
     def require_exclusive_claims(self) -> None:
-        """Raises InvalidInput: when the server could grant one claim to two supervisors."""
-        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        require_exclusive_renames(self._hdfs, self._stream.folder)
+        """Raises InvalidInput: when the server could grant one claim to two supervisors. Raises Denied: when the folder
+        can't be written."""
+        with in_own_folder(self._hdfs, self._stream):
+            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+            require_exclusive_renames(self._hdfs, self._stream.folder)
 
     def make_claim(self, candidate: ClaimDraft) -> Claim:
         """Get the exclusive right to submit this generation.
@@ -88,8 +99,9 @@ class StreamFolder:
         candidate's nonce, if one turns up, is ours. Raises InvalidInput: when the server can't grant it to one alone.
         """
         draft, fence = f".claim-{candidate.nonce}", fence_name(candidate.generation, candidate.nonce)
-        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        self._place_fence(candidate, fence)
+        with in_own_folder(self._hdfs, self._stream):
+            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+            self._place_fence(candidate, fence)
         refusal = self._place(draft, claim_file(candidate.generation), written_claim(candidate, user_at_host()))
         claim = None if isinstance(refusal, InvalidInput) else self._found(candidate)
         if claim is None:
@@ -128,7 +140,7 @@ class StreamFolder:
 
     def accept(self, generation: int, positions: Mapping[str, Position], reason: str) -> None:
         """Write a person's word that this generation may start from these positions, and from no others."""
-        self._put(accepted_marker(generation), written_positions(positions, user_at_host(), reason))
+        self.put(accepted_marker(generation), written_positions(positions, user_at_host(), reason))
 
     def accepted(self, generation: int, names: frozenset[str]) -> Mapping[str, Position] | None:
         """Read the positions from which a person lets this generation start; None if nobody said so."""
@@ -137,7 +149,7 @@ class StreamFolder:
 
     def note_reached(self, generation: int, positions: Mapping[str, Position]) -> None:
         """Keep the furthest positions of a generation: they tell a checkpoint that is lost or restored afterwards."""
-        self._put(reached_marker(generation), written_positions(positions, user_at_host()))
+        self.put(reached_marker(generation), written_positions(positions, user_at_host()))
 
     def reached(self, generation: int, names: frozenset[str]) -> Mapping[str, Position]:
         """Read the furthest positions that a supervisor saw the generation reach; none if it saw none."""
@@ -146,18 +158,19 @@ class StreamFolder:
 
     def put_once(self, name: str, text: str) -> bool:
         """Write a file that nobody replaces; return False when another writer's text stands there."""
-        self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
-        return wrote_once(self._hdfs, self._path(f".{name}.{uuid.uuid4().hex}"), self._path(name), text)
+        with in_own_folder(self._hdfs, self._stream):
+            self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
+            return wrote_once(self._hdfs, self._path(f".{name}.{uuid.uuid4().hex}"), self._path(name), text)
 
     def text(self, name: str) -> str:
         """Read a file that was listed. Raises Unavailable: when it was deleted since. Raises UnicodeDecodeError."""
-        return _just_listed(lambda: self._hdfs.read(self._path(name)))
+        return just_listed(lambda: self._hdfs.read(self._path(name)))
 
     def written_at(self, name: str) -> datetime:
         """Return the NameNode's time of a file that was listed. Raises Unavailable: when it was deleted since."""
-        return _just_listed(lambda: self._hdfs.status(self._path(name)).modified)
+        return just_listed(lambda: self._hdfs.status(self._path(name)).modified)
 
-    def _put(self, name: str, text: str) -> None:
+    def put(self, name: str, text: str) -> None:
         """Write a file in place of what stands there."""
         draft = f".{name}.{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._stream.folder, _FOLDER_MODE)
@@ -170,14 +183,14 @@ class StreamFolder:
                 raise
 
     def _positions(self, name: str) -> Mapping[str, Position]:
-        return self._understood(self._path(name), lambda text, _: read_positions(text))
+        return understood(self._hdfs, self._stream, self._path(name), lambda text, _: read_positions(text))
 
     def desired(self, names: frozenset[str]) -> Desired:
         """Read the desired state of the highest number among these names: running, if nobody wrote one."""
         number = newest_desired(names)
         if number is None:
             return Desired()
-        return _just_listed(lambda: self._understood(self._path(desired_file(number)), read_desired))
+        return just_listed(lambda: understood(self._hdfs, self._stream, self._path(desired_file(number)), read_desired))
 
     def change_desired(self, decide: Callable[[Desired], Desired]) -> None:
         """Write the state that `decide` makes of the newest one, under the next number.
@@ -193,7 +206,7 @@ class StreamFolder:
             if self._wrote_desired((newest_desired(names) or 0) + 1, decide(self.desired(names))):
                 return
         tried = f"write the desired state of {self._stream.name}"
-        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried)
+        raise Conflict(f"others wrote it {_ATTEMPTS} times meanwhile", tried=tried).passing()
 
     def _make_folder_for_all(self) -> None:
         """Make the folder before the first claim, with the rights of the state_dir.
@@ -212,23 +225,13 @@ class StreamFolder:
         A writer that was frozen may find its number free again: then so many wrote after it that its word was not read.
         """
         nonce, path = new_nonce(), self._path(desired_file(number))
-        text = written_desired(wanted, user_at_host(), nonce)
+        text = written_desired(wanted, self._by, nonce)
         ours = wrote_once(self._hdfs, self._path(f".desired-{nonce}"), path, text)
-        return ours and (newest_desired(self.names()) or 0) < number + _DESIRED_KEPT
+        return ours and (newest_desired(self.names()) or 0) < number + DESIRED_KEPT
 
     def mark(self, marker: str) -> None:
         """Write an empty file. Repeating it is harmless."""
         self._hdfs.write(self._path(marker), "", overwrite=True, permission=FILE_MODE)
-
-    def forget_before(self, generation: int, names: frozenset[str]) -> None:
-        """Delete the files of generations before this one; the newest claim always stays."""
-        numbered = ((generation_of_file(name), name) for name in sorted(names))
-        self.forget(name for number, name in numbered if number is not None and number < generation)
-
-    def forget_old_words(self, names: frozenset[str]) -> None:
-        """Delete all but the last desired states; the newest always stays."""
-        numbered = sorted((number, name) for name in names if (number := number_of_desired(name)) is not None)
-        self.forget(name for _, name in numbered[:-_DESIRED_KEPT])
 
     def forget_drafts(self, names: frozenset[str], now: datetime) -> None:
         """Delete drafts that are so old that their writer has crashed. `now` is by the NameNode's clock."""
@@ -274,33 +277,16 @@ class StreamFolder:
         return Conflict("another supervisor has it", tried=tried, server=refusal.server, principal=refusal.principal)
 
     def _read_claim(self, number: int) -> Claim:
-        claim = self._understood(self._path(claim_file(number)), lambda text, at: read_claim(text, number, at))
+        claim = understood(
+            self._hdfs, self._stream, self._path(claim_file(number)), lambda text, at: read_claim(text, number, at)
+        )
         if isinstance(claim.spec, StreamSpec) and claim.spec.name != self._stream.name:
             # A copied folder: acting on this spec would be acting on the other stream.
             return replace(claim, spec=UnknownSpec(f"the claim's spec is of stream {claim.spec.name}"))
         return claim
 
-    def _understood(self, path: str, read: Callable[[str, datetime], T]) -> T:
-        try:
-            return read(self._hdfs.read(path), self._hdfs.status(path).modified)
-        except UnicodeDecodeError:
-            why = "it is no text"
-        except InvalidInput as error:
-            why = error.message
-        advice = "nothing is done for this stream until somebody has checked that file"
-        raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried=f"look at stream {self._stream.name}")
-
     def _path(self, name: str) -> str:
         return f"{self._stream.folder}/{name}"
-
-
-def _just_listed(read: Callable[[], T]) -> T:
-    """Read a file whose name was listed. Raises Unavailable: when newer ones have superseded it since."""
-    try:
-        return read()
-    except NotFound as gone:
-        message = f"{gone.message}: it was deleted after it was listed"
-        raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone
 
 
 def new_nonce() -> str:

@@ -60,7 +60,9 @@ class TaggedApplications:
         app = living[0]
         raise Unavailable(
             f"{app.id} carries the tag of the newest generation and runs as {app.user}, not as the owner of its claim; "
-            "and this ResourceManager doesn't tell whether that is another user or its own name for the same one",
+            "and this ResourceManager doesn't tell whether that is another user or its own name for the same one. "
+            f"If it is another user's, `yarn application -kill {app.id}` makes way; if it is the stream's own, give "
+            "YARN the same rules of hadoop.security.auth_to_local as HDFS",
             tried=f"look at stream {self.stream.name}",
             server=session.yarn.active(),
             principal=str(session.identity),

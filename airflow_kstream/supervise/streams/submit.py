@@ -22,13 +22,14 @@ from airflow_kstream.model.errors import (
     SubmissionFailed,
     Unavailable,
 )
-from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.generation import Claim, FailedSpec
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.secrets import Value
-from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
+from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.policy.streams.identity import keytab_of
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import confirm_absence
@@ -126,7 +127,14 @@ def prepared(run: StreamRun) -> Iterator[Prepared]:
         yield Prepared(plan.secret_conf, private, cache)
 
 
-def claim_next(run: StreamRun, own: OwnClaims, observation: Observation, generation: int, why: str) -> Claim:
+def claim_next(
+    run: StreamRun,
+    own: OwnClaims,
+    observation: Observation,
+    generation: int,
+    why: str,
+    instead_of: FailedSpec | None = None,
+) -> Claim:
     """Claim this generation. Raises Conflict: when another supervisor was quicker."""
     draft = ClaimDraft(
         generation=generation,
@@ -135,7 +143,8 @@ def claim_next(run: StreamRun, own: OwnClaims, observation: Observation, generat
         lifetimes=learn_lifetimes(run.session.hdfs, run.session.identity),
         positions={point.path: point.position for point in observation.checkpoints},
         reason=why,
-        key=_key_of(run.spec),
+        key=_key_of(run),
+        instead_of=instead_of,
     )
     own.unsubmitted[draft.nonce] = generation
     try:
@@ -166,18 +175,25 @@ def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> App
     return conclude(run, own, claim)
 
 
-def withdraw(run: StreamRun, own: OwnClaims, claim: Claim) -> None:
-    """Give up a claim of ours that was not submitted."""
-    run.folder.take_fence(claim.fence)
+def withdraw(run: StreamRun, own: OwnClaims, claim: Claim) -> bool:
+    """Give up a claim of ours that was not submitted; return False if it stays ours: the cluster is frozen."""
+    if not run.take_fence(claim.fence):
+        return False
     own.unsubmitted.pop(claim.nonce, None)
+    return True
 
 
 def withdraw_all(run: StreamRun, own: OwnClaims) -> None:
-    """Give up what this process claimed and will not submit, as far as HDFS can be reached."""
-    for nonce, generation in own.unsubmitted.items():
+    """Give up what this process claimed and will not submit, as far as HDFS can be reached.
+
+    What a freeze found is gone on with after it or, by another process, given up once `submit.ttl` is over.
+    """
+    for nonce, generation in list(own.unsubmitted.items()):
+        frozen = False
         with suppress(KstreamError):
-            run.folder.take_fence(fence_name(generation, nonce))
-    own.unsubmitted.clear()
+            frozen = not run.take_fence(fence_name(generation, nonce))
+        if not frozen:
+            del own.unsubmitted[nonce]
 
 
 def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
@@ -187,8 +203,8 @@ def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
     application = None if given_up else _find(run, claim, patient=outcome.exit_code == 0)
     if application is None and (given_up or _surely_missing(run, claim)):
         own.given_up.add(claim.nonce)
-        run.folder.take_fence(claim.fence)
-        _kill_a_late_arrival(run, claim)
+        if run.take_fence(claim.fence):
+            _kill_a_late_arrival(run, claim)
     del own.outcomes[claim.nonce]
     if application is None:
         raise SubmissionFailed(
@@ -236,8 +252,7 @@ def _surely_missing(run: StreamRun, claim: Claim) -> bool:
     return True
 
 
-def _key_of(spec: StreamSpec) -> KeyVersion | None:
+def _key_of(run: StreamRun) -> KeyVersion | None:
     """Read the key before the client copies the file: if it is rotated in between, the claim holds the older key."""
-    if not isinstance(spec.credentials, KeytabCredentials):
-        return None
-    return keytabs.key_at_hand(spec.credentials.keytab, spec.credentials.principal)
+    path = keytab_of(run.spec, run.cluster)
+    return keytabs.key_at_hand(path, run.session.identity.principal) if path else None

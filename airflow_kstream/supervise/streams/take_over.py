@@ -8,21 +8,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
+from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.checkpoint_owner import Owner, Ownership, Word
 from airflow_kstream.model.durations import format_duration
-from airflow_kstream.model.errors import Conflict, Denied, KstreamError
+from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.identity import Identity, split_principal
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.ownership import time_to_look
 from airflow_kstream.policy.streams.watchable import require_submittable
+from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import owner_of
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.strangers import Numbered
 
 
 @dataclass(frozen=True)
@@ -34,15 +37,15 @@ class TakenOver:
 
 
 def take_over(
-    run: StreamRun, reason: str, look_for: timedelta | None = None, tell: Callable[[str], None] = print
+    run: StreamRun, reason: str, look_for: timedelta | None = None, *, tell: Callable[[str], None]
 ) -> TakenOver:
     """Make the stream the owner of its declared checkpoints. Nothing is stopped or submitted.
 
     It looks for applications of the former owners, and for `look_for` at the checkpoints; by default for as long as
     two of their batches lie apart. What it can't see it says: an application without tags may write any checkpoint.
 
-    Raises Conflict: when a former owner's application lives or may still arrive, or when a checkpoint moves although
-    no application of this stream lives.
+    Raises Conflict: when a former owner's application lives or may still arrive, when a checkpoint moves although no
+    application of this stream lives, or when a claim would have to be given up on a frozen cluster.
     """
     require_submittable(run.spec, run.cluster)
     before = observe(run)
@@ -54,13 +57,17 @@ def take_over(
     taken = []
     for point, lock in entries:
         entry = owners[point.path]
-        if entry and not entry.released and entry.owner == owner_of(run) and before.claim:
+        if entry and not entry.released and entry.owner == owner_of(run) and _claimed(before, entry):
             continue
         lock.give(entry, owner_of(run), word=Word.TAKE_OVER, reason="; ".join([reason or "no reason given", *checked]))
         _look_again(run, lock, entry)
         taken.append(point.path)
     _accept_as_they_are(run, before, reason)
     return TakenOver(tuple(taken), tuple(checked))
+
+
+def _claimed(before: Observation, entry: Ownership) -> bool:
+    return before.claim is not None and not entry.half_adopted(before.claim.generation)
 
 
 def _former_owners(run: StreamRun, owners: dict[str, Ownership | None]) -> Iterator[str]:
@@ -81,22 +88,64 @@ def _former_owners(run: StreamRun, owners: dict[str, Ownership | None]) -> Itera
 def _require_gone(run: StreamRun, path: str, owner: Owner) -> None:
     """Raises Conflict: when an application of this owner lives, or was claimed and may still arrive."""
     stream = StreamId(owner.stream, owner.state_dir)
-    applications = run.session.yarn.applications(stream.tag)
-    if living := sorted(app.id for app in applications if app.alive):
+    claim = _newest_claim(run, stream, owner)
+    applications = _all_applications(run, stream, claim)
+    if living := sorted(app.id for _, app in applications if app.alive):
         raise Conflict(
             f"{path} is written by {', '.join(living)} of {owner}; stop that stream first", tried=_tried(run)
         )
-    claim = _newest_claim(run, stream, owner)
-    listed = {stream.generation_of(app.tags) for app in applications}
-    if claim is None or claim.generation in listed:
+    if claim is None or claim.generation in {number for number, _ in applications}:
         return
     ttl = claim.spec.submit.ttl if isinstance(claim.spec, StreamSpec) else run.spec.submit.ttl
-    if run.session.hdfs.now() < claim.claimed_at + ttl:
+    if (left := claim.claimed_at + ttl - run.session.hdfs.now()) > timedelta():
         why = f"generation {claim.generation} of {owner} was claimed and its application may still arrive"
-        raise Conflict(f"{path}: {why}; try again in {format_duration(ttl)}", tried=_tried(run))
+        raise Conflict(f"{path}: {why}; try again in {format_duration(left)}", tried=_tried(run)).passing()
     with suppress(Denied):
         # It is given up, as its own supervisor would give it up now.
+        _require_thawed(run, stream)
         StreamFolder(run.session.hdfs, stream).take_fence(claim.fence)
+
+
+def _require_thawed(run: StreamRun, stream: StreamId) -> None:
+    """Raises Conflict: when a person has frozen the cluster of this stream, or ours: then no fence is taken."""
+    now = run.session.hdfs.now()
+    for state_dir in sorted({stream.state_dir, run.cluster.state_dir}):
+        freeze = Brake(run.session.hdfs, state_dir).newest()
+        if freeze.holds(now):
+            raise Conflict(f"every stream of {state_dir} is {freeze}", tried=_tried(run)).passing(not freeze.doubt)
+
+
+def _all_applications(run: StreamRun, stream: StreamId, claim: Claim | None) -> Numbered:
+    """Return a stream's applications with their generations. What one ResourceManager lacks counts as gone once that is
+    sure.
+
+    Raises Unavailable: when it is not sure even after a while.
+    """
+    watch = run.spec.watch
+
+    def listed() -> Numbered:
+        applications = _listed(run, stream, claim)
+        generations = {number for number, _ in applications}
+        # Of a stream whose claims are out of reach, any newer generation may run.
+        newest = claim.generation if claim else max(generations, default=0) + 1
+        if newest not in generations and not any(app.alive for _, app in applications):
+            submitted = claim if claim and claim.submitted_by_us else None
+            age = run.session.hdfs.now() - submitted.claimed_at if submitted else timedelta.max
+            name = (claim.adopted if claim else None) or stream.generation_tag(newest)
+            run.session.yarn.confirm_absence(name, age, watch.recovery_wait)
+        return applications
+
+    return until(listed, watch.look_every, 2 * watch.recovery_wait) or []
+
+
+def _listed(run: StreamRun, stream: StreamId, claim: Claim | None) -> Numbered:
+    tagged = ((stream.generation_of(app.tags), app) for app in run.session.yarn.applications(stream.tag))
+    applications = [(number or 0, app) for number, app in tagged]
+    if claim and claim.adopted and all(app.id != claim.adopted for _, app in applications):
+        # A job that somebody else submitted carries no tags of that stream.
+        with suppress(NotFound):
+            applications.append((claim.generation, run.session.yarn.application(claim.adopted)))
+    return applications
 
 
 def _newest_claim(run: StreamRun, stream: StreamId, owner: Owner) -> Claim | None:

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.contract import newest_claim
-from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.blocked import Blocked
+from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.generation_end import PastEnd
-from airflow_kstream.model.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.heartbeat import Heartbeat
 from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.looks import NOWHERE, Reached
+from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
-from airflow_kstream.model.stream import OnChange, StreamSpec, TicketCredentials
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.policy.streams.after_end import waits_for_a_person
+from airflow_kstream.policy.streams.blocked import blocked
+from airflow_kstream.policy.streams.environment import trouble
 from airflow_kstream.policy.streams.freeze import freeze_of
-from airflow_kstream.policy.streams.heartbeat import heartbeat, verified, waiting_in_queue
+from airflow_kstream.policy.streams.heartbeat import heartbeat, queued_since, verified, works
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.turns import may_wait
 from airflow_kstream.policy.streams.unclaimed import lost_claim
+from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.blocked import blocked_now
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
@@ -31,6 +39,8 @@ from airflow_kstream.supervise.streams.memory import Memory
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.watched_claim import commit_age, told, watchable, watches_no_progress
+from airflow_kstream.supervise.streams.yarn_clock import YarnClock
 
 log = logging.getLogger(__name__)
 
@@ -50,23 +60,35 @@ class Subject:
 class Verdict:
     """The verdict of a round on one stream. `step` is None when no conclusion was possible; `why` then tells why.
 
-    `remaining` is the time to the horizon, None if there is none or it is not known: `horizon` tells which.
-    `verified` is whether the generation has committed a batch of its own. `failure` is the error that the generation's
-    driver reported. `shared` tells, without a conclusion, whether the cause may be the cluster's. `plan_in` is the time
-    until the restart window begins, `commit_age` the time since the last commit, or since the claim if there never was
-    one. `queued` is how long YARN has not started its application, `queued_too_long` whether that is an event. `word`
-    is the time of a person's last word on it. `ends` are those of the last day that nobody planned, oldest first.
+    `lives` is whether its application does. `heartbeat` is None for a stream that declares no checkpoint or was never
+    claimed. `remaining` is the time to the horizon, None if there is none or it is not known: `horizon` tells which.
+    `verified` is whether the generation has committed a batch of its own; `works` is true as well after it ran for
+    long, as one whose source brings nothing. `failure` is the error that the generation's driver reported. `shared`
+    tells, without a conclusion, whether the cause may be the cluster's. `plan_in` is the time until the restart window
+    begins, `commit_age` the time since the last commit, or since the claim if there never was one. `queued` is how long
+    YARN has not started its application, by the ResourceManager's clock, `queued_too_long` whether that is an event.
+    `word` is the time of a person's last word on it.
+    `ends` are those of the last day that nobody planned, oldest first.
+    `former_spec` is whether it runs in place of its declared spec, which failed.
+    `environment` is what ended it without its own fault, a server's name or an error, until it works again.
+    `waits_for_a_person` is for how long it has been dead because a person killed it, None if it is not.
+    `reached` are the furthest positions that this watcher saw the generation reach: only it sees them for days.
     `freeze` is the cluster's freeze in words, `freeze_warning` what falls into it; each is empty if there is none.
+    `start_may_wait` is how long a start that is due, now or after the freeze, may wait; None if none is due.
+    `blocked` is what keeps it from its start or restart. `notify` is the notifier of its events.
+    `uncounted` are the services whose tokens may end before the horizon, which counts HDFS's.
     """
 
     step: Step | None
     why: str
     generation: int = 0
     application: str | None = None
+    lives: bool = False
     heartbeat: Heartbeat | None = None
     remaining: timedelta | None = None
     horizon: HorizonReason | None = None
     verified: bool = False
+    works: bool = False
     failure: str = ""
     shared: bool = False
     plan_in: timedelta | None = None
@@ -75,8 +97,16 @@ class Verdict:
     queued_too_long: bool = False
     word: datetime | None = None
     ends: tuple[PastEnd, ...] = ()
+    former_spec: bool = False
+    environment: str = ""
+    waits_for_a_person: timedelta | None = None
+    reached: Reached = NOWHERE
     freeze: str = ""
     freeze_warning: str = ""
+    start_may_wait: timedelta | None = None
+    blocked: Blocked | None = None
+    notify: NotifyPolicy | None = None
+    uncounted: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -89,11 +119,16 @@ class Verdict:
             "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),
             "horizon_seconds": _seconds(self.remaining),
             "horizon": self.horizon.name.lower() if self.horizon else None,
+            "uncounted": list(self.uncounted),
             "verified": self.verified,
             "failure": self.failure,
             "followed_at": plain(self.step.until) if isinstance(self.step, Settled) else None,
             "breaker_open": self.breaker_open,
+            "blocked": plain(self.blocked),
             "ends": plain(self.ends),
+            "former_spec": self.former_spec,
+            "environment": self.environment,
+            "waits_for_a_person_seconds": _seconds(self.waits_for_a_person),
             "freeze": self.freeze,
             "freeze_warning": self.freeze_warning,
         }
@@ -101,6 +136,11 @@ class Verdict:
     @property
     def breaker_open(self) -> bool:
         return isinstance(self.step, Settled) and self.step.breaker
+
+    @property
+    def reminders(self) -> int:
+        """Return how often somebody has to have been told by now that the stream waits for a person: at once, daily."""
+        return 0 if self.waits_for_a_person is None else 1 + self.waits_for_a_person // _DAY
 
     @property
     def horizon_known(self) -> bool:
@@ -127,6 +167,7 @@ class Watch:
         self._claims: dict[str, Claim] = {}
         self._ends: dict[str, tuple[PastEnd, ...]] = {}
         self._memory: dict[str, Memory] = {}
+        self._clock = YarnClock(session.yarn)
         self._brake = Brake(session.hdfs, session.cluster.state_dir)
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
@@ -139,6 +180,7 @@ class Watch:
         If a server is away there is no conclusion, never a dead stream. An error of any kind concerns one stream,
         unless it is the common listing, or the cluster's brake, that could not be read.
         """
+        self._clock.begin_round()
         try:
             listed = self._session.yarn.applications(ALL_STREAMS_TAG)
             freeze = self._brake.newest()
@@ -154,7 +196,7 @@ class Watch:
         try:
             owners = StreamFolder(self._session.hdfs, stream).owners()
             claim = self._newest_claim(stream, frozenset(owners))
-            spec = _watchable(stream, claim, subject.policies)
+            spec = watchable(stream, claim, subject.policies)
             known = replace(common, claim=claim, ends=self._ends.get(stream.name, ()), owners=owners)
             observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
             if (lost := lost_claim(observation)) and observation.current:
@@ -169,36 +211,59 @@ class Watch:
         if claim:
             # Includes the facts that its file lacked, so they are looked up once.
             self._claims[spec.name] = claim
-        looks = self._memory.setdefault(spec.name, Memory()).look(observation)
+        looks = self._memory_of(observation).look(observation)
         step = next_step(spec, observation, looks, Mode.WATCH)
         ends = horizon_of(spec, observation)
-        beat = heartbeat(spec.heartbeat, observation) if claim else None
-        queued = waiting_in_queue(observation)
+        beat = heartbeat(spec.heartbeat, observation) if claim and not watches_no_progress(claim) else None
+        since = queued_since(observation)
+        queued = self._clock.time_since(since) if since else None
         freeze, warning = freeze_of(observation, ends)
         return Verdict(
             step=step,
-            why=_why(step, claim),
+            why=told(step, claim),
             generation=observation.generation,
             application=observation.current.id if observation.current else None,
+            lives=bool(observation.current and observation.current.alive),
             heartbeat=beat,
             remaining=ends.remaining(now) if ends else None,
             horizon=ends.reason if ends else None,
             verified=verified(observation),
+            works=works(spec.failure, observation),
+            notify=spec.notify,
             failure=observation.failure,
             plan_in=ends.plan - now if ends and ends.plan and _lives(step) else None,
-            commit_age=_commit_age(beat, claim, now),
+            commit_age=commit_age(beat, claim, now),
             queued=queued,
             queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
             word=observation.desired.at,
             ends=tuple(end for end in observation.ends if end.at > now - _DAY),
+            former_spec=claim is not None and claim.instead_of is not None,
+            environment=trouble(spec.failure, observation),
+            waits_for_a_person=waits_for_a_person(observation, step),
+            reached=Reached(observation.generation, looks.furthest),
             freeze=freeze,
             freeze_warning=warning,
+            blocked=blocked(step, observation, blocked_now(self._session.hdfs, step, observation)),
+            start_may_wait=may_wait(step, observation, ends),
+            uncounted=self._uncounted(spec) if claim else (),
         )
 
+    def _uncounted(self, spec: StreamSpec) -> tuple[str, ...]:
+        cluster = self._session.cluster
+        return tuple(each.service for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs))
+
+    def _memory_of(self, observation: Observation) -> Memory:
+        """Return what this watcher remembers of the stream, with what supervisors noted of its generation."""
+        stream, number = observation.stream, observation.generation
+        memory = self._memory.setdefault(stream.name, Memory())
+        if memory.generation != number:
+            # A note that can't be read is the supervisors' trouble: the stream is watched without it.
+            with suppress(InvalidInput):
+                memory.recall(number, StreamFolder(self._session.hdfs, stream).reached(number, observation.files))
+        return memory
+
     def _newest_claim(self, stream: StreamId, names: frozenset[str]) -> Claim | None:
-        claim = self._claims.get(stream.name)
-        if claim is None or claim.generation != newest_claim(names):
-            claim = StreamFolder(self._session.hdfs, stream).claim(names)
+        claim = StreamFolder(self._session.hdfs, stream).claim(names, self._claims.get(stream.name))
         if claim is not None:
             self._claims[stream.name] = claim
         return claim
@@ -207,12 +272,6 @@ class Watch:
 def _lives(step: Step) -> bool:
     """Return whether a restart may come: a held or stopped stream has none to expect."""
     return not isinstance(step, Settled) or step.phase in {Phase.RUNNING, Phase.STARTING}
-
-
-def _why(step: Step, claim: Claim | None) -> str:
-    if claim is None:
-        return step.why if isinstance(step, Settled) else "no generation of it was ever claimed"
-    return f"{step.why}; {claim.doubt}" if claim.doubt and not claim.newer else step.why
 
 
 def _no_conclusion(error: Exception) -> Verdict:
@@ -224,22 +283,3 @@ def _no_conclusion(error: Exception) -> Verdict:
         return Verdict(None, str(error), shared=error.retryable)
     log.error("A look at a stream failed", exc_info=error)
     return Verdict(None, f"this look failed: {error!r}")
-
-
-def _commit_age(beat: Heartbeat | None, claim: Claim | None, now: datetime) -> timedelta | None:
-    if beat is None or claim is None or (beat.commit_age is None and beat.pulse is Pulse.UNKNOWN):
-        return None
-    return now - claim.claimed_at if beat.commit_age is None else beat.commit_age
-
-
-def _watchable(stream: StreamId, claim: Claim | None, policies: Mapping[str, Any] | None) -> StreamSpec:
-    """Return the claim's spec; without a readable one only the name, so that application and desired state are watched.
-
-    Only the reconciler, which has the declaration, can tell whether the job changed; the policies do not concern the
-    job, so the declared ones hold at once.
-    """
-    submitted = claim.spec if claim else None
-    unread = StreamSpec(stream.name, TicketCredentials(), application="", checkpoints=())
-    spec = submitted if isinstance(submitted, StreamSpec) else unread
-    declared = read_policies(policies) if policies is not None else {}
-    return replace(spec, on_change=OnChange.REPORT, **declared)

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from annotated_types import MaxLen
 from pydantic import ConfigDict
 
 from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.model.airflow_options import AirflowOptions
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.declared import read, written
 from airflow_kstream.model.errors import InvalidInput
@@ -62,7 +63,8 @@ class TicketDeclaration:
     """The content of the file that declares a cluster's tickets.
 
     The connection's own principal is always kept, named or not. `folder` holds the caches of principals without a
-    `cache` of their own. `every` and `check_every` are the DAG's schedules: of the renewals, and of the keytab checks.
+    `cache` of their own. `every` and `check_every` are the DAGs' schedules: of the renewals, and of the keytab checks;
+    `airflow` is for both.
 
     Raises InvalidInput: when a field is wrong.
     """
@@ -75,6 +77,7 @@ class TicketDeclaration:
     alert_before: Wait = RenewalPolicy.alert_before
     every: Schedule = timedelta(minutes=15)
     check_every: Schedule = timedelta(days=1)
+    airflow: AirflowOptions = field(default_factory=AirflowOptions)
 
     def __post_init__(self) -> None:
         _distinct("principals names", (declared.principal for declared in self.principals))

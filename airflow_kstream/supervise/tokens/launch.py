@@ -104,6 +104,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
         return None
     now = session.hdfs.now()
     ratio = engine_of(spec).renewal_ratio(session.cluster, spec) if spec else USUAL_RENEWAL_RATIO
+    key = key_at_hand(spec, claim, session.cluster) if spec else None
     return LaunchTokens(
         application=app,
         issued=issued,
@@ -111,7 +112,7 @@ def _of_stream(session: ClusterSession, app: Application, name: str, claim: Clai
         now=now,
         stream=name,
         claim=claim,
-        horizon=horizon(policy, claim, now, app.lifetime_left, key_at_hand(spec, claim) if spec else None, ratio),
+        horizon=horizon(policy, claim, now, app.lifetime_left, key, ratio),
     )
 
 

@@ -7,15 +7,17 @@ import os
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
 
 from airflow_kstream.dags import STUBS
+from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo.airflow_api import AirflowApi, Connection, TaskRef
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
@@ -27,7 +29,7 @@ from tests.cluster.streams import await_that, fields
 from tests.secrets.answers import write_answers
 
 CONNECTION = "minicluster"
-_KINDS = ("streams", "leases", "tickets")
+_KINDS = ("streams", "leases", "tickets", "tokens")
 _ENDED = {"success", "failed"}
 # A file that changed is read at once; reading all of them every few seconds would cost a fifth of a core.
 _DAG_PROCESSOR = {"min_file_process_interval": "60"}
@@ -79,7 +81,7 @@ class LiveAirflow:
     def declare(self, spec: StreamSpec) -> TaskRef:
         """Declare a stream and start its DAG; return the task that keeps it."""
         self.write_declaration("streams", f"{CONNECTION}/{spec.name}", spec.to_mapping())
-        dag_id = f"stream-{spec.name}"
+        dag_id = stream_id(CONNECTION, spec.name)
         return TaskRef(dag_id, self.scheduled(dag_id), "keep")
 
     def write_declaration(self, kind: str, name: str, declaration: Any) -> None:
@@ -119,6 +121,11 @@ class LiveAirflow:
         await_that(lambda: bool(self.api.dag_run_states(dag_id)), f"{dag_id} has a run")
         return next(iter(self.api.dag_run_states(dag_id)))
 
+    def control(self, stream: str, action: str, reason: str) -> str:
+        """Fill in the form of the control DAG; return the state in which its run ended."""
+        dag_id = f"control-{CONNECTION}"
+        return self.end(dag_id, self.start(dag_id, {"stream": stream, "action": action, "reason": reason}))
+
     def end(self, dag_id: str, run: str) -> str:
         """Return the state in which the run ended."""
         await_that(lambda: self.api.dag_run_state(dag_id, run) in _ENDED, f"{dag_id} ends")
@@ -131,26 +138,42 @@ class LiveAirflow:
         self.await_state(task, "success")
 
     def await_state(self, task: TaskRef, state: str) -> None:
-        await_that(lambda: self.api.task_instance(task).state == state, f"{task.dag_id} is {state}")
+        def reached() -> bool:
+            now = self.api.task_instance(task)
+            assert (now.state, state) != ("failed", "success"), self.api.task_log(task, now.try_number)[-4000:]
+            return now.state == state
+
+        await_that(reached, f"{task.dag_id} is {state}")
 
 
 @contextmanager
-def live_airflow(minicluster: Minicluster, root: Path) -> Iterator[LiveAirflow]:
-    """Run an Airflow that learns the realm from the connection alone; keep its API's answers for the secrets search."""
-    for folder in ("dags", f"streams/{CONNECTION}", "leases", "tickets"):
+def live_airflow(
+    minicluster: Minicluster,
+    root: Path,
+    options: Mapping[str, str] = MappingProxyType({}),
+    environment: Mapping[str, str] = MappingProxyType({}),
+    /,
+    **more: str,
+) -> Iterator[LiveAirflow]:
+    """Run an Airflow that learns the realm from the connection alone; keep its API's answers for the secrets search.
+
+    `options` are further ones of the section kstream, `environment` that of its processes, `more` fields of the
+    connection.
+    """
+    for folder in ("dags", f"streams/{CONNECTION}", "leases", "tickets", "tokens"):
         (root / folder).mkdir(parents=True)
     for kind in _KINDS:
         shutil.copy(STUBS / f"kstream_{kind}.py", root / "dags")
     listener = Metrics()
-    settings = {"metrics": listener.settings, "kstream": _kstream(root), "dag_processor": _DAG_PROCESSOR}
-    environment = {"KSTREAM_PLANTED": PLANTED["env"]}
-    home = AirflowHome(root / "home", root / "dags", environment, crash=CrashSettings.brisk(), overrides=settings)
+    settings = {"metrics": listener.settings, "kstream": {**_kstream(root), **options}, "dag_processor": _DAG_PROCESSOR}
+    own = {"KSTREAM_PLANTED": PLANTED["env"], **environment}
+    home = AirflowHome(root / "home", root / "dags", own, crash=CrashSettings.brisk(), overrides=settings)
     home.prepare()
     with ProcessSupervisor() as supervisor:
         for component in home.components():
             supervisor.start(component)
         home.wait_until_healthy(supervisor, timeout=400)
-        extra = {name: value for name, value in dataclasses.asdict(fields(minicluster)).items() if value}
+        extra = {name: value for name, value in dataclasses.asdict(fields(minicluster, **more)).items() if value}
         home.api().put_connection(Connection(CONNECTION, "kstream", extra=extra))
         yield LiveAirflow(home, home.api(), root, listener, supervisor)
         write_answers(home.api(), root / "answers")

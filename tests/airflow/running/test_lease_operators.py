@@ -32,17 +32,21 @@ LEAKED = f"{LIVING}/leaked"
 READABLE = "/tmp/lease-dags/readable"
 # DAGs that read and watch; the shipped DAG does the recovery.
 READERS = f'''
+from datetime import timedelta
+
 from airflow.sdk import DAG, Asset, AssetWatcher, task
 
 from airflow_kstream.sensors.leases import HdfsOpenFileSensor
 from airflow_kstream.triggers.leases import OpenFileEventTrigger
 
 common = dict(cluster_conn_id="{CONNECTION}", path="{FOLDER}", poke_interval=2, timeout=300, deferrable=True)
+# A busy scheduler may take the end of a worker that deferred for that of the resumed task, which costs a try.
+again = {{"retries": 3, "retry_delay": timedelta(seconds=1)}}
 
-with DAG("stuck", schedule=None, default_args={{"owner": "a-team"}}):
+with DAG("stuck", schedule=None, default_args={{"owner": "a-team", **again}}):
     HdfsOpenFileSensor(task_id="wait", condition=dict(until="stuck", at_least={len(STUCK)}, quiet="2s"), **common)
 
-with DAG("closed", schedule=None):
+with DAG("closed", schedule=None, default_args=again):
     HdfsOpenFileSensor(task_id="wait", condition={{"until": "none"}}, **common)
 
 with DAG("refused", schedule=None):

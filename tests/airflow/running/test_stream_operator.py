@@ -16,9 +16,9 @@ from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import verified
-from airflow_kstream.supervise.streams.desired import request_restart, set_desired
+from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.airflow.running.live import LiveAirflow
+from tests.airflow.running.live import CONNECTION, LiveAirflow
 from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler, stopped
 
 
@@ -53,7 +53,7 @@ class Clicked:
         await_that(lambda: verified(self.look()), f"generation {generation} commits")
 
     def metric(self, name: str) -> float | None:
-        return self.airflow.metrics.value(f"airflow.kstream.clicked.{name}")
+        return self.airflow.metrics.value(f"airflow.kstream.{CONNECTION}.clicked.{name}")
 
 
 @pytest.fixture(scope="module")
@@ -106,21 +106,23 @@ class TestClicks:
             await_that(lambda: api.dag_run_state(task.dag_id, task.run_id) == "failed", "the run has failed")
             assert clicked.running(1) == first
 
-    def test_a_requested_restart_is_carried_out_by_the_cleared_task(self, clicked: Clicked) -> None:
+    def test_a_restart_by_the_form_is_carried_out_by_the_cleared_task(self, clicked: Clicked) -> None:
         with clicked.step(5):
             clicked.airflow.api.clear(clicked.task)
             clicked.airflow.await_state(clicked.task, "deferred")
-            request_restart(clicked.supervisor.subject, "a new jar")
+            assert clicked.airflow.control("clicked", "restart", "a new jar") == "success"
+            word = clicked.look().desired
+            assert (word.by, word.reason, word.restart_up_to) == ("admin", "a new jar", 1)
             await_that(lambda: clicked.look().generation == 2, "the task restarts it")
             clicked.await_commit(2)
             assert [number for number, app in clicked.look().applications if app.alive] == [2]
             assert clicked.metric("restarts") == 1
 
-    def test_a_stopped_stream_keeps_its_task_deferred(self, clicked: Clicked) -> None:
+    def test_a_stream_that_the_form_stopped_keeps_its_task_deferred(self, clicked: Clicked) -> None:
         """Its start would otherwise wait for the next run, and each run would do nothing."""
         with clicked.step(6):
-            set_desired(clicked.supervisor.subject, DesiredState.STOPPED, "the test is over")
-            await_that(lambda: stopped(clicked.look()), "it stops")
+            assert clicked.airflow.control("clicked", "stop", "the test is over") == "success"
+            assert stopped(clicked.look()), "the control DAG's run ends when it has stopped"
             clicked.airflow.detach(clicked.task)
             ended = clicked.look().current
             assert ended is not None

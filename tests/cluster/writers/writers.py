@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from airflow_kstream.minicluster import Minicluster, record
+from airflow_kstream.minicluster.jars import hadoop_jars
 from airflow_kstream.minicluster.java import hadoop
+from airflow_kstream.minicluster.tools import java_home
 from tests.cluster.writers.children import Child, child
+from tests.run_folder import java_options
 
 _HERE = Path(__file__).parent
 _PERIOD = bytes(range(251))
@@ -98,9 +104,28 @@ class Writer:
 def writer(minicluster: Minicluster, who: str = "streamer") -> Iterator[Writer]:
     """A writer that is connected; one that lives at the end exits as clients do, which closes its files."""
     site = record.read_site(minicluster.root)
-    command = [*hadoop(site, minicluster.conf_dir, "writer", "-Xmx128m"), str(_HERE / "Writer.java")]
+    *java, classpath = hadoop(site, minicluster.conf_dir, "writer", "-Xmx128m")
+    command = [*java, os.pathsep.join([classpath, str(_compiled(minicluster.root / "writer"))]), "Writer"]
     with child(minicluster, who, command) as jvm:
         yield Writer(jvm, jvm.answer("its start"))
+
+
+@cache
+def _compiled(folder: Path) -> Path:
+    """Compile the writer into the folder, once: Java would do it at each start, in two seconds of CPU."""
+    # A JRE has the compiler without the program javac.
+    javac = [
+        str(java_home() / "bin/java"),
+        "-XX:TieredStopAtLevel=1",
+        *java_options(),
+        "-m",
+        "jdk.compiler/com.sun.tools.javac.Main",
+    ]
+    classpath = os.pathsep.join(str(jar) for jar in hadoop_jars().glob("*.jar"))
+    command = [*javac, "-proc:none", "-d", str(folder), "-cp", classpath, str(_HERE / "Writer.java")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 @contextmanager

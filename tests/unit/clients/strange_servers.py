@@ -82,6 +82,8 @@ def serving(script: Mapping[str, Answer | Callable[[], Answer]]) -> Iterator[Str
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # A head and a body are two packets; the second one would wait 40 ms for the other side's acknowledgment.
+        disable_nagle_algorithm = True
 
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -83,3 +83,18 @@ def test_only_the_client_of_spark_home_gets_it(tmp_path: Path, monkeypatch: pyte
 
 def test_a_relative_path_of_a_client_needs_no_spark_home(tmp_path: Path) -> None:
     assert "SPARK_HOME" not in environment(CLUSTER, tmp_path / "cache", "./bin/spark-submit")
+
+
+def test_the_hosts_own_java_options_come_first_and_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trust store or a proxy stands there; of two options with one name Java takes the last one, which is ours."""
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Djavax.net.ssl.trustStore=/t.jks")
+    given = environment(CLUSTER, tmp_path / "cache", "/usr/bin/spark3-submit")["SPARK_SUBMIT_OPTS"].split()
+    assert given[0] == "-Djavax.net.ssl.trustStore=/t.jks"
+    assert "-XX:TieredStopAtLevel=1" in given
+
+
+def test_the_hosts_options_for_sparks_launcher_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a JVM of its own, which starts before spark-submit's and has nothing of SPARK_SUBMIT_OPTS."""
+    monkeypatch.setenv("SPARK_LAUNCHER_OPTS", "-XX:-UsePerfData")
+    given = environment(CLUSTER, tmp_path / "cache", "/usr/bin/spark3-submit")
+    assert given["SPARK_LAUNCHER_OPTS"] == "-XX:-UsePerfData"

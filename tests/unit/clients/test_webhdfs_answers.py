@@ -42,7 +42,7 @@ class _Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def hdfs() -> Iterator[Hdfs]:
     web = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
-    thread = threading.Thread(target=web.serve_forever)
+    thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     client = Hdfs((f"http://127.0.0.1:{web.server_port}",), ADA, Tls())
     yield client

@@ -6,9 +6,7 @@ RENAME to FSOperations.FSRename, which knows no options and answers 200 with a b
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -16,6 +14,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
+from tests.unit.loopback import Quiet, served
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 OF_A_NAMENODE = b""
@@ -31,7 +30,7 @@ NONSENSE = [
 ]
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _Answers(Quiet):
     body = OF_A_NAMENODE
 
     def do_PUT(self) -> None:
@@ -40,19 +39,11 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.body)
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Tests are silent."""
-
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    web = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
-    thread = threading.Thread(target=web.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{web.server_port}"
-    web.shutdown()
-    thread.join()
-    web.server_close()
+    with served(_Answers) as address:
+        yield f"http://{address}"
 
 
 @pytest.fixture

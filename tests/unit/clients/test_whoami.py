@@ -5,10 +5,20 @@ from __future__ import annotations
 import os
 import pwd
 import socket
+from collections.abc import Iterator
 
 import pytest
 
+from airflow_kstream.clients.local import whoami
 from airflow_kstream.clients.local.whoami import user_at_host
+
+
+@pytest.fixture(autouse=True)
+def unasked() -> Iterator[None]:
+    """A process that has not asked for its user yet, and one that forgets afterwards whom the test made of it."""
+    whoami._user.cache_clear()
+    yield
+    whoami._user.cache_clear()
 
 
 def test_a_user_that_has_no_name_is_its_uid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +34,18 @@ def test_a_user_that_has_no_name_is_its_uid(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_user_is_named_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "alice")
     assert user_at_host() == f"alice@{socket.gethostname()}"
+
+
+def test_a_process_asks_for_its_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A triggerer looks at a thousand streams, and a directory service is asked over the network."""
+    asked: list[int] = []
+
+    def directory(uid: int) -> tuple[str]:
+        asked.append(uid)
+        return ("alice",)
+
+    monkeypatch.setattr(pwd, "getpwuid", directory)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert {user_at_host() for _ in range(3)} == {f"alice@{socket.gethostname()}"}
+    assert asked == [os.getuid()]

@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from airflow_kstream.clients.http import http_errors
-from airflow_kstream.clients.whole_answer import TimeLimits, limit_whole_answers
+from airflow_kstream.clients.whole_answer import TimeLimits, at_most, limit_whole_answers
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import Identity
 from tests.unit.clients.strange_servers import Answer, serving
@@ -43,6 +43,18 @@ def test_a_request_may_bring_a_limit_of_its_own_and_the_next_one_has_the_usual()
         with pytest.raises(Unavailable, match=r"not complete after 0\.2 s"):
             _read(session, f"{server.address}/slow", timeout=limits)
         assert session.get(f"{server.address}/short", timeout=(5, 30)).content == b"xxxxx"
+
+
+def test_an_impatient_caller_shortens_every_limit_and_lengthens_none() -> None:
+    short: Any = TimeLimits(5, 30, 0.2)
+    with serving({"": SLOW_BODY}) as server, requests.Session() as session:
+        limit_whole_answers(session, 30)
+        with at_most(0.3):
+            for timeout in ((5, 30), 30, None, TimeLimits(5, 30, 30)):
+                with pytest.raises(Unavailable, match=r"not complete after 0\.3 s"):
+                    _read(session, server.address, timeout=timeout)
+        with at_most(30), pytest.raises(Unavailable, match=r"not complete after 0\.2 s"):
+            _read(session, server.address, timeout=short)
 
 
 def test_silence_ends_after_the_time_of_one_read() -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -14,11 +12,12 @@ from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import Identity
+from tests.unit.loopback import Quiet, served
 
 ACTIVE = b'{"clusterInfo": {"haState": "ACTIVE", "hadoopVersion": "3.4.3", "startedOn": 1}}'
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _Answers(Quiet):
     applications = b""
     info = ACTIVE
 
@@ -30,19 +29,11 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Tests are silent."""
-
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    web = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
-    thread = threading.Thread(target=web.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{web.server_port}"
-    web.shutdown()
-    thread.join()
-    web.server_close()
+    with served(_Answers) as address:
+        yield f"http://{address}"
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,17 @@ def test_a_kill_outlasts_a_failover_to_one_that_does_not_know_the_application_ye
     assert pair.yarn.kill("application_1_0001", "why", timedelta(seconds=20)).state is ApplicationState.KILLED
 
 
+def test_a_kill_is_over_when_the_end_is_reported_and_not_when_the_order_is_taken(pair: Pair) -> None:
+    states = iter(["RUNNING", "RUNNING", "KILLED"])
+    pair.second.script |= {
+        "/apps/application_1_0001/state": said({"state": "RUNNING"}, 202),
+        "/apps/application_1_0001": lambda: said({"app": application(next(states))}),
+    }
+    with pytest.raises(Unavailable, match="its end is not confirmed"):
+        pair.yarn.kill("application_1_0001", "why", timedelta())
+    assert pair.yarn.kill("application_1_0001", "why", timedelta(seconds=20)).state is ApplicationState.KILLED
+
+
 def test_an_application_that_no_one_knows_is_not_confirmed_dead(pair: Pair) -> None:
     pair.second.script["/apps/"] = said({"RemoteException": {"message": "not found"}}, 404)
     with pytest.raises(Unavailable, match=f"kill a on {pair.second.address}.*its end is not confirmed"):

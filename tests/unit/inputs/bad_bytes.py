@@ -33,7 +33,7 @@ BAD: dict[str, list[tuple[bytes, str]]] = {
         (b"name: a\x1b[2J", "this is no YAML: control characters are not allowed"),
         (b"name: a\x07", "control characters are not allowed"),
         (b"name: a\x7f", "control characters are not allowed"),
-        (b"\tname: a", "line 1: found character that cannot start any token"),
+        (b"\tname: a", r"line 1: found character '\\t' that cannot start any token"),
         (b"name: @a", "line 1: found character that cannot start any token"),
         (b"name: `a`", "line 1: found character that cannot start any token"),
     ],

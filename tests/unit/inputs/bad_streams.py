@@ -61,7 +61,7 @@ BAD: dict[str, list[tuple[str, str]]] = {
             "credentials: {mode: password}",
             r"credentials\.mode is 'password'; allowed is 'keytab', 'ticket', 'proxy-user'",
         ),
-        ("credentials: {mode: keytab}", r"credentials\.principal is missing; credentials\.keytab is missing"),
+        ("credentials: {mode: keytab}", r"credentials\.principal is missing"),
         ("credentials: {mode: proxy-user}", r"credentials\.user is missing"),
         (
             "credentials: {mode: ticket, user: me}",
@@ -333,6 +333,25 @@ BAD: dict[str, list[tuple[str, str]]] = {
         ("on_change: [report]", "on_change is a list"),
         ("on_change: true", "on_change is True; allowed is 'report' or 'restart'"),
     ],
+    "notifiers": [
+        ("notify: slack", "notify is 'slack'; allowed is a mapping of fields to values"),
+        (
+            "notify: {notifer: a.B}",
+            r"notify\.notifer: there is no such field; the fields of notify are notifier, kwargs",
+        ),
+        (
+            "notify: {notifier: SlackNotifier}",
+            r"notify\.notifier is 'SlackNotifier'; allowed is the dotted path of a class",
+        ),
+        ("notify: {notifier: 'a.b c'}", r"notify\.notifier is 'a\.b c'"),
+        ("notify: {notifier: 'a.B()'}", r"notify\.notifier is 'a\.B\(\)'"),
+        ("notify: {notifier: a.B, kwargs: [text]}", r"notify\.kwargs is a list; allowed is a mapping"),
+        ("notify: {kwargs: {text: hello}}", r"notify\.kwargs is given, and notify\.notifier is missing"),
+        (
+            "notify: {notifier: a.B, kwargs: {auth: {password: hunter22}, urls: ['https://bot:hunter22@chat/']}}",
+            r"notify\.kwargs\.auth\.password, notify\.kwargs\.urls\.0: a secret in clear; give the id of a connection",
+        ),
+    ],
     "several": [
         (
             "name: Orders\napplication: ''\ncheckpoints: [a]\ndeploy: {executors: 0}\nstop: {silence: soon}",
@@ -369,5 +388,6 @@ ACCEPTED: dict[str, str] = {
     "a cache of the kernel's": "credentials: {mode: ticket, cache: 'KEYRING:persistent:0'}",
     "a proxy user": "credentials: {mode: proxy-user, user: svc_orders.1}",
     "the longest name": f"name: {'a' * 50}",
+    "a notifier": "notify: {notifier: a.b.C, kwargs: {slack_conn_id: x, text: '{{ event.words }}', to: [a, 1, true]}}",
     "ratios": "restart: {plan_ratio: 0.5, jitter_ratio: 0, max_age: 30d}\nheartbeat: {stall_factor: 1.5}",
 }

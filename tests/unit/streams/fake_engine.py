@@ -13,7 +13,7 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.plan import Stop
-from airflow_kstream.model.queue import Needs
+from airflow_kstream.model.queue import Needs, Size
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -43,7 +43,7 @@ class FakeEngine:
         self.calls.append("checked the host")
 
     def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
-        return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {"job": 1024}, self.files)
+        return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {"job": Size(1024)}, files=self.files)
 
     def submit(
         self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta

@@ -19,7 +19,7 @@ from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, Denied, NotFound
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.queue import Queue, Queues
+from airflow_kstream.model.queue import Queue, Queues, Size
 from airflow_kstream.model.tokens import DelegationToken
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from tests.unit.tokens.hadoop_writers import Written, url_string, writable
@@ -61,7 +61,11 @@ class SimClock:
 
 @dataclass
 class SimHdfs:
-    """Files by path; a folder is what has a file. It knows no checkpoints: an engine that reads Spark's fails here."""
+    """Files by path; a folder is what has a file. It knows no checkpoints: an engine that reads Spark's fails here.
+
+    `owners` are those of folders that were made and of files that were written; another user writes in no such folder
+    unless its mode lets everybody.
+    """
 
     clock: SimClock
     files: dict[str, tuple[str, datetime]] = field(default_factory=dict)
@@ -69,6 +73,7 @@ class SimHdfs:
     modes: dict[str, str] = field(default_factory=dict)
     whoami: str = "streamer"
     refused: tuple[str, ...] = ()
+    owners: dict[str, str] = field(default_factory=dict)
 
     def user(self) -> str:
         return self.whoami
@@ -79,10 +84,11 @@ class SimHdfs:
     def status(self, path: str) -> FileStatus:
         if path not in self.files:
             if path == "/" or any(name.startswith(path + "/") for name in self.files):
-                return FileStatus("", 0, self.now(), is_folder=True, permission=self.modes.get(path, "755"))
+                mode, owner = self.modes.get(path, "755"), self.owners.get(path, self.whoami)
+                return FileStatus("", 0, self.now(), is_folder=True, owner=owner, permission=mode)
             raise NotFound(path)
         text, modified = self.files[path]
-        return FileStatus("", len(text), modified, is_folder=False, owner=self.whoami)
+        return FileStatus("", len(text), modified, is_folder=False, owner=self.owners.get(path, self.whoami))
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
         inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
@@ -105,10 +111,19 @@ class SimHdfs:
     def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
         if path in self.files and not overwrite:
             raise Conflict(path)
+        self._require_rights(path)
+        self.owners.setdefault(path, self.whoami)
         self.files[path] = (text, self.now())
+
+    def _require_rights(self, path: str) -> None:
+        folder = path.rpartition("/")[0]
+        mode = self.modes.get(folder, "755")
+        if self.owners.get(folder, self.whoami) != self.whoami and mode[-1] not in "2367":
+            raise Denied(f"Permission denied: user={self.whoami}, access=WRITE, inode={folder}", tried=f"write {path}")
 
     def make_folder(self, path: str, permission: str = "750") -> None:
         self.modes.setdefault(path, permission)
+        self.owners.setdefault(path, self.whoami)
 
     def rename_onto_nothing(self, source: str, target: str) -> None:
         if target in self.files:
@@ -117,12 +132,17 @@ class SimHdfs:
 
     def rename_over(self, source: str, target: str) -> None:
         self.status(source)
+        self._require_rights(target)
         self.files[target] = self.files.pop(source)
+        self.owners[target] = self.owners.pop(source, self.whoami)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         gone = [name for name in self.files if name == path or name.startswith(path + "/")]
+        if gone and gone != [path] and not recursive:
+            raise Conflict(f"{path} is non empty", tried=f"delete {path}")
         for name in gone:
             del self.files[name]
+            self.owners.pop(name, None)
         return bool(gone)
 
     def new_token(self, renewer: str) -> str:
@@ -144,7 +164,9 @@ class SimYarn:
     clock: SimClock
     apps: dict[str, Application] = field(default_factory=dict)
     whoami: str | None = "streamer"
-    scheduler: Queues = field(default_factory=lambda: Queues((Queue("root.default", "RUNNING", 8192, 4096),), True))
+    scheduler: Queues = field(
+        default_factory=lambda: Queues((Queue("root.default", "RUNNING", Size(8192), Size(4096)),), True)
+    )
 
     def user(self) -> str | None:
         return self.whoami
@@ -176,6 +198,8 @@ class SimYarn:
         return self.scheduler
 
     def application(self, application_id: str) -> Application:
+        if application_id not in self.apps:
+            raise NotFound(application_id)
         return self.apps[application_id]
 
     def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
@@ -188,8 +212,11 @@ class SimYarn:
         """It has been up since long before every claim."""
         return ClusterInfo(address, "ACTIVE", "3.4.3", datetime.fromtimestamp(0, UTC))
 
-    def driver_place(self, application_id: str) -> ContainerPlace | None:
-        return None
+    def time_since(self, moment: datetime) -> timedelta:
+        return self.clock.now() - moment
+
+    def driver_places(self, application_id: str) -> frozenset[ContainerPlace]:
+        return frozenset()
 
     def live_places(self, application_id: str) -> frozenset[ContainerPlace]:
         return frozenset()

@@ -18,6 +18,7 @@ from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, claim_o
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _AM = "Application application_1_0001 failed 1 times due to AM Container for x exited with  exitCode: "
+CODE = "User class threw exception: java.lang.IllegalStateException: x"
 _KILLED = "Application application_1_0001 was killed by user {} at 10.0.0.7"
 
 
@@ -57,7 +58,7 @@ def test_an_end_is_recorded_before_anything_follows_it(mode: Mode) -> None:
     yarn = dead("User application exited with status 1")
     seen = step(yarn, mode)
     assert seen == Note(
-        PastEnd(1, EndKind.CODE, "code", at=yarn.now, claimed=START, lasted=HOUR, worked=True),
+        PastEnd(1, EndKind.CODE, "", at=yarn.now, claimed=START, lasted=HOUR, worked=True),
         "application_1_0001 ended by itself (code): FAILED/FAILED, User application exited with status 1",
     )
 
@@ -94,14 +95,19 @@ def test_a_stream_that_ends_again_and_again_waits_in_no_worker_slot(mode: Mode) 
 def breaking(yarn: SimulatedYarn) -> SimulatedYarn:
     """Give the stream a past of the same error, whose last end comes an hour after the first."""
     yarn.ends = [
-        past_end(number - 3, START + (number - 1) * 30 * MINUTE, EndKind.CODE, fingerprint="code")
+        past_end(
+            number - 3,
+            START + (number - 1) * 30 * MINUTE,
+            EndKind.CODE,
+            fingerprint="java.lang.IllegalStateException: x",
+        )
         for number in range(1, 3)
     ]
     return yarn
 
 
 def test_the_third_end_of_one_error_opens_the_breaker_and_says_why() -> None:
-    yarn = breaking(dead("User application exited with status 1", commits=0))
+    yarn = breaking(dead(CODE, commits=0))
     recorded = noted(yarn)
     assert needs_a_person(TICKET_SPEC, yarn.look())
     pause = settled(yarn)
@@ -111,7 +117,7 @@ def test_the_third_end_of_one_error_opens_the_breaker_and_says_why() -> None:
 
 
 def test_a_persons_start_closes_the_breaker_at_once() -> None:
-    yarn = breaking(dead("User application exited with status 1", commits=0))
+    yarn = breaking(dead(CODE, commits=0))
     noted(yarn)
     yarn.desired = Desired(DesiredState.RUNNING, 0, "ann", yarn.now + MINUTE)
     yarn.now += 2 * MINUTE

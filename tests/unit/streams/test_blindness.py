@@ -44,6 +44,12 @@ def test_a_trouble_that_persists_wakes_ever_less_often(shared: bool) -> None:
     assert all(after - before <= 900 for before, after in pairwise(wakings))
 
 
+def test_a_declared_patience_of_more_than_a_quarter_of_an_hour_is_kept() -> None:
+    patience = 3600.0
+    assert [backoff(patience, tries) for tries in range(3)] == [patience] * 3
+    assert unseen(Sight(arrived=0.0, patience=patience), ClusterSight(0.0), 4000, every=100) == [3600]
+
+
 def test_a_stream_that_is_alone_in_the_dark_does_not_wait_for_the_clusters_turn() -> None:
     """Another one is seen all the time, so the trouble is its own though its kind is the cluster's."""
     sight = replace(SEES, shared=True).failed(100.0, shared=True)

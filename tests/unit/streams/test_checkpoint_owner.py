@@ -23,7 +23,7 @@ from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams import reconcile
+from airflow_kstream.supervise.streams import submitting
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.desired import set_desired
@@ -151,7 +151,7 @@ class TestOneOwner:
         for words in (
             f"{HERE} belongs to stream orders of state_dir /kstream on hdfs://simulated since 20",
             "`kstream streams stop orders` with a connection to that state_dir releases it",
-            "`kstream streams take-over` takes the checkpoint over",
+            "`kstream streams take-over SPEC.yaml` takes the checkpoint over",
         ):
             assert words in str(refused.value)
         assert len(alive(life)) == 1
@@ -262,8 +262,8 @@ class TestDataWithoutOwner:
         with pytest.raises(Conflict) as refused:
             supervise(life.run)
         assert f"{HERE} has no owner and holds data up to batch 0, which moved last at 20" in str(refused.value)
-        assert "`kstream streams adopt`" in str(refused.value)
-        assert "`kstream streams take-over`" in str(refused.value)
+        assert "`kstream streams adopt SPEC.yaml --application-id ID`" in str(refused.value)
+        assert "`kstream streams take-over SPEC.yaml`" in str(refused.value)
         assert (alive(life), entries(hdfs)) == ([], [])
         assert life.run.folder.names() == frozenset()
 
@@ -272,7 +272,7 @@ class TestDataWithoutOwner:
     ) -> None:
         supervise(life.run)
         life.engine.complete_epoch(SPEC)
-        hdfs.delete(RECORD.rstrip("/"))
+        hdfs.delete(RECORD.rstrip("/"), recursive=True)
         report = supervise(life.run, Mode.WATCH)
         assert [done.what for done in report.done] == [f"owns {HERE}"]
         with pytest.raises(Conflict, match="belongs to stream orders"):
@@ -289,7 +289,7 @@ class TestDataWithoutOwner:
     def test_a_stream_that_lost_its_state_dir_waits_for_a_word(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
         life.engine.complete_epoch(SPEC)
-        hdfs.delete(life.run.id.folder)
+        hdfs.delete(life.run.id.folder, recursive=True)
         life.yarn.apps.clear()
         with pytest.raises(Conflict, match="has this stream as its owner, but state_dir has no claim of it"):
             supervise(life.run)
@@ -301,7 +301,7 @@ class TestDataWithoutOwner:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(reconcile, "claim_next", die)
+            patch.setattr(submitting, "claim_next", die)
             with pytest.raises(KeyboardInterrupt):
                 supervise(life.run)
         assert owner(life.run)
@@ -322,7 +322,7 @@ class TestDataWithoutOwner:
         """Its application carries no tags: without the claim nobody sees it."""
         life.engine.complete_epoch(SPEC)
         adopt(life.run, life.yarn.start(frozenset({"by-hand"})).id)
-        hdfs.delete(life.run.id.folder)
+        hdfs.delete(life.run.id.folder, recursive=True)
         life.clock.ahead += timedelta(days=1)
         with pytest.raises(Conflict, match="state_dir has no claim of it"):
             supervise(life.run)
@@ -380,7 +380,7 @@ class TestTrouble:
 
     def test_a_record_that_is_deleted_with_its_checkpoint_is_written_again(self, life: Life, hdfs: Interrupted) -> None:
         supervise(life.run)
-        hdfs.delete(HERE)
+        hdfs.delete(HERE, recursive=True)
         supervise(life.run)
         assert owner(life.run) is not None
 
@@ -401,7 +401,7 @@ class TestTrouble:
         supervise(life.run)
         hdfs.write(f"{RECORD}owner-000001", "[]", overwrite=True)
         assert "owner-000001 can't be understood" in supervise(life.run).owner_doubt
-        with pytest.raises(InvalidInput, match="nothing is submitted to this checkpoint until somebody has checked"):
+        with pytest.raises(InvalidInput, match="nothing is submitted to this checkpoint until somebody has repaired"):
             supervise(subject(life, COPY))
 
     def test_a_record_of_a_newer_version_is_left_alone(self, life: Life, hdfs: Interrupted) -> None:
@@ -417,7 +417,7 @@ class TestTrouble:
         supervise(life.run)
         claim = f"{life.run.id.folder}/gen-000001"
         hdfs.write(claim, json.dumps(json.loads(hdfs.read(claim)) | {"version": 99}), overwrite=True)
-        hdfs.delete(RECORD.rstrip("/"))
+        hdfs.delete(RECORD.rstrip("/"), recursive=True)
         assert supervise(life.run).phase is Phase.RUNNING
         assert entries(hdfs) == []
         CheckpointLock(life.run.session.hdfs, HERE).give(None, US)
@@ -477,7 +477,7 @@ class TestTrouble:
             lock.give(lock.newest(), Owner("copy", "/elsewhere", "hdfs://simulated"))
             return claim
 
-        monkeypatch.setattr(reconcile, "claim_next", claim_and_lose)
+        monkeypatch.setattr(submitting, "claim_next", claim_and_lose)
         with pytest.raises(Conflict, match="has got another owner meanwhile"):
             supervise(life.run)
         claim = life.run.folder.claim(life.run.folder.names())

@@ -13,14 +13,17 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
 from airflow_kstream.model.contract import claim_file, fence_name, is_draft, stop_marker
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.generation import Claim, StreamId
 from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
+from airflow_kstream.supervise.streams.cleanup import forget_before
 from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from tests.unit.simulated_yarn import TICKET_SPEC, WEEK
-from tests.unit.streams.life import Life
+from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
 
 STREAM = StreamId("orders", CLUSTER.state_dir)
@@ -170,7 +173,7 @@ def test_a_claimer_that_slept_through_many_generations_gets_no_forgotten_number(
     def many_generations() -> None:
         for generation in range(1, 13):
             claim(hdfs, f"theirs{generation}", generation)
-        folder.forget_before(3, folder.names())
+        forget_before(folder, 3, folder.names())
 
     hdfs.meanwhile.append(many_generations)
     with pytest.raises(Conflict):
@@ -225,3 +228,29 @@ def test_no_generation_is_stopped_for_a_successor_that_no_server_could_grant(lif
     with pytest.raises(RestartAborted, match="ignores renameoptions, as HttpFS does; the current generation keeps"):
         life.reconcile()
     assert life.yarn.application(str(application)).alive
+
+
+class Paged(SimHdfs):
+    """Lists a long folder in pieces, as a NameNode does beyond dfs.ls.limit; the claim is made between two of them."""
+
+    pieces = 0
+
+    def list(self, path: str) -> tuple[FileStatus, ...]:
+        files = super().list(path)
+        if path.startswith(CLUSTER.state_dir) and any(file.name.startswith("gen-") for file in files):
+            self.pieces += 1
+            if self.pieces == 1:
+                return tuple(file for file in files if not file.name.startswith("fence-"))
+        return files
+
+
+def test_a_claim_that_is_made_while_a_long_folder_is_listed_has_its_fence(life: Life) -> None:
+    """Without it, the claim would count as given up, and the next generation be submitted beside its application."""
+    hdfs = Paged(life.clock)
+    life.use(hdfs)
+    draft = ClaimDraft(1, "nonce", SPEC, WEEK, {}, "another supervisor")
+    claim = StreamFolder(life.run.session.hdfs, life.run.id).make_claim(draft)
+    hdfs.pieces = 0
+    observation = observe(life.run)
+    assert observation.claim == claim
+    assert claim.fence in observation.files

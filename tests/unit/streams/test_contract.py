@@ -43,6 +43,7 @@ def test_every_file_of_a_generation_names_it(generation: int, nonce: str) -> Non
         contract.failed_marker,
         contract.accepted_marker,
         contract.reached_marker,
+        contract.blocked_marker,
     )
     names = [contract.claim_file(generation), contract.fence_name(generation, nonce), *(m(generation) for m in markers)]
     assert {contract.generation_of_file(name) for name in names} == {generation}

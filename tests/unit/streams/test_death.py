@@ -10,12 +10,13 @@ import pytest
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers, NodeReport, NodeVerdict
-from airflow_kstream.model.contract import stopped_marker
+from airflow_kstream.model.contract import started_marker, stopped_marker
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import Looks
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Refuse, Wait
 from airflow_kstream.policy.streams.death import Dead, death, silence_needed
+from airflow_kstream.policy.streams.looks import signs
 from tests.unit.simulated_yarn import (
     CHECKPOINT,
     NODE,
@@ -59,6 +60,14 @@ def test_the_drivers_own_word_is_enough() -> None:
     assert verdict(seen) == Dead("its driver stopped all its queries")
 
 
+def test_one_whose_claim_was_removed_is_not_believed_to_have_done_nothing() -> None:
+    seen = replace(ended(None, None, started_marker(2)), applications=())
+    assert (seen.generation, seen.current) == (2, None)
+    needed = silence_needed(POLICY, seen.checkpoints)
+    assert isinstance(verdict(seen, needed - SECOND), Wait)
+    assert isinstance(verdict(seen, needed), Dead)
+
+
 def test_executors_on_unknown_nodes_get_time_to_notice_that_their_driver_is_gone() -> None:
     seen = ended(Containers(NodeReport(NODE, NodeVerdict.COMPLETE), None), batches(41 * MINUTE, 40 * MINUTE))
     assert isinstance(verdict(seen, POLICY.silence - SECOND), Wait)
@@ -79,13 +88,18 @@ def test_an_executor_that_runs_counts_as_much_as_the_driver() -> None:
     assert isinstance(verdict(seen, 15 * MINUTE), Wait)
 
 
-def test_the_driver_of_a_lost_node_may_run_for_twice_the_expiry_of_an_am() -> None:
+@pytest.mark.parametrize("cut_off", [NodeVerdict.LOST, NodeVerdict.UNHEARD])
+def test_the_driver_of_a_node_that_is_cut_off_may_run_for_twice_the_expiry_of_an_am(cut_off: NodeVerdict) -> None:
     """Cut off from YARN alone, it plans new batches for as long as its client retries: e01 1c of the review."""
-    seen = ended(containers(NodeVerdict.LOST))
+    seen = ended(containers(cut_off))
     assert isinstance(verdict(seen, 2 * POLICY.am_expiry - SECOND), Wait)
     dead = verdict(seen, 2 * POLICY.am_expiry)
     assert isinstance(dead, Dead)
-    assert f"{NODE}: the node is lost to YARN" in dead.proof
+    assert f"{NODE}: {cut_off}" in dead.proof
+
+
+def test_the_wait_for_a_node_goes_on_when_it_is_lost() -> None:
+    assert signs(ended(containers(NodeVerdict.UNHEARD))) == signs(ended(containers(NodeVerdict.LOST)))
 
 
 @pytest.mark.parametrize("found", [None, containers(NodeVerdict.UNREACHABLE), containers(NodeVerdict.RESTARTED)])

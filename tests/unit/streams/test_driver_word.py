@@ -27,12 +27,18 @@ class Query:
         self.isActive = False
         self.active.remove(self)
 
+    def awaitTermination(self, seconds: float) -> bool:
+        return not self.isActive
+
 
 class Folder:
     def __init__(self) -> None:
         self.files: dict[str, Any] = {stop_marker(1): {}}
+        self.errors: list[Exception] = []
 
     def names(self) -> set[str]:
+        if self.errors:
+            raise self.errors.pop()
         return set(self.files)
 
     def put(self, name: str, content: dict[str, Any]) -> None:
@@ -58,3 +64,12 @@ def test_while_a_query_runs_that_it_was_not_given_the_driver_does_not_say_so() -
     generation.await_termination(queries[0])
     assert not queries[0].isActive
     assert stopped_marker(1) not in folder.files
+
+
+def test_a_folder_that_cannot_be_read_for_a_while_ends_no_query() -> None:
+    """Whatever fails: an error of the JVM comes as Py4J's, which is no OSError."""
+    generation, queries, folder = job(1)
+    folder.errors = [OSError("reset"), Exception("org.apache.hadoop.ipc.StandbyException"), ValueError("no answer")]
+    generation.await_termination(*queries)
+    assert folder.errors == []
+    assert stopped_marker(1) in folder.files, "it went on until it could read its stop marker"

@@ -105,6 +105,15 @@ def test_an_end_of_unknown_cause_resembles_no_other() -> None:
     assert end_of(f"{_AM}-104").fingerprint == "memory"
 
 
+@pytest.mark.parametrize("status", [1, 2, 137])
+def test_a_bare_exit_status_resembles_no_other_until_the_driver_names_its_error(status: int) -> None:
+    """YARN says the same of every Python job: of a dead token, of a Kafka that is away, of a column that is missing."""
+    bare = f"User application exited with status {status}"
+    assert (end_of(bare).kind, end_of(bare).fingerprint) == (EndKind.CODE, "")
+    assert end_of(bare, "ValueError: no such column").fingerprint == "ValueError: no such column"
+    assert end_of(f"{bare}\njava.lang.IllegalStateException: 3").fingerprint == "java.lang.IllegalStateException: #"
+
+
 @pytest.mark.parametrize("length", [10**3, 10**6])
 def test_long_diagnostics_take_no_time(length: int) -> None:
     """YARN quotes what the job printed: nothing of it may keep a triggerer's thread busy."""
@@ -112,3 +121,48 @@ def test_long_diagnostics_take_no_time(length: int) -> None:
         began = time.process_time()
         end_of(text, text)
         assert time.process_time() - began < 2
+
+
+_TOKEN = "Kind: {}, Service: {}, Ident: (owner=orders)"
+CREDENTIALS = {
+    f"{_INVALID}: Invalid AMRMToken from appattempt_1_0001_000001": "YARN_AM_RM_TOKEN",
+    f"{_INVALID}: token (HDFS_DELEGATION_TOKEN token 7 for orders) can't be found in cache": "HDFS_DELEGATION_TOKEN",
+    f"{_INVALID}: token (kms-dt owner=orders) is expired": "kms-dt",
+    f"{_INVALID}: x; {_TOKEN.format('HDFS_DELEGATION_TOKEN', 'ha-hdfs:ns1')}": "HDFS_DELEGATION_TOKEN of ha-hdfs:ns1",
+    f"{_INVALID}: x; {_TOKEN.format('HIVE_DELEGATION_TOKEN', 'hms:9083')}": "HIVE_DELEGATION_TOKEN of hms:9083",
+    "javax.security.sasl.SaslException: GSS initiate failed": "Kerberos login",
+    "java.io.IOException: Client cannot authenticate via:[TOKEN, KERBEROS]": "",
+    "java.lang.IllegalStateException: HDFS_DELEGATION_TOKEN": "",
+}
+
+
+@pytest.mark.parametrize(("error", "credential"), CREDENTIALS.items())
+def test_a_dead_credential_is_known_by_its_kind_and_service(error: str, credential: str) -> None:
+    assert end_of(f"User class threw exception: {error}").credential == credential
+    assert end_of("User application exited with status 1", error).credential == credential
+
+
+_RPC = "java.net.ConnectException: Call From node1/10.0.0.7 to {} failed on connection exception: Connection refused"
+SILENT = {
+    "org.apache.kafka.common.errors.TimeoutException: Timeout expired while fetching topic metadata": "Kafka",
+    "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment. Call: x": "Kafka",
+    "org.apache.kafka.common.errors.DisconnectException": "Kafka",
+    "WARN NetworkClient: Bootstrap broker kafka1:9092 (id: -1 rack: null) disconnected": "Kafka",
+    "org.apache.kafka.common.errors.TimeoutException: Topic orders not present in metadata after 60000 ms.": "",
+    "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this topic": "",
+    "TimeoutException; Caused by: org.apache.kafka.common.errors.SaslAuthenticationException: refused": "",
+    _RPC.format("nn1.example.com:8020"): "HDFS",
+    _RPC.format("rm1.example.com:8030"): "ResourceManager",
+    "org.apache.hadoop.ipc.RemoteException(org.apache.hadoop.ipc.StandbyException): Operation category READ": "HDFS",
+    "org.apache.hadoop.hdfs.server.namenode.SafeModeException: Cannot create /a. Name node is in safe mode.": "HDFS",
+    "java.net.ConnectException: Connection refused": "",
+    "java.lang.IllegalStateException: no such column": "",
+    "java.lang.OutOfMemoryError: org.apache.kafka.common.errors.TimeoutException": "",
+}
+
+
+@pytest.mark.parametrize(("error", "server"), SILENT.items())
+def test_a_server_is_silent_where_the_jobs_error_names_it(error: str, server: str) -> None:
+    """What answers is not silent: a topic that is missing, a right that is."""
+    assert end_of(f"User class threw exception: {error}").silent == server
+    assert end_of("User application exited with status 1", error).silent == server

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.errors import InvalidInput, RestartAborted
+from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Note, Phase, Report, Settled, Stop
@@ -90,6 +90,18 @@ def test_somebody_elses_application_is_adopted_whatever_its_engine(life: Life) -
     adopt(life.run, theirs.id)
     report = life.begin()
     assert (report.phase, report.application, report.done) == (Phase.RUNNING, theirs.id, ())
+
+
+def test_nothing_is_adopted_while_a_claimed_application_may_still_arrive(life: Life) -> None:
+    life.begin()
+    life.yarn.apps.clear()
+    theirs = life.yarn.start(frozenset({"by-hand"}))
+    life.clock.ahead += timedelta(minutes=4)
+    with pytest.raises(Conflict, match=r"may still arrive for another 6m .*submit.ttl.* Retrying may help"):
+        adopt(life.run, theirs.id)
+    life.clock.ahead += timedelta(minutes=6)
+    with pytest.raises(Conflict, match=r"not given up.* `kstream streams stop orders` .* Retrying may help"):
+        adopt(life.run, theirs.id)
 
 
 def test_a_host_without_the_engines_client_watches_and_stops_but_starts_nothing(life: Life) -> None:

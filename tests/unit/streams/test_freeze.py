@@ -371,7 +371,7 @@ def test_a_claim_of_our_own_is_not_submitted_while_frozen(life: Life) -> None:
     own(life.run, observe(life.run))
     claim = life.run.folder.make_claim(ClaimDraft(1, "nonce1", SPEC, WEEK, {}, "test"))
     reconciler = Reconciler(life.run, tell=lambda line: None)
-    reconciler._own.unsubmitted[claim.nonce] = claim.generation
+    reconciler._submitter.own.unsubmitted[claim.nonce] = claim.generation
     freeze(life)
     reconciler._advance(Mode.ENSURE)
     assert life.yarn.apps == {}

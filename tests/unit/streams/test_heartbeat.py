@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.policy.streams.death import ran
 from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
 from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
@@ -53,6 +57,12 @@ def test_a_batch_that_takes_far_longer_than_the_others_is_stalled() -> None:
     assert pulse(beyond) is Pulse.STALLED
 
 
+def test_a_commit_whose_plan_is_gone_is_no_batch_in_flight() -> None:
+    """Somebody deletes the checkpoint while a batch runs, whose commit is the first file of the next one."""
+    assert pulse(yarn_at(40, offsets={}, commits={3: 30})) is Pulse.HEALTHY
+    assert pulse(yarn_at(7200, offsets={}, commits={3: 30})) is Pulse.IDLE
+
+
 def test_nothing_planned_for_long_is_idle_and_not_stalled() -> None:
     assert pulse(yarn_at(7200, offsets={0: 20}, commits={0: 30})) is Pulse.IDLE
 
@@ -72,3 +82,15 @@ def test_a_job_that_writes_elsewhere_than_declared_is_no_slow_start() -> None:
     assert CHECKPOINT in heartbeat(POLICY, late.look()).why
     assert pulse(soon) is Pulse.STARTING
     assert pulse(waiting) is Pulse.START_STALLED
+
+
+@pytest.mark.parametrize("spelled", ["hdfs://ns" + CHECKPOINT, CHECKPOINT + "/", "/" + CHECKPOINT])
+def test_a_checkpoint_in_another_spelling_is_the_one_of_the_claim(spelled: str) -> None:
+    """Otherwise a generation without a commit had worked, and its circuit breaker never counted it."""
+    claim = claim_of(TICKET_SPEC, 1, START, {spelled: Position("q", 7, 7)})
+    for commits, moved in ((8, False), (9, True)):
+        batches = dict.fromkeys(range(commits), START)
+        point = Checkpoint(CHECKPOINT, "q", batches, batches)
+        seen = replace(SimulatedYarn().look(), claim=claim, checkpoints=(point,))
+        assert verified(seen) is moved
+        assert ran(seen) is moved

@@ -12,13 +12,14 @@ from datetime import datetime
 import pytest
 
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.contract import newest_claim
+from airflow_kstream.model.contract import claim_file, newest_claim
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.adopt import adopt
+from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.take_over import take_over
 from tests.unit.streams.life import SPEC, Life
@@ -50,8 +51,12 @@ def second(life: Life) -> Application:
 LOSSES = pytest.mark.parametrize("loss", [lose, restore_an_older_copy])
 
 
-def test_a_running_stream_without_a_folder_is_left_alone_and_loudly(life: Life, second: Application) -> None:
-    lose(life)
+@LOSSES
+def test_a_running_stream_is_left_alone_and_loudly(
+    life: Life, second: Application, loss: Callable[[Life], None]
+) -> None:
+    loss(life)
+    left = newest_claim(life.hdfs.names(life.run.id.folder))
     told: list[str] = []
     report = Reconciler(life.run, tell=told.append).run(Mode.ENSURE)
     assert (report.phase, report.application, report.done) == (Phase.RUNNING, second.id, ())
@@ -61,14 +66,7 @@ def test_a_running_stream_without_a_folder_is_left_alone_and_loudly(life: Life, 
     verdict = life.watch()
     assert verdict.step is None, "its watcher is blind, which wakes its task and is measured"
     assert command in verdict.why
-    assert newest_claim(life.hdfs.names(life.run.id.folder)) == 0
-
-
-def test_a_running_stream_of_an_older_copy_is_left_alone_and_loudly(life: Life, second: Application) -> None:
-    restore_an_older_copy(life)
-    with pytest.raises(Conflict, match=f"adopt SPEC.yaml --application-id {second.id}` takes it up again"):
-        life.begin()
-    assert life.yarn.apps[second.id].alive
+    assert newest_claim(life.hdfs.names(life.run.id.folder)) == left
 
 
 @LOSSES
@@ -94,6 +92,27 @@ def test_adopt_takes_it_up_under_the_number_that_its_driver_goes_by(
     assert not life.yarn.apps[second.id].alive
 
 
+def test_a_watcher_that_knew_the_lost_claim_sees_the_new_one_of_the_same_number(
+    life: Life, second: Application
+) -> None:
+    """By the old one its fence was gone: the task was woken each minute to stop a healthy generation."""
+    assert life.watch().generation == 2
+    lose(life)
+    adopt(life.run, second.id)
+    verdict = life.watch()
+    assert isinstance(verdict.step, Settled), verdict
+    assert (verdict.step.phase, verdict.calls_for_action) == (Phase.RUNNING, False)
+
+
+def test_a_supervisor_that_knew_the_lost_claim_sees_the_new_one_too(life: Life, second: Application) -> None:
+    known = Prefetched(observe(life.run).claim)
+    lose(life)
+    adopt(life.run, second.id)
+    claim = observe(life.run, known).claim
+    assert claim
+    assert claim.adopted == second.id
+
+
 @LOSSES
 def test_nothing_follows_what_has_ended_without_a_word(
     life: Life, second: Application, loss: Callable[[Life], None]
@@ -113,12 +132,35 @@ def test_nothing_follows_what_has_ended_without_a_word(
     assert life.begin().generation == 3
 
 
+@pytest.mark.parametrize("planned", [True, False])
+def test_no_number_is_used_again_when_its_claim_was_removed(life: Life, planned: bool) -> None:
+    """As the error about an unreadable claim advises. Its markers would be the next one's: its driver's word that it
+    stopped would prove that death, too. And YARN remembers only the last thousand applications."""
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    if planned:
+        life.request_restart()
+    else:
+        life.yarn.end("application_1_0001", ApplicationState.FAILED)
+        life.reconcile()
+        life.clock.ahead += SPEC.failure.backoff
+    assert life.begin().generation == 2
+    life.yarn.end("application_1_0002", ApplicationState.FAILED)
+    assert life.reconcile().phase is Phase.ENDED
+    life.hdfs.delete(f"{life.run.id.folder}/{claim_file(2)}")
+    life.yarn.apps.clear()
+    with pytest.raises(Conflict, match="generation 2 has ended, and this folder has no claim of it: that was removed"):
+        life.begin()
+    accept_checkpoints(life.run, "its claim could not be read")
+    assert life.begin().generation == 3
+
+
 def test_a_stream_without_checkpoints_waits_for_a_word_too(life: Life) -> None:
     life.run = replace(life.run, spec=replace(SPEC, checkpoints=()))
     life.begin()
     lose(life)
     life.yarn.end("application_1_0001", ApplicationState.FAILED)
-    with pytest.raises(Conflict, match="let generation 2 follow with `kstream streams accept`"):
+    with pytest.raises(Conflict, match=r"let generation 2 follow with `kstream streams accept SPEC\.yaml`"):
         life.begin()
     accept_checkpoints(life.run, "looked at")
     assert life.begin().generation == 2
@@ -134,7 +176,7 @@ def test_a_person_may_stop_what_nobody_claimed(life: Life, second: Application) 
 def test_a_word_of_an_older_copy_stops_nothing(life: Life, second: Application) -> None:
     life.set_desired(DesiredState.STOPPED)
     restore_an_older_copy(life)
-    with pytest.raises(Conflict, match="left alone"):
+    with pytest.raises(Conflict, match=f"to keep none: `yarn application -kill {second.id}`, and it stays stopped"):
         life.reconcile()
     assert life.yarn.apps[second.id].alive
     with pytest.raises(Conflict, match="its desired state is stopped; run `kstream streams start orders` first"):

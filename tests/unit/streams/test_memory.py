@@ -91,3 +91,14 @@ def test_the_furthest_position_is_kept_when_a_checkpoint_is_replaced() -> None:
     assert memory.look(yarn.look()).furthest == {CHECKPOINT: Position("q", 2, 2)}
     other = replace(yarn.look(), checkpoints=(replace(yarn.look().checkpoints[0], query="other"),))
     assert memory.look(other).furthest == {CHECKPOINT: Position("q", 2, 2)}
+
+
+def test_a_new_generation_inherits_no_position_of_its_predecessors() -> None:
+    """A person may have let it start from an older one."""
+    yarn, watcher = ended(), Watcher()
+    yarn.offsets = yarn.commits = dict.fromkeys(range(800), START)
+    watcher.age(yarn, SignKind.QUIET)
+    yarn.claims[2] = claim_of(TICKET_SPEC, 2, START)
+    yarn.offsets = yarn.commits = dict.fromkeys(range(300), START)
+    watcher.age(yarn, SignKind.QUIET)
+    assert watcher.memory.furthest == {CHECKPOINT: Position("q", 299, 299)}

@@ -11,9 +11,10 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.containers import NodeVerdict
 from airflow_kstream.model.contract import started_marker, stop_marker, stopped_marker
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, Position
+from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.looks import Looks
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.plan import GiveUp, Kill, Phase, Refuse, Settled, Step, Stop, Submit, Wait
+from airflow_kstream.model.plan import GiveUp, Kill, Note, Phase, Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from tests.unit.simulated_yarn import (
     CHECKPOINT,
@@ -149,12 +150,17 @@ class TestAPersonsWord:
 
 class TestItsOwnEnd:
     def test_a_success_ends_the_watch_and_an_ensure_starts_the_next(self) -> None:
-        """The job says itself that it is done; the schedule of whoever starts it is its pace."""
+        """The job says itself that it is done; whoever starts it all the same has a pace."""
         yarn = yarn_of(ApplicationState.FINISHED)
         seen = step(yarn, Mode.WATCH)
         assert isinstance(seen, Settled)
         assert seen.phase is Phase.ENDED
-        assert step(yarn, Mode.ENSURE) == Submit(2, "generation 1 ended by itself; all its containers are complete")
+        note = step(yarn, Mode.ENSURE)
+        assert isinstance(note, Note)
+        assert (note.end.kind, note.end.costs) == (EndKind.DONE, False)
+        yarn.carry_out(note)
+        for mode in Mode:
+            assert step(yarn, mode) == Submit(2, "generation 1 ended successfully; all its containers are complete")
 
     @pytest.mark.parametrize("mode", Mode)
     def test_once_its_pause_is_over_any_other_end_is_followed(self, mode: Mode) -> None:
@@ -231,6 +237,12 @@ class TestAClaimWithoutAnApplication:
         yarn.carry_out(seen)
         assert isinstance(step(yarn), Submit)
 
+    def test_one_that_committed_did_run_although_it_was_given_up(self) -> None:
+        """It localised its fence before that was taken, and the ResourceManager has forgotten it."""
+        yarn = commit(yarn_of(None), 0)
+        yarn.files.discard(yarn.claims[1].fence)
+        assert isinstance(at_once(yarn), Wait)
+
     def test_one_that_was_given_up_as_it_arrived_is_replaced_in_good_order(self) -> None:
         yarn = yarn_of(RUNNING)
         yarn.files.discard(yarn.claims[1].fence)
@@ -257,8 +269,10 @@ class TestAnApplicationWithoutAClaim:
         yarn = yarn_of(None)
         yarn.applications = [(999999, application(999999, RUNNING))]
         seen = step(yarn)
-        assert isinstance(seen, Refuse)
-        assert "application_1_0001 carries the tag of generation 999999, which nobody claimed" in seen.why
+        assert isinstance(seen, Settled)
+        assert seen.phase is Phase.RUNNING
+        assert "nobody claimed generation 999999" in seen.why
+        assert "adopt SPEC.yaml --application-id application_1_0001` takes it up again" in seen.why
 
     @pytest.mark.parametrize("claims", [True, False])
     def test_when_nothing_lives_a_person_accepts_the_next_above_claims_and_tags(self, claims: bool) -> None:
@@ -271,7 +285,7 @@ class TestAnApplicationWithoutAClaim:
         assert isinstance(at_once(yarn), Wait), "its claim may show"
         seen = step(yarn, Mode.ENSURE)
         assert isinstance(seen, Refuse)
-        assert "let generation 8 follow with `kstream streams accept`" in seen.why
+        assert "let generation 8 follow with `kstream streams accept SPEC.yaml`" in seen.why
         yarn.accept()
         seen = step(yarn, Mode.ENSURE)
         assert isinstance(seen, Submit)

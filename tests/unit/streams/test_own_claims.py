@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,10 +24,12 @@ from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.submission import Submission, SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.run import StreamRun
 from tests.unit.streams.fake_engine import FakeEngine
 from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import SimHdfs, SimYarn
+from tests.unit.streams.simulated_servers import CLUSTER, SimHdfs, SimYarn
 
 SOON = timedelta(minutes=2)
 DIED_EARLY, TOOK_TOO_LONG = SubmitOutcome(1, "no queue"), SubmitOutcome(None, "connecting")
@@ -162,6 +166,24 @@ def test_a_kdc_that_is_away_for_a_minute_costs_that_minute(
     assert supervised.life.hdfs.now() < back + SOON
 
 
+@pytest.mark.parametrize("word", [DesiredState.HELD, DesiredState.STOPPED])
+def test_a_word_that_comes_while_the_clients_ticket_is_awaited_leaves_no_claim(
+    supervised: Supervised, word: DesiredState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After preflight: a KDC that hardly answers takes minutes for each ticket."""
+    asked: list[object] = []
+
+    def acquire(*of: object) -> timedelta:
+        asked.append(of)
+        if len(asked) == 2:
+            supervised.life.set_desired(word)
+        return timedelta(hours=10)
+
+    monkeypatch.setattr(tickets, "acquire", acquire)
+    assert supervised.reconcile().phase in {Phase.HELD, Phase.STOPPED}
+    assert "gen-000001" not in supervised.names
+
+
 @pytest.mark.parametrize("error", [InvalidInput("no such client"), SubmissionFailed("it can't be started")])
 def test_a_client_that_never_started_leaves_nothing_to_wait_for(supervised: Supervised, error: KstreamError) -> None:
     supervised.client.ends = [error]
@@ -258,6 +280,102 @@ def test_a_word_between_claim_and_submission_gives_the_claim_up(supervised: Supe
     assert supervised.took < SOON
 
 
+def freeze(supervised: Supervised) -> None:
+    Brake(supervised.life.run.session.hdfs, CLUSTER.state_dir).freeze(timedelta(hours=1), "maintenance")
+
+
+def in_the_end(supervised: Supervised) -> Report:
+    Brake(supervised.life.run.session.hdfs, CLUSTER.state_dir).lift("over")
+    supervised.life.set_desired(DesiredState.RUNNING)
+    return supervised.reconcile()
+
+
+WORDS: dict[str, Callable[[Supervised], None]] = {
+    "hold": lambda supervised: supervised.life.set_desired(DesiredState.HELD),
+    "stop": lambda supervised: supervised.life.set_desired(DesiredState.STOPPED),
+    "freeze": freeze,
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_while_a_found_claim_waits_for_its_ticket_is_heard(
+    supervised: Supervised, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow KDC takes minutes."""
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+
+    said: list[str] = []
+
+    def acquire(*of: object) -> timedelta:
+        if not said:
+            said.append(word)
+            WORDS[word](supervised)
+        return timedelta(hours=10)
+
+    monkeypatch.setattr(tickets, "acquire", acquire)
+    report = supervised.reconcile()
+    assert supervised.alive == [], report
+    assert report.phase in {Phase.HELD, Phase.STOPPED, Phase.FROZEN}
+    assert len(supervised.fences()) == (word == "freeze"), "a freeze changes nothing"
+    assert in_the_end(supervised).phase is Phase.RUNNING
+    assert len(supervised.alive) == 1
+
+
+def test_a_claim_that_a_freeze_found_unsubmitted_is_given_up_after_it(
+    supervised: Supervised,
+) -> None:
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    freeze(supervised)
+    assert supervised.reconcile().phase is Phase.FROZEN
+    assert len(supervised.fences()) == 1
+    supervised.supervisor = Reconciler(supervised.life.run, tell=lambda line: None)
+    assert in_the_end(supervised).generation == 2
+    assert len(supervised.alive) == 1
+
+
+def test_a_freeze_that_comes_before_a_held_claim_is_given_up_keeps_it(
+    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    supervised.life.set_desired(DesiredState.HELD)
+    take_fence = StreamRun.take_fence
+
+    def frozen_before(run: StreamRun, fence: str) -> bool:
+        freeze(supervised)
+        return take_fence(run, fence)
+
+    monkeypatch.setattr(StreamRun, "take_fence", frozen_before)
+    report = supervised.reconcile()
+    assert (report.phase, len(supervised.fences())) == (Phase.HELD, 1)
+    assert not report.done, "nothing was given up"
+
+
+@pytest.mark.parametrize("end", [SubmissionFailed("it can't be started"), DIED_EARLY])
+def test_a_submission_that_fails_during_a_freeze_changes_nothing(
+    supervised: Supervised, end: SubmitOutcome | KstreamError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = supervised.client.submit
+    supervised.client.ends = [end]
+
+    def frozen_meanwhile(*of: Any) -> SubmitOutcome:
+        monkeypatch.setattr(supervised.client, "submit", submit)
+        freeze(supervised)
+        return submit(*of)
+
+    monkeypatch.setattr(supervised.client, "submit", frozen_meanwhile)
+    with pytest.raises(SubmissionFailed):
+        supervised.reconcile()
+    assert len(supervised.fences()) == 1
+    assert in_the_end(supervised).phase is Phase.RUNNING
+    assert len(supervised.alive) == 1
+
+
 def test_a_claim_that_somebody_else_gave_up_is_not_submitted(supervised: Supervised) -> None:
     """The claimer slept for an hour."""
     supervised.lose_a_reply_after_the_claim(1)
@@ -333,3 +451,44 @@ def test_a_supervisor_without_patience_gives_its_claim_up_with_the_lost_reply(su
     assert supervised.fences() == []
     assert supervised.reconcile().generation == 2
     assert supervised.took < SOON
+
+
+def test_short_outages_do_not_restart_a_wait(supervised: Supervised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ResourceManager that is away for half a minute every eight, a wait of ten, and a task that has no patience."""
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    listed = SimYarn.applications
+
+    def applications(yarn: SimYarn, tag: str) -> tuple[Application, ...]:
+        if supervised.took.total_seconds() % 480 < 30:
+            raise Unavailable("none is active")
+        return listed(yarn, tag)
+
+    monkeypatch.setattr(SimYarn, "applications", applications)
+    while not supervised.alive and supervised.took < timedelta(hours=2):
+        supervised.life.clock.ahead += timedelta(minutes=1)
+        with suppress(Unavailable):
+            Reconciler(supervised.life.run, tell=lambda line: None, patient=False).run(Mode.ENSURE)
+    assert len(supervised.alive) == 1
+    assert supervised.took < 2 * SPEC.submit.ttl
+
+
+def test_a_wait_without_a_server_holds_a_task_for_a_minute(
+    supervised: Supervised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervised.lose_a_reply_after_the_claim(1)
+    with pytest.raises(Unavailable):
+        supervised.supervisor._advance(Mode.ENSURE)
+    away = supervised.took + timedelta(minutes=1)
+    listed = SimYarn.applications
+
+    def applications(yarn: SimYarn, tag: str) -> tuple[Application, ...]:
+        if supervised.took > away:
+            raise Unavailable("none is active")
+        return listed(yarn, tag)
+
+    monkeypatch.setattr(SimYarn, "applications", applications)
+    with pytest.raises(Unavailable):
+        Reconciler(supervised.life.run, tell=lambda line: None, patient=False).run(Mode.ENSURE)
+    assert supervised.took - away < timedelta(seconds=70)

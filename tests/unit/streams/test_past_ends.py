@@ -9,12 +9,13 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
-from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import ended_file, failed_marker, recorded_ends
 from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.plan import Note, Phase, Settled
+from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.past_ends import past_ends, record_end
@@ -26,7 +27,8 @@ from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import SimHdfs
 
 FAILED, KILLED = ApplicationState.FAILED, ApplicationState.KILLED
-CODE = "User application exited with status 1"
+CODE = "User class threw exception: java.lang.IllegalStateException: x"
+BARE = "User application exited with status 1"
 INFRASTRUCTURE = "User class threw exception: java.net.ConnectException: nn"
 # Few looks, and a short proof of death: what is tested here are hours.
 BRISK = replace(
@@ -147,7 +149,7 @@ def test_a_supervisor_that_was_slower_tells_nobody_of_an_end(life: Life) -> None
     assert isinstance(note, Note)
     assert life.reconcile(Mode.WATCH).phase is Phase.ENDED
     assert slower._note_end(observation, note, Mode.WATCH) is note, "it looks again, and finds the end recorded"
-    assert slower.done == []
+    assert slower._story.done == []
 
 
 def test_a_writer_that_was_frozen_records_nothing_over_newer_ends(life: Life) -> None:
@@ -157,7 +159,9 @@ def test_a_writer_that_was_frozen_records_nothing_over_newer_ends(life: Life) ->
     assert [one.generation for one in recorded(life)] == [7]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 2}', '{"version": 99, "ends": []}', '{"ends": [{}]}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"version": 2}', '{"version": 99, "ends": []}', '{"ends": [{}]}', '{"ends": []}']
+)
 def test_a_record_that_cannot_be_read_still_sets_the_pace(life: Life, text: str) -> None:
     """Written by a newer version, or damaged: nothing else is known of the past, and nothing loops."""
     life.begin()
@@ -189,6 +193,29 @@ def test_the_drivers_own_error_is_recorded(life: Life) -> None:
         EndKind.INFRASTRUCTURE,
         "org.apache.kafka.common.errors.TimeoutException: topic t-# after # ms",
     )
+
+
+def test_the_credential_that_failed_is_recorded_shown_and_told(life: Life) -> None:
+    life.begin()
+    end(life, "SecretManager$InvalidToken: x; Kind: HDFS_DELEGATION_TOKEN, Service: ha-hdfs:ns1, Ident: (owner=orders)")
+    told: list[str] = []
+    Reconciler(life.run, tell=told.append).run(Mode.WATCH)
+    credential = "HDFS_DELEGATION_TOKEN of ha-hdfs:ns1"
+    assert [one.credential for one in recorded(life)] == [credential]
+    assert [one["credential"] for one in life.watch().to_json()["ends"]] == [credential]
+    assert any(f"ended by itself (credentials: {credential})" in line for line in told)
+    table = " ".join(" ".join(lines(streams_table({"orders": life.watch()}))).split())
+    assert f"within a day (credentials: {credential})" in table
+
+
+def test_a_record_of_an_earlier_version_names_no_credential(life: Life) -> None:
+    life.begin()
+    record_end(life.run.folder, [past_end(1)])
+    path = f"{life.run.id.folder}/{ended_file(1)}"
+    written = json.loads(life.hdfs.read(path))
+    del written["ends"][0]["credential"]
+    life.hdfs.write(path, json.dumps(written), overwrite=True)
+    assert [(one.generation, one.credential) for one in recorded(life)] == [(1, "")]
 
 
 def test_status_shows_the_pause_the_breaker_and_the_past_ends(life: Life) -> None:
@@ -246,7 +273,15 @@ class TestSeveralStreams:
         assert all(one.shared for life in lives for one in recorded(life)[1:-1])
         assert [one.reconcile(Mode.WATCH).phase for one in lives] == [Phase.RUNNING] * len(lives)
 
-    @pytest.mark.parametrize(("apart", "diagnostics"), [(11, INFRASTRUCTURE), (0, CODE), (0, "")])
+    def test_two_streams_are_no_environment_however_often_they_end(self, lives: list[Life]) -> None:
+        """A stream's own earlier ends are no company of its later ones."""
+        for _ in range(3):
+            self.die(lives, INFRASTRUCTURE)
+            for one in lives[:2]:
+                one.reconcile(Mode.WATCH)
+        assert not any(one.shared for life in lives for one in recorded(life))
+
+    @pytest.mark.parametrize(("apart", "diagnostics"), [(11, INFRASTRUCTURE), (0, BARE), (0, "")])
     def test_what_only_looks_alike_is_each_streams_own(self, lives: list[Life], apart: float, diagnostics: str) -> None:
         """Errors at other times, or an exit status: every second job ends with 1."""
         self.die(lives, diagnostics)
@@ -291,3 +326,53 @@ def test_a_record_that_cannot_be_written_submits_nothing(life: Life, monkeypatch
     with pytest.raises(Conflict, match="quota"):
         life.reconcile(Mode.ENSURE)
     assert len(life.yarn.apps) == 1
+
+
+SECRETS = (
+    "java.sql.SQLException: Access denied: jdbc:mysql://etl:{secret}@db/orders",
+    "java.sql.SQLException: Access denied, user=etl password={secret}",
+    "java.sql.SQLException: Access denied (password: '{secret}')",
+    'com.acme.LoginException: {{"user": "etl", "password": "{secret}"}}',
+    "com.acme.LoginException: -Dspark.ssl.keyStorePassword={secret} was refused",
+    "com.acme.LoginException: fs.s3a.secret.key={secret};region=eu",
+    "com.acme.LoginException: https://login?access_token={secret}&scope=all",
+    "KafkaException: keytab /k/orders.keytab of https://orders:{secret}@registry:8081 failed",
+)
+
+
+@pytest.mark.parametrize("diagnostics", SECRETS)
+@pytest.mark.parametrize("left_by", ["YARN", "driver"])
+def test_a_secret_in_the_words_of_a_job_reaches_no_record_and_no_log(
+    life: Life, diagnostics: str, left_by: str
+) -> None:
+    words = "User class threw exception: " + diagnostics.format(secret="hunter2")
+    life.begin()
+    if left_by == "YARN":
+        told_by_yarn = {"id": "application_1_0001", "state": "FAILED", "finalStatus": "FAILED", "diagnostics": words}
+        ended = Application.from_json(told_by_yarn)
+        life.yarn.apps[ended.id] = replace(life.yarn.end(ended.id, FAILED), diagnostics=ended.diagnostics)
+    else:
+        life.hdfs.write(f"{life.run.id.folder}/{failed_marker(1)}", json.dumps({"error": words}))
+        end(life)
+    told: list[str] = []
+    report = Reconciler(life.run, tell=told.append).run(Mode.WATCH)
+    (one,) = recorded(life)
+    assert one.kind is EndKind.CODE
+    assert one.fingerprint.startswith(diagnostics.partition(":")[0])
+    written = "".join(text for path, (text, _) in life.hdfs.files.items() if failed_marker(1) not in path)
+    shown = f"{told} {report.to_json()} {life.watch()}"
+    assert "hunter2" not in written + shown
+    assert "***" in one.fingerprint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "org.apache.hadoop.security.token.SecretManager$InvalidToken: Invalid AMRMToken from appattempt_1_0001_000001",
+        "token (HDFS_DELEGATION_TOKEN token 7 for orders with renewer yarn) is expired, current time: 2026-01-01",
+        "Client cannot authenticate via:[TOKEN, KERBEROS]; keytab: /etc/orders.keytab, principal=orders@EXAMPLE.COM",
+        "User class threw exception: java.lang.IllegalStateException: state=7, key=orders, token.count=3",
+    ],
+)
+def test_words_that_tell_a_cause_are_left_as_they_are(words: str) -> None:
+    assert without_secrets(words) == words

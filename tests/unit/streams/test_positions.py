@@ -15,6 +15,7 @@ from airflow_kstream.model.generation import Desired, DesiredState, Missing, Pos
 from airflow_kstream.model.looks import Looks
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Refuse, Settled, Step, Stop, Submit, Wait
+from airflow_kstream.policy.streams.looks import further
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from tests.unit.simulated_yarn import (
     CHECKPOINT,
@@ -75,6 +76,15 @@ def test_a_checkpoint_that_is_not_what_it_was_is_refused_with_the_ways_out(now: 
     assert "declare a new checkpoint" in refused.why
 
 
+@pytest.mark.parametrize(("planned", "committed"), [(600, 598), (599, 599)], ids=["a commit", "a plan"])
+def test_a_checkpoint_that_lacks_its_last_file_alone_is_older_too(planned: int, committed: int) -> None:
+    """Without its commit the batch is written twice; without its plan another batch takes its number."""
+    offsets, commits = (dict.fromkeys(range(last + 1), START) for last in (planned, committed))
+    refused = step(after(Checkpoint(CHECKPOINT, "q", offsets, commits)))
+    assert isinstance(refused, Refuse)
+    assert f"batch {planned} is planned and {committed} committed, and 600 and 599 were" in refused.why
+
+
 @pytest.mark.parametrize("now", [point("q", 600, 500), point("q", 9000, 8900)])
 def test_batches_that_spark_has_deleted_are_not_missed(now: Checkpoint) -> None:
     assert isinstance(step(after(now)), Submit)
@@ -86,6 +96,13 @@ def test_what_this_supervisor_saw_counts_beyond_the_claim() -> None:
     looks = Looks(watched(seen).ages, {CHECKPOINT: Position("q", 800, 799)})
     assert isinstance(step(seen, looks), Refuse)
     assert isinstance(step(seen), Submit)
+
+
+def test_what_was_seen_is_not_hidden_by_another_querys_position_or_an_older_one() -> None:
+    reached = further({}, after(point("q", 800)))
+    for later in (point("another", 900), point("q", 700), GONE):
+        assert further(reached, after(later)) == reached
+    assert further(reached, after(point("q", 801))) == {CHECKPOINT: Position("q", 801, 800)}
 
 
 def test_a_position_that_a_person_accepted_is_started_from_and_no_other() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
 from airflow_kstream.policy.streams.restart_pace import Attempt, next_attempt
 from tests.examples import examples
+from tests.unit.simulated_yarn import past_end
 
 POLICY = FailurePolicy()
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,6 +84,20 @@ def test_a_job_that_dies_at_every_start_is_at_last_tried_every_two_hours() -> No
     assert "ended of the same error" in after(ends).breaker
 
 
+def test_ends_without_an_error_are_no_error_that_repeats_and_yet_within_the_budget() -> None:
+    """Of a Python job YARN tells an exit status: three different faults would count as one."""
+    ends: list[PastEnd] = []
+    now = START
+    while now < START + 2 * DAY:
+        now += MINUTE
+        ends.append(end(len(ends) + 1, now - START, fingerprint=""))
+        attempt = after(ends)
+        assert "of the same error" not in attempt.breaker
+        now = attempt.at
+    assert most_in_a_day(ends) <= POLICY.per_day
+    assert after(ends).at - ends[-1].at >= POLICY.probe_every
+
+
 def test_a_breaker_opens_within_two_hours_of_the_first_end() -> None:
     ends = crash_loop("ValueError: no such column", over=timedelta(hours=2))
     assert after(ends).breaker
@@ -145,6 +161,62 @@ def test_once_the_environment_answers_the_backoff_starts_again() -> None:
     assert after([*away, back]).at <= back.at + POLICY.backoff
 
 
+def outage(stream: str, hours: float, lasted: timedelta, began: timedelta = timedelta()) -> list[PastEnd]:
+    """Return a stream's ends, and the first after the outage, while its Kafka is away: each attempt lives for `lasted`
+    before it gives up."""
+    ends = [end(1, began, shared=True, fingerprint="Kafka")]
+    while ends[-1].at < START + hours * HOUR:
+        attempt = next_attempt(POLICY, ends, stream, None)
+        assert attempt
+        assert not attempt.breaker
+        at = attempt.at + lasted - START
+        ends.append(end(len(ends) + 1, at, lasted, shared=True, fingerprint="Kafka"))
+    return ends
+
+
+@pytest.mark.parametrize("lasted", [timedelta(seconds=1), 2 * MINUTE])
+@pytest.mark.parametrize("hours", [0.1, 2.5, 24])
+def test_an_outage_lengthens_the_pause_to_ten_times_the_first_at_most(hours: float, lasted: timedelta) -> None:
+    """Only the next attempt finds out that Kafka answers; and a job that finds it away may end within a second."""
+    for stream in ("orders", "clicks", "payments"):
+        pauses = [later.claimed - earlier.at for earlier, later in pairwise(outage(stream, hours, lasted))]
+        assert all(POLICY.backoff <= pause <= 10 * POLICY.backoff for pause in pauses)
+        assert pauses[0] <= 2 * POLICY.backoff
+
+
+def test_a_fleet_without_kafka_submits_no_thousand_each_minute_and_is_back_in_five() -> None:
+    """A thousand streams, 2.5 hours; no attempt lasts for longer than a second, which is the most attempts."""
+    answers, seen = START + 2.5 * HOUR, Counter[int]()
+    for number in range(1000):
+        ends = outage(f"stream-{number}", 2.5, timedelta(seconds=1), began=timedelta(milliseconds=number))
+        claims = [each.claimed for each in ends[1:]]
+        assert next(at for at in claims if at + timedelta(seconds=1) >= answers) <= answers + 5 * MINUTE
+        seen.update((at - START) // MINUTE for at in claims)
+    attempts = [seen[minute] for minute in range(150)]
+    assert sum(attempts[:10]) < 5500
+    assert max(attempts[10:]) < 500
+
+
+def test_an_own_end_amid_an_outage_doubles_the_pause_by_the_own_ones_alone() -> None:
+    own = [end(number, number * MINUTE) for number in range(1, 8)]
+    away = [end(number, number * MINUTE, shared=True, fingerprint="Kafka") for number in range(8, 30)]
+    for stream in ("orders", "clicks", "payments"):
+        attempts = [next_attempt(POLICY, [*ends, end(30, HOUR)], stream, None) for ends in (own, [*own, *away], away)]
+        assert attempts[0] == attempts[1], "an outage forgives nothing, and adds nothing"
+        assert attempts[2]
+        assert attempts[2].at <= START + HOUR + POLICY.backoff
+
+
+def test_own_ends_double_the_pause() -> None:
+    ends = [end(number, number * HOUR) for number in range(1, 6)]
+    longest = [
+        max(next_attempt(POLICY, ends[:count], f"s-{seed}", None).at - ends[count - 1].at for seed in range(200))  # type: ignore[union-attr]
+        for count in range(1, 6)
+    ]
+    for count, pause in enumerate(longest):
+        assert 0.9 * POLICY.backoff * 2**count < pause <= POLICY.backoff * 2**count
+
+
 def test_a_fleet_that_died_together_does_not_restart_together() -> None:
     """A thousand streams: nearly all at moments of their own, and spread over the whole wait."""
     ends = [end(number, number * HOUR) for number in range(1, 8)]
@@ -190,3 +262,9 @@ def test_whatever_ends_a_stream_its_budget_holds_and_it_is_tried_again(lives: li
         if ends[-1].costs:
             restarts.append(now)
             assert sum(at > now - DAY for at in restarts) <= per_day
+
+
+@pytest.mark.parametrize("kind", EndKind)
+def test_only_what_was_no_fault_of_the_job_costs_none_of_its_restarts(kind: EndKind) -> None:
+    """An end whose cause nobody knows may be the job's fault."""
+    assert past_end(1, kind=kind).costs is (kind not in {EndKind.PREEMPTED, EndKind.NODE_LOST, EndKind.DONE})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.application import Application, ApplicationState
-from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.errors import Conflict, Unavailable
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode
@@ -78,10 +78,29 @@ def test_an_application_without_a_claim_is_ours_if_it_is_our_users(life: Life) -
     assert observe(life.run).generation == 7
 
 
-def test_an_adopted_application_may_be_another_users(life: Life) -> None:
+@pytest.mark.parametrize("word", ["", "bob"])
+def test_another_users_job_is_not_adopted_without_a_word_that_names_the_user(life: Life, word: str) -> None:
+    """Nobody would be able to stop it: a stream acts as its own identity, whose jobs follow this one."""
     theirs = life.yarn.start(frozenset({"by-hand"}), user="alice")
-    adopt(life.run, theirs.id)
+    before = set(life.hdfs.files)
+    with pytest.raises(Conflict, match=r"it runs as alice, and the stream as streamer.*--of-user alice"):
+        adopt(life.run, theirs.id, of_user=word)
+    assert set(life.hdfs.files) == before
+
+
+def test_another_users_job_is_adopted_by_a_word_that_names_the_user(life: Life) -> None:
+    theirs = life.yarn.start(frozenset({"by-hand"}), user="alice")
+    adopt(life.run, theirs.id, of_user="alice")
     assert life.reconcile().application == theirs.id
+
+
+@pytest.mark.parametrize("name", ["svc_streamer", None])
+def test_our_own_job_needs_no_word_to_be_adopted_whatever_yarn_calls_us(life: Life, name: str | None) -> None:
+    """An old ResourceManager does not tell its name for us; HDFS's is taken for it."""
+    life.yarn.whoami = name
+    ours = life.yarn.start(frozenset({"by-hand"}))
+    adopt(life.run, ours.id)
+    assert life.reconcile().application == ours.id
 
 
 def test_our_application_is_ours_even_if_yarn_and_hdfs_call_us_by_different_names(life: Life) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import acting
+from airflow_kstream.supervise.streams import acting, freeze_warnings, status
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.watch import Watch
 from tests.unit.streams.life import SPEC, Life
@@ -82,7 +83,7 @@ def at_first(
     monkeypatch.setattr(stream_options, "engine_of", line.engine_of)
     for module in (streams, acting, stream_freeze):
         monkeypatch.setattr(module, "open_session", line.open_session)
-    for module in (streams, stream_freeze):
+    for module in (status, freeze_warnings):
         monkeypatch.setattr(module, "Watch", lambda session: Watch(session, lambda spec: life.engine))
     life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
     return line
@@ -362,7 +363,64 @@ def test_what_a_person_wants_now_of_a_frozen_cluster_is_not_done(kstream: Comman
     code, lines = kstream.run(command, "--now")
     assert (code, kstream.generations) == (1, before)
     assert "the cluster is frozen until" in lines[-1]
+    assert lines[-1].endswith("Retrying may help."), "a freeze ends by itself"
     assert kstream.run(command)[0] == 0, "the word stands, and counts when the freeze ends"
+
+
+def test_a_freeze_that_cannot_be_read_ends_by_a_persons_word_alone(kstream: CommandLine) -> None:
+    kstream.life.request_restart()
+    kstream.life.hdfs.write("/kstream/freeze/freeze-000001.json", "{")
+    for command in (("stop",), ("start", "--now")):
+        code, lines = kstream.run(*command)
+        assert (code, "word 1 can't be understood" in lines[-1]) == (1, True)
+        assert lines[-1].endswith("Retrying will not help.")
+
+
+@pytest.mark.parametrize(
+    ("diagnostics", "words", "advice"),
+    [
+        ("User application exited with status 1", "backing off: it is followed at", "Retrying may help."),
+        (
+            "Application application_1_0001 was killed by user mallory at 10.0.0.7",
+            "nothing starts it until `kstream streams start orders`",
+            "Retrying will not help.",
+        ),
+    ],
+)
+def test_a_reconcile_that_leaves_a_dead_stream_dead_is_no_success(
+    kstream: CommandLine, tmp_path: Path, diagnostics: str, words: str, advice: str
+) -> None:
+    """The first pauses are short and waited out in place."""
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    code, lines = 0, [""]
+    for _ in range(10):
+        if not code:
+            kstream.life.yarn.end(list(kstream.life.yarn.apps)[-1], ApplicationState.FAILED, diagnostics)
+            code, lines = kstream.run("reconcile", str(file), name="")
+    assert (code, any(kstream.generations)) == (1, False)
+    assert words in lines[-1]
+    assert lines[-1].endswith(advice)
+
+
+@pytest.mark.parametrize("wanted", [DesiredState.HELD, DesiredState.STOPPED])
+def test_a_reconcile_that_leaves_a_dead_stream_dead_as_a_person_wants_is_a_success(
+    kstream: CommandLine, tmp_path: Path, wanted: DesiredState
+) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    stop(kstream.life)
+    kstream.life.set_desired(wanted)
+    code, lines = kstream.run("reconcile", str(file), name="")
+    assert (code, kstream.generations) == (0, [False])
+    assert lines[-1].startswith(f"orders is {wanted}: ")
+
+
+def test_status_shows_what_runs_without_a_folder_and_the_command_for_it(kstream: CommandLine) -> None:
+    kstream.life.hdfs.delete(kstream.life.run.id.folder, recursive=True)
+    code, lines = kstream.run("status", name="")
+    assert (code, len(kstream.generations)) == (0, 1)
+    words = " ".join(" ".join(lines).replace("│", " ").split())
+    assert "/kstream has no folder of this stream" in words
+    assert "`kstream streams adopt SPEC.yaml --application-id application_1_0001` takes it up again" in words
 
 
 def test_unfreeze_says_what_it_lifted(kstream: CommandLine) -> None:
@@ -382,3 +440,31 @@ def test_a_dry_run_tells_that_its_first_step_waits(kstream: CommandLine, tmp_pat
     assert (code, kstream.generations) == (0, [True])
     assert "its stop waits for the end of the freeze" in lines[0]
     assert lines[-1].endswith(": a new NameNode")
+
+
+def test_an_adopted_job_is_not_known_to_write_its_checkpoint(at_first: CommandLine, tmp_path: Path) -> None:
+    """A person named it, and YARN does not tell which folders a job writes."""
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    job = at_first.life.yarn.start(frozenset())
+    code, lines = at_first.run("adopt", str(file), "--application-id", job.id, name="")
+    assert (code, lines[0]) == (0, f"{job.id} is generation 1 of orders")
+    (checkpoint,) = SPEC.checkpoints
+    assert lines[1].startswith(f"nothing shows that it writes {checkpoint} until a commit comes")
+
+
+def test_another_users_job_is_adopted_by_an_option_that_names_the_user(at_first: CommandLine, tmp_path: Path) -> None:
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(SPEC.to_mapping()))
+    job = at_first.life.yarn.start(frozenset(), user="alice")
+    command = ("adopt", str(file), "--application-id", job.id)
+    code, lines = at_first.run(*command, name="")
+    assert (code, "--of-user alice" in lines[-1]) == (1, True)
+    code, lines = at_first.run(*command, "--of-user", "alice", name="")
+    assert (code, lines[0]) == (0, f"{job.id} is generation 1 of orders")
+
+
+def test_a_dry_run_names_the_tokens_whose_end_nobody_counts(kstream: CommandLine, tmp_path: Path) -> None:
+    spec = replace(SPEC, conf={"spark.sql.catalogImplementation": "hive"})
+    (file := tmp_path / "orders.yaml").write_text(yaml.safe_dump(spec.to_mapping()))
+    code, lines = kstream.run("reconcile", str(file), "--dry-run", name="")
+    assert (code, kstream.generations) == (0, [True])
+    assert any(line.startswith("its conf names the Hive metastore") for line in lines)

@@ -15,8 +15,9 @@ import pytest
 
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.contract import blocked_marker
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, RestartAborted, Unavailable
-from airflow_kstream.model.queue import Needs, Queue, Queues
+from airflow_kstream.model.queue import Needs, Queue, Queues, Size
 from airflow_kstream.model.stream import Deploy
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.queue_room import queue_obstacle
@@ -26,8 +27,8 @@ from tests.unit.simulated_yarn import CHECKPOINT, TICKET_SPEC
 from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import CLUSTER
 
-ROOM = Queue("root.streams", "RUNNING", most=8192, largest=4096)
-NEEDS = Needs("streams", declared=True, containers={"driver": 1408, "executor": 1408})
+ROOM = Queue("root.streams", "RUNNING", most=Size(8192), largest=Size(4096, 8))
+NEEDS = Needs("streams", declared=True, containers={"driver": Size(1408, 1), "executor": Size(1408, 2)})
 
 
 def capacity(*queues: dict[str, Any], **root: Any) -> dict[str, Any]:
@@ -37,7 +38,8 @@ def capacity(*queues: dict[str, Any], **root: Any) -> dict[str, Any]:
 
 
 def leaf(path: str, **more: Any) -> dict[str, Any]:
-    more = {"maxEffectiveCapacity": {"memory": 8192}, "maximumAllocation": {"memory": 4096}} | more
+    most, largest = {"memory": 8192, "vCores": 16}, {"memory": 4096, "vCores": 8}
+    more = {"maxEffectiveCapacity": most, "maximumAllocation": largest} | more
     name = path.rpartition(".")[2]
     return {"queuePath": path, "queueName": name, "state": "RUNNING", "autoCreationEligibility": "off", **more}
 
@@ -46,19 +48,28 @@ class TestTheSchedulersPage:
     def test_leaves_of_the_capacity_scheduler_tell_state_and_memory(self) -> None:
         parent = {"queuePath": "root.a", "queueName": "a", "queues": {"queue": [leaf("root.a.b", state="DRAINING")]}}
         queues = Queues.from_json(capacity(leaf("root.streams"), parent))
-        assert queues == Queues((ROOM, Queue("root.a.b", "DRAINING", 8192, 4096)), complete=True)
+        assert queues == Queues((ROOM, replace(ROOM, path="root.a.b", state="DRAINING")), complete=True)
+
+    def test_no_vcores_of_a_whole_queue_are_known_because_it_may_not_count_them(self) -> None:
+        (queue,) = Queues.from_json(capacity(leaf("root.streams"))).queues
+        assert (queue.most.vcores, queue.largest.vcores) == (None, 8)
+
+    def test_a_queue_whose_containers_go_to_nodes_with_a_label_says_so(self) -> None:
+        labels = ("gpu", "", None)
+        queues = Queues.from_json(capacity(*(leaf("root.q", defaultNodeLabelExpression=label) for label in labels)))
+        assert [queue.labelled for queue in queues.queues] == [True, False, False]
 
     def test_a_parent_that_makes_queues_makes_the_list_incomplete(self) -> None:
         for more in ({"autoCreateChildQueueEnabled": True}, {"autoCreationEligibility": "flexible"}):
             assert not Queues.from_json(capacity(leaf("root.streams"), **more)).complete
 
-    def test_the_fair_scheduler_tells_memory_and_no_states(self) -> None:
-        memory = {"maxResources": {"memory": 8192}, "maxContainerAllocation": {"memory": 4096}}
-        child = {"queueName": "root.streams", **memory}
+    def test_the_fair_scheduler_tells_sizes_and_no_states(self) -> None:
+        most, largest = {"memory": 8192, "vCores": 16}, {"memory": 4096, "vCores": 8}
+        child = {"queueName": "root.streams", "maxResources": most, "maxContainerAllocation": largest}
         for children in ({"queue": [child]}, [child]):
             info = {"type": "fairScheduler", "rootQueue": {"queueName": "root", "childQueues": children}}
             queues = Queues.from_json({"scheduler": {"schedulerInfo": info}})
-            assert queues == Queues((replace(ROOM, state=""),))
+            assert queues == Queues((replace(ROOM, state="", most=Size(8192, 16)),))
 
     def test_another_scheduler_has_no_queues_that_we_know(self) -> None:
         assert Queues.from_json({"scheduler": {"schedulerInfo": {"type": "fifoScheduler"}}}) == Queues()
@@ -68,22 +79,39 @@ class TestTheSchedulersPage:
     ("queue", "says"),
     [
         (ROOM, ""),
-        (replace(ROOM, most=None, largest=None, state=""), ""),
+        (replace(ROOM, most=Size(), largest=Size(), state=""), ""),
         (replace(ROOM, state="STOPPED"), "queue root.streams is STOPPED and takes no application"),
         (replace(ROOM, state="DRAINING"), "queue root.streams is DRAINING"),
-        (replace(ROOM, most=2815), "its driver and one executor need 2816 MiB, and queue root.streams never has more"),
-        (replace(ROOM, most=2816), ""),
         (
-            replace(ROOM, largest=1407),
+            replace(ROOM, most=Size(2815)),
+            "its driver and one executor need 2816 MiB, and queue root.streams never has more",
+        ),
+        (replace(ROOM, most=Size(2816)), ""),
+        (
+            replace(ROOM, largest=Size(1407)),
             "its driver needs 1408 MiB, and queue root.streams grants no container above",
         ),
-        (replace(ROOM, largest=1408), ""),
+        (replace(ROOM, largest=Size(1408)), ""),
+        (
+            replace(ROOM, largest=Size(1408, 1)),
+            "its executor needs 2 vcores, and queue root.streams grants no container",
+        ),
+        (replace(ROOM, most=Size(vcores=2)), "its driver and one executor need 3 vcores, and queue root.streams never"),
+        (replace(ROOM, most=Size(vcores=3)), ""),
+        (replace(ROOM, most=Size(1, 1), labelled=True), ""),
     ],
 )
 def test_a_queue_has_to_run_and_to_be_large_enough(queue: Queue, says: str) -> None:
     obstacle = queue_obstacle(Queues((queue,), complete=True), NEEDS)
     assert says in obstacle
     assert bool(says) == bool(obstacle)
+
+
+def test_what_nodes_with_a_label_have_is_not_told_by_the_size_of_a_queue() -> None:
+    small = Queues((replace(ROOM, most=Size(1)),), complete=True)
+    assert queue_obstacle(small, replace(NEEDS, labelled=True)) == ""
+    too_large = Queues((replace(ROOM, largest=Size(1)),), complete=True)
+    assert "grants no container above 1 MiB" in queue_obstacle(too_large, replace(NEEDS, labelled=True))
 
 
 def test_a_declared_queue_that_is_not_there_is_an_obstacle_unless_it_may_be_made() -> None:
@@ -99,6 +127,15 @@ def test_a_name_that_two_queues_end_with_tells_nothing() -> None:
     assert "is STOPPED" in queue_obstacle(stopped, replace(NEEDS, queue="root.streams"))
 
 
+def needs_of(deploy: Deploy, conf: dict[str, str], application: str = "/jobs/orders.py") -> Needs:
+    spec = replace(TICKET_SPEC, deploy=deploy, application=application)
+    return spark_needs(spec, layered_setting(conf, default=lambda key: ""), None, "hdfs://prod")
+
+
+OFF_HEAP = {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1g"}
+PYTHON = {"spark.executor.pyspark.memory": "512m"}
+
+
 @pytest.mark.parametrize(
     ("deploy", "conf", "driver", "executor"),
     [
@@ -106,16 +143,51 @@ def test_a_name_that_two_queues_end_with_tells_nothing() -> None:
         (Deploy(driver_memory="8g"), {"spark.executor.memory": "512"}, 8192 + 819, 512 + 384),
         (Deploy(), {"spark.driver.memoryOverhead": "1g"}, 1024 + 1024, 1024 + 384),
         (Deploy(executor_memory="8g"), {"spark.executor.memoryOverheadFactor": "0.01"}, 1024 + 384, 8192 + 384),
+        (Deploy(), {"spark.executor.minMemoryOverhead": "128m"}, 1024 + 384, 1024 + 128),
+        (Deploy(), OFF_HEAP, 1024 + 384, 1024 + 384 + 1024),
+        (Deploy(), OFF_HEAP | {"spark.memory.offHeap.enabled": "false"}, 1024 + 384, 1024 + 384),
+        (Deploy(), OFF_HEAP | {"spark.memory.offHeap.size": str(256 * 1024**2)}, 1024 + 384, 1024 + 384 + 256),
+        (Deploy(), PYTHON, 1024 + 384, 1024 + 384 + 512),
         (Deploy(executor_memory="plenty"), {}, 1024 + 384, None),
     ],
 )
-def test_sparks_containers_are_heap_and_overhead(
+def test_sparks_containers_are_heap_and_overhead_and_what_executors_have_beside(
     deploy: Deploy, conf: dict[str, str], driver: int, executor: int | None
 ) -> None:
-    spec = replace(TICKET_SPEC, deploy=deploy)
-    needs = spark_needs(spec, layered_setting(conf, default=lambda key: ""), None, "hdfs://prod")
-    assert needs.containers
-    assert (needs.containers["driver"], needs.containers.get("executor")) == (driver, executor)
+    needs = needs_of(deploy, conf).containers
+    assert (needs["driver"].memory, needs["executor"].memory) == (driver, executor)
+
+
+def test_a_jar_needs_no_memory_of_pythons() -> None:
+    assert needs_of(Deploy(), PYTHON, "/jobs/orders.jar").containers["executor"].memory == 1024 + 384
+
+
+def test_sparks_containers_need_cores() -> None:
+    def cores(deploy: Deploy, conf: dict[str, str]) -> list[int | None]:
+        return [size.vcores for size in needs_of(deploy, conf).containers.values()]
+
+    assert cores(Deploy(), {}) == [1, 1]
+    assert cores(Deploy(executor_cores=4), {"spark.driver.cores": "2", "spark.executor.cores": "8"}) == [2, 4]
+    assert cores(Deploy(), {"spark.executor.cores": "many"}) == [1, None]
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.executor.instances": "100"},
+        {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.minExecutors": "0"},
+        {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.initialExecutors": "50"},
+    ],
+)
+def test_a_stream_goes_on_with_one_executor_whatever_it_asks_for(conf: dict[str, str]) -> None:
+    """Its predecessor had no more than the queue gives: to refuse the successor would mend nothing."""
+    assert needs_of(Deploy(executors=20), conf) == needs_of(Deploy(), {})
+
+
+@pytest.mark.parametrize("role", ["am", "executor"])
+def test_a_label_that_a_container_asks_for_is_seen(role: str) -> None:
+    assert needs_of(Deploy(), {f"spark.yarn.{role}.nodeLabelExpression": "gpu"}).labelled
+    assert not needs_of(Deploy(), {}).labelled
 
 
 def test_the_queue_is_the_declared_one_the_clients_or_the_connections() -> None:
@@ -185,7 +257,7 @@ class TestASuccessorThatLacksSomething:
             life.reconcile()
         assert says in str(aborted.value)
         assert life.yarn.apps["application_1_0001"].alive
-        assert life.run.folder.names() == before
+        assert life.run.folder.names() == before | {blocked_marker(1)}, "only why is noted"
 
     def test_does_not_hold_up_a_restart_that_is_forced(
         self, life: Life, trouble: Callable[[Life], None], says: str

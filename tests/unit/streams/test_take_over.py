@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
 
+from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
-from airflow_kstream.model.errors import Conflict, Denied, RestartAborted
+from airflow_kstream.model.errors import Conflict, Denied, RestartAborted, Unavailable
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.policy.streams.ownership import time_to_look
+from airflow_kstream.supervise.streams import take_over as take_over_module
+from airflow_kstream.supervise.streams.adopt import adopt
+from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.take_over import TakenOver, take_over
 from tests.unit.simulated_yarn import START
 from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.unit.streams.simulated_servers import CLUSTER, SimYarn
 from tests.unit.streams.test_checkpoint_owner import (
     COPY,
     HERE,
@@ -86,11 +90,126 @@ def test_an_owner_whose_application_may_still_arrive_keeps_its_checkpoint(life: 
     supervise(life.run)
     life.yarn.apps.clear()
     rival = subject(life, COPY)
-    with pytest.raises(Conflict, match=r"generation 1 of stream orders .* was claimed .*; try again in 10m"):
+    life.clock.ahead += timedelta(minutes=4)
+    with pytest.raises(Conflict, match=r"generation 1 of .* was claimed .*; try again in 6m\. Retrying may help"):
         taken(rival)
     life.clock.ahead += SPEC.submit.ttl
     assert taken(rival).checkpoints == (HERE,)
     assert not any(name.startswith("fence") for name in life.run.folder.names()), "it may not start late"
+
+
+@pytest.mark.parametrize("state_dir", [CLUSTER.state_dir, "/elsewhere"])
+def test_the_claim_of_an_owner_in_a_frozen_cluster_is_not_given_up(
+    life: Life, hdfs: Interrupted, state_dir: str
+) -> None:
+    """What the former owner's people froze stays as it is, from whatever state_dir the checkpoint is taken over."""
+    supervise(life.run)
+    life.yarn.apps.clear()
+    life.clock.ahead += SPEC.submit.ttl
+    brake = Brake(life.run.session.hdfs, CLUSTER.state_dir)
+    brake.freeze(timedelta(hours=4), "a new NameNode")
+    before = owner(life.run), life.run.folder.names()
+    with pytest.raises(Conflict, match=r"frozen until .*: a new NameNode.* Retrying may help"):
+        taken(subject(life, COPY, state_dir))
+    assert (owner(life.run), life.run.folder.names()) == before
+    brake.lift("it is there")
+    assert taken(subject(life, COPY, state_dir)).checkpoints == (HERE,)
+
+
+def test_an_owner_keeps_its_checkpoint_while_the_job_that_it_adopted_runs(life: Life, hdfs: Interrupted) -> None:
+    """The job carries no tags of the stream, and it commits nothing during the look."""
+    life.engine.complete_epoch(SPEC)
+    theirs = life.yarn.start(frozenset({"by-hand"}))
+    adopt(life.run, theirs.id)
+    life.clock.ahead += timedelta(days=1)
+    rival = subject(life, COPY)
+    with pytest.raises(Conflict, match=f"is written by {theirs.id} of stream orders"):
+        taken(rival)
+    life.yarn.end(theirs.id)
+    assert taken(rival).checkpoints == (HERE,)
+
+
+@dataclass
+class Deposed:
+    """A ResourceManager that was frozen, says ACTIVE, and lacks what was submitted to the other one, which is away.
+
+    It learns after so many seconds; `confirm_absence` is what the client makes of it.
+    """
+
+    yarn: SimYarn
+    learns: float
+
+    def __post_init__(self) -> None:
+        self._began = self.yarn.clock.now()
+
+    @property
+    def _knows(self) -> bool:
+        return self.yarn.clock.now() - self._began >= timedelta(seconds=self.learns)
+
+    def applications(self, tag: str) -> tuple[Application, ...]:
+        return SimYarn.applications(self.yarn, tag) if self._knows else ()
+
+    def confirm_absence(self, of: str, age: timedelta, settled: timedelta) -> None:
+        assert settled == SPEC.watch.recovery_wait
+        if not self._knows:
+            raise Unavailable("another ResourceManager can't be asked")
+
+
+def deposed(life: Life, monkeypatch: pytest.MonkeyPatch, learns: float) -> None:
+    answers = Deposed(life.yarn, learns)
+    monkeypatch.setattr(life.yarn, "applications", answers.applications)
+    monkeypatch.setattr(life.yarn, "confirm_absence", answers.confirm_absence)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_owner_that_one_resourcemanager_alone_lacks_keeps_its_checkpoint(
+    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    supervise(life.run)
+    life.clock.ahead += timedelta(days=1)
+    deposed(life, monkeypatch, learns=60.0)
+    if elsewhere:
+        monkeypatch.setattr(take_over_module, "_newest_claim", lambda *of: None)
+    with pytest.raises(Conflict, match=r"is written by application_1_0001 of stream orders"):
+        taken(subject(life, COPY))
+    assert any(name.startswith("fence") for name in life.run.folder.names())
+    assert owner(life.run)
+
+
+def test_a_resourcemanager_that_stays_away_keeps_nobody_from_a_take_over(
+    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing for long enough is gone: see ActiveResourceManager."""
+    life.yarn.end(str(supervise(life.run).application))
+    life.yarn.apps.clear()
+    life.clock.ahead += timedelta(days=1)
+    deposed(life, monkeypatch, learns=SPEC.watch.recovery_wait.total_seconds())
+    assert taken(subject(life, COPY)).checkpoints == (HERE,)
+
+
+def test_the_absence_of_an_adopted_job_is_judged_by_no_claim(
+    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have run for days before, so a ResourceManager that became active since then may not have recovered it."""
+    theirs = life.yarn.start(frozenset())
+    adopt(life.run, theirs.id)
+    life.clock.ahead += SPEC.submit.ttl
+    life.yarn.apps.clear()
+    ages: list[tuple[str, timedelta]] = []
+    monkeypatch.setattr(life.yarn, "confirm_absence", lambda of, age, settled: ages.append((of, age)))
+    taken(subject(life, COPY))
+    assert ages[0] == (theirs.id, timedelta.max)
+
+
+def test_without_a_trusted_answer_nothing_is_taken(
+    life: Life, hdfs: Interrupted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervise(life.run)
+    life.clock.ahead += timedelta(days=1)
+    deposed(life, monkeypatch, learns=86400.0)
+    with pytest.raises(Unavailable):
+        taken(subject(life, COPY))
+    assert any(name.startswith("fence") for name in life.run.folder.names())
 
 
 def test_an_owner_that_is_gone_loses_it_and_submits_nothing_any_longer(life: Life, hdfs: Interrupted) -> None:

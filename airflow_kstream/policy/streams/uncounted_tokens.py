@@ -1,0 +1,103 @@
+"""Tokens that the horizon does not count: in a job without a keytab, those of services beside the connection's HDFS.
+
+Such a job keeps the tokens of its submission. Spark gets one for each service that its confs name
+(HiveDelegationTokenProvider, HBaseDelegationTokenProvider, KafkaDelegationTokenProvider and
+HadoopFSDelegationTokenProvider of Spark 3 and 4), and no server is asked when they end. With a keytab, Spark gets new
+ones in time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_kstream.model.stream import StreamSpec
+
+
+@dataclass(frozen=True)
+class Uncounted:
+    """A service whose token may end before the horizon, and when that is by the service's own defaults."""
+
+    service: str
+    ends: str
+
+    def __str__(self) -> str:
+        return (
+            f"its conf names {self.service}, and the horizon does not count the end of a token of it: {self.ends}. "
+            "restart.max_age sets a limit"
+        )
+
+
+@dataclass(frozen=True)
+class _Service:
+    """A service with the confs that name it. `provider` is Spark's name for what gets its tokens."""
+
+    name: str
+    provider: str
+    named_by: re.Pattern[str]
+    ends: str
+
+
+# A conf as `key=value`. Renew intervals count where no ResourceManager renews: it can renew tokens of HDFS and a KMS.
+_SERVICES = (
+    _Service(
+        "the Hive metastore",
+        "hive",
+        re.compile(r"spark\.sql\.catalogImplementation=hive|spark\.(hadoop\.)?hive\.metastore\.uris=.+"),
+        "a day after its issue, unless hive.cluster.delegation.token.renew-interval says otherwise",
+    ),
+    _Service(
+        "HBase",
+        "hbase",
+        re.compile(r"spark\.hadoop\.hbase\.(security\.authentication=kerberos|zookeeper\.quorum=.+)"),
+        "a week after its issue, unless hbase.auth.token.max.lifetime says otherwise",
+    ),
+    _Service(
+        "Kafka's delegation tokens",
+        "kafka",
+        re.compile(r"spark\.kafka\.clusters\..+\.auth\.bootstrap\.servers=.+"),
+        "a day after its issue, unless delegation.token.expiry.time.ms of the brokers says otherwise",
+    ),
+    _Service(
+        "a KMS",
+        "hadoopfs",
+        re.compile(
+            r"spark\.hadoop\.(hadoop\.security\.key\.provider\.path|dfs\.encryption\.key\.provider\.uri)=kms:.+"
+        ),
+        "a week after its issue, unless hadoop.kms.authentication.delegation-token.max-lifetime.sec says otherwise",
+    ),
+)
+_FILESYSTEMS = (
+    "spark.kerberos.access.hadoopFileSystems",
+    "spark.yarn.access.hadoopFileSystems",
+    "spark.yarn.access.namenodes",
+)
+_OFF = ("spark.security.credentials.{}.enabled", "spark.yarn.security.credentials.{}.enabled")
+
+
+def uncounted_tokens(spec: StreamSpec, connection_conf: Mapping[str, str], default_fs: str) -> tuple[Uncounted, ...]:
+    """Return the services whose tokens may end first, as far as the confs name them; none if the job renews its own
+    tokens, or a declared `restart.max_age` limits its life."""
+    if spec.credentials.renews_itself or spec.restart.max_age is not None:
+        return ()
+    conf = {key: value.strip() for key, value in {**connection_conf, **spec.plain_conf}.items()}
+    return (*_named(conf), *_filesystems(conf, default_fs))
+
+
+def _named(conf: Mapping[str, str]) -> Iterator[Uncounted]:
+    said = [f"{key}={value}" for key, value in conf.items()]
+    for service in _SERVICES:
+        if not _is_off(service, conf) and any(service.named_by.fullmatch(one) for one in said):
+            yield Uncounted(service.name, service.ends)
+
+
+def _is_off(service: _Service, conf: Mapping[str, str]) -> bool:
+    return any(conf.get(key.format(service.provider), "").lower() == "false" for key in _OFF)
+
+
+def _filesystems(conf: Mapping[str, str], default_fs: str) -> Iterator[Uncounted]:
+    listed = ",".join(conf.get(key, "") for key in _FILESYSTEMS).split(",")
+    for filesystem in dict.fromkeys(one.strip().rstrip("/") for one in listed):
+        if filesystem and filesystem != default_fs.rstrip("/"):
+            yield Uncounted(filesystem, "as that filesystem says, and only the connection's own is asked")

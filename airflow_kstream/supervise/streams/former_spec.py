@@ -1,0 +1,108 @@
+"""The spec of an earlier generation, from its claim: found when a changed one failed, and submitted in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.generation_end import PastEnd
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.plan import FormerSpec
+from airflow_kstream.model.stream import POLICIES, StreamSpec
+from airflow_kstream.policy.streams.environment import believed
+from airflow_kstream.policy.streams.former_spec import committed, former_spec, may_go_back, why_it_stays
+from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.policy.streams.watchable import require_submittable
+from airflow_kstream.supervise.streams.cleanup import CLAIMS_KEPT
+from airflow_kstream.supervise.streams.run import StreamRun
+
+
+def with_way_back(
+    run: StreamRun, observation: Observation, ends: Sequence[PastEnd], tell: Callable[[str], None]
+) -> tuple[PastEnd, ...]:
+    """Return the ends; the last names the generation whose spec follows it, if its own is new and committed nothing.
+
+    It reads earlier claims, which costs up to twenty requests, once for each end before a commit.
+    """
+    claim, end = observation.claim, ends[-1]
+    if claim is None or claim.generation != end.generation or not claim.submitted_by_us or not may_go_back(ends):
+        return tuple(ends)
+    former = last_that_committed(run, observation)
+    if former is None or former.spec_fingerprint == claim.spec_fingerprint:
+        return tuple(ends)
+    if why := why_it_stays(run.spec, former):
+        tell(f"it can't go back to the spec of generation {former.generation}, which committed last: {why}")
+        return tuple(ends)
+    return (*ends[:-1], replace(end, back_to=former.generation))
+
+
+def with_silence(run: StreamRun, observation: Observation, ends: Sequence[PastEnd]) -> tuple[PastEnd, ...]:
+    """Return the ends; the last is the environment's if it names a silent server and its spec has worked before."""
+    claim, end = observation.claim, ends[-1]
+    if not end.silent or end.shared or claim is None:
+        return tuple(ends)
+    former = None if end.worked else last_that_committed(run, observation)
+    spec_worked = former is not None and former.spec_fingerprint == claim.spec_fingerprint
+    return (*ends[:-1], believed(end, spec_worked=spec_worked))
+
+
+def last_that_committed(run: StreamRun, observation: Observation) -> Claim | None:
+    """Return the claim of the last generation before the newest one that committed, if we submitted it."""
+    claims = list(_claims(run, observation))
+    pairs = zip(claims[1:], claims, strict=False)
+    return next((claim for claim, later in pairs if claim.submitted_by_us and committed(claim, later)), None)
+
+
+def to_be_submitted(run: StreamRun, observation: Observation) -> StreamRun:
+    """Return the run whose spec the next generation is submitted with: the declared one, or a former one.
+
+    Raises InvalidInput: when there is a former one, and it can't be submitted as it was.
+    """
+    former = former_spec(run.spec, observation)
+    return run if former is None else with_spec_of(run, _claim_of(run, observation, former))
+
+
+def with_spec_of(run: StreamRun, claim: Claim) -> StreamRun:
+    """Return the run with a claim's spec and the declared policies, which hold for every generation.
+
+    Raises InvalidInput: when the claim's spec is not known, holds a masked secret, or is another identity's.
+    """
+    tried = f"submit {run.spec.name} with the spec of generation {claim.generation}"
+    if isinstance(claim.spec, UnknownSpec):
+        raise InvalidInput(claim.doubt, tried=tried)
+    policies = {name: getattr(run.spec, name) for name in POLICIES}
+    spec: StreamSpec = replace(claim.spec, on_change=run.spec.on_change, **policies)
+    require_submittable(spec, run.cluster)
+    identity = identity_of(spec, run.cluster)
+    if identity != run.session.identity:
+        raise InvalidInput(f"it acts as {identity}, and the declared one as {run.session.identity}", tried=tried)
+    return replace(run, spec=spec)
+
+
+def _claim_of(run: StreamRun, observation: Observation, former: FormerSpec) -> Claim:
+    newest = observation.claim
+    if newest and newest.generation == former.generation:
+        return newest
+    claim = run.folder.claim(observation.files & {claim_file(former.generation)})
+    if claim is None:
+        raise InvalidInput("its claim is gone", tried=f"read the spec of generation {former.generation}")
+    return claim
+
+
+def _claims(run: StreamRun, observation: Observation) -> Iterator[Claim]:
+    """Yield the newest claims, the newest first, as far as they can be read without a gap."""
+    newest = observation.claim
+    if newest is None:
+        return
+    yield newest
+    for number in range(newest.generation - 1, max(0, newest.generation - CLAIMS_KEPT), -1):
+        with suppress(InvalidInput):
+            if claim := run.folder.claim(observation.files & {claim_file(number)}):
+                yield claim
+                continue
+        return

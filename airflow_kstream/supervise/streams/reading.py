@@ -1,0 +1,40 @@
+"""Reading a file of a stream's folder: one that was listed a moment ago, and one that nobody can understand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.model.errors import InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.generation import StreamId
+
+T = TypeVar("T")
+
+
+def understood(hdfs: Hdfs, stream: StreamId, path: str, read: Callable[[str, datetime], T]) -> T:
+    """Return what `read` makes of a file's text and of the NameNode's time of it.
+
+    Raises InvalidInput: with the way out, when it can make nothing of them. Raises NotFound: when there is no file.
+    """
+    try:
+        return read(hdfs.read(path), hdfs.status(path).modified)
+    except UnicodeDecodeError:
+        why = "it is no text"
+    except InvalidInput as error:
+        why = error.message
+    advice = (
+        "nothing is done for this stream until somebody has repaired that file, or removed it with "
+        f"`hdfs dfs -rm {path}`: what is known without it then counts"
+    )
+    raise InvalidInput(f"{path} can't be understood: {why}; {advice}", tried=f"look at stream {stream.name}")
+
+
+def just_listed(read: Callable[[], T]) -> T:
+    """Read a file whose name was listed. Raises Unavailable: when newer ones have superseded it since."""
+    try:
+        return read()
+    except NotFound as gone:
+        message = f"{gone.message}: it was deleted after it was listed"
+        raise Unavailable(message, tried=gone.tried, server=gone.server, principal=gone.principal) from gone

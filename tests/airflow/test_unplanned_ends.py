@@ -1,0 +1,192 @@
+"""Ends that nobody planned, as tasks and triggers tell them, in virtual time on simulated servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.triggers.environment import Environment
+from tests.airflow.fleet import Fleet
+from tests.unit.streams.simulated_servers import SimHdfs
+
+MINUTE, DAY = 60.0, 86400.0
+CALM = WatchPolicy(every=timedelta(minutes=10))
+KAFKA_IS_SILENT = (
+    "User class threw exception: org.apache.kafka.common.errors.TimeoutException: Timeout expired while fetching",
+    "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment. Call: describeTopics",
+    "Bootstrap broker kafka1:9092 (id: -1 rack: null) disconnected",
+)
+BY_BOB = "Application application_1_0001 was killed by user bob at 10.0.0.7"
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+    fleet = Fleet(monkeypatch, caplog)
+    yield fleet
+    fleet.loop.close()
+
+
+def killed(fleet: Fleet, *names: str) -> None:
+    """Let bob kill these streams, and somebody be told at once; their tasks are tried again."""
+    fleet.declare(*names, watch=CALM)
+    for name, application in zip(names, list(fleet.yarn.apps), strict=True):
+        fleet.yarn.end(application, ApplicationState.KILLED, BY_BOB)
+        assert Reconciler(fleet.run_of(name), tell=lambda line: None).run(Mode.WATCH).ended
+
+
+def test_a_stream_that_a_person_killed_is_an_event_each_day_until_it_is_started(fleet: Fleet) -> None:
+    killed(fleet, "orders")
+    waits = "orders has waited for a person for"
+
+    async def story() -> None:
+        for day in range(1, 4):
+            await asyncio.sleep(DAY - 30 * MINUTE if day == 1 else DAY)
+            assert fleet.told(waits) == day, "as the task was deferred, and each day"
+        assert fleet.gauges["kstream.simulated.orders.waits_for_a_person_seconds"][-1] > 2.9 * DAY
+        assert fleet.wakings == [], "a reminder takes no worker"
+        set_desired(fleet.run_of("orders"), DesiredState.RUNNING, "bob is sorry")
+        await asyncio.sleep(DAY)
+        assert fleet.told(waits) == 3
+        assert fleet.gauges["kstream.simulated.orders.waits_for_a_person_seconds"][-1] == 0
+
+    fleet.live(story)
+    assert fleet.ended == {}
+    assert fleet.told("nothing starts it until `kstream streams start orders`") >= 3
+
+
+def test_a_triggerer_that_was_restarted_reminds_at_once_and_counts_the_same_days(fleet: Fleet) -> None:
+    """It keeps nothing: the days follow from the record of the end."""
+    killed(fleet, "orders")
+    fleet.clock.ahead += timedelta(days=3, hours=23)
+
+    async def story() -> None:
+        await asyncio.sleep(15 * MINUTE)
+        assert fleet.told("has waited for a person for 3d 23h") == 1
+        await asyncio.sleep(60 * MINUTE)
+        assert fleet.told("has waited for a person for") == 2
+        await asyncio.sleep(DAY - 90 * MINUTE)
+        assert fleet.told("has waited for a person for") == 2
+
+    fleet.live(story)
+
+
+def test_reminders_of_many_streams_take_no_worker(fleet: Fleet) -> None:
+    killed(fleet, *(f"stream-{number}" for number in range(10)))
+    fleet.clock.ahead += timedelta(hours=22)
+
+    async def story() -> None:
+        await asyncio.sleep(DAY / 6)
+
+    fleet.live(story)
+    assert fleet.wakings == []
+    assert fleet.told("has waited for a person for") == 20
+
+
+class Outage:
+    """Servers that the jobs need: while one is away, each job ends of it some minutes after its start."""
+
+    def __init__(self, fleet: Fleet, patch: pytest.MonkeyPatch) -> None:
+        self.fleet, self.hdfs_is_away = fleet, False
+        for name in ("list", "status", "read", "write"):
+            patch.setattr(SimHdfs, name, self._unless_away(getattr(SimHdfs, name)))
+
+    def _unless_away(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def answer(*of: Any, **more: Any) -> Any:
+            if self.hdfs_is_away:
+                raise Unavailable("connection refused", tried="ask HDFS")
+            return real(*of, **more)
+
+        return answer
+
+    async def lasts(self, hours: float, errors: Sequence[str]) -> None:
+        """Let the jobs that run end of these errors, in turn."""
+        for number in range(int(hours * 10)):
+            await asyncio.sleep(6 * MINUTE)
+            for app in [app for app in self.fleet.yarn.apps.values() if app.alive]:
+                self.fleet.yarn.end(app.id, ApplicationState.FAILED, errors[number % len(errors)])
+
+    async def works(self, hours: float) -> None:
+        for _ in range(int(hours * 12)):
+            await asyncio.sleep(5 * MINUTE)
+            for name, spec in self.fleet.specs.items():
+                if any(app.alive for _, app in self.fleet.generations(name)):
+                    self.fleet.engine.complete_epoch(spec)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_kafka_and_then_hdfs_are_away_for_long_and_all_come_back_without_a_person(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, streams: int
+) -> None:
+    """Kafka's silence has several errors. An HDFS that is away is the watcher's own event."""
+    names = [f"stream-{number}" for number in range(streams)]
+    fleet.declare(*names, watch=WatchPolicy(every=timedelta(minutes=3)))
+    outage = Outage(fleet, monkeypatch)
+
+    async def story() -> None:
+        await outage.works(0.5)
+        await outage.lasts(2, KAFKA_IS_SILENT)
+        assert fleet.gauges["kstream.simulated.cluster.environment_ended"][-1] == streams
+        assert fleet.told("Streams of cluster simulated end without a fault of theirs (Kafka), ") == 1
+        await outage.works(1)
+        assert fleet.told("The streams of cluster simulated work again (Kafka), after ") == 1
+        assert fleet.gauges["kstream.simulated.cluster.environment_ended"][-1] == 0
+        outage.hdfs_is_away = True
+        await outage.lasts(1, ["org.apache.hadoop.ipc.RemoteException(org.apache.hadoop.ipc.StandbyException): READ"])
+        assert fleet.told("Cluster simulated is unreachable") == 1
+        outage.hdfs_is_away = False
+        await outage.works(1)
+
+    fleet.live(story)
+    assert fleet.told("Cluster simulated is reachable again") == 1
+    assert fleet.told("The streams of cluster simulated work again (HDFS), after ") == 1
+    assert fleet.ended == {}, "no task failed or ended"
+    assert not fleet.told("circuit breaker")
+    assert all(any(app.alive for _, app in fleet.generations(name)) for name in names)
+    assert not any("desired" in path for path in fleet.hdfs.files), "nobody said a word"
+    assert {values[-1] for name, values in fleet.gauges.items() if name.endswith(".pulse")} <= {0.0, 1.0}
+
+
+def test_a_paused_stream_prolongs_no_event() -> None:
+    environment = Environment("prod")
+    environment.saw("one", "Kafka", 0.0)
+    environment.saw("two", "Kafka", 10.0)
+    environment.saw("two", "", 3000.0)
+    assert environment.causes == {"Kafka"}
+    environment.saw("two", "Kafka", 3700.0)
+    environment.saw("two", "", 3800.0)
+    assert environment.causes == set()
+
+
+def test_an_event_of_a_forgotten_stream_ends_before_the_next_one_begins(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    environment = Environment("prod")
+    environment.saw("one", "Kafka", 0.0)
+    environment.saw("two", "Kafka", 4000.0)
+    assert [line.getMessage().partition(" (")[0] for line in caplog.records] == [
+        "Streams of cluster prod end without a fault of theirs",
+        "Nobody looks any longer at the last stream of cluster prod that ended",
+        "Streams of cluster prod end without a fault of theirs",
+    ]
+
+
+def test_the_last_stream_of_an_event_may_be_paused_while_others_are_well(caplog: pytest.LogCaptureFixture) -> None:
+    environment = Environment("prod")
+    environment.saw("one", "Kafka", 0.0)
+    environment.saw("two", "", 3500.0)
+    assert environment.causes == {"Kafka"}
+    environment.saw("two", "", 3700.0)
+    assert environment.causes == set()
+    assert "Nobody looks any longer at the last stream of cluster prod that ended (Kafka), 1h 1m" in caplog.text
+    assert "work again" not in caplog.text

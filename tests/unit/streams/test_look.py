@@ -1,0 +1,39 @@
+"""What one look at a stream sees while somebody else acts.
+
+The servers are simulated, because what is tested happens between two of their replies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.unit.streams.life import Life
+from tests.unit.streams.simulated_servers import SimHdfs
+
+
+@dataclass
+class Interrupted(SimHdfs):
+    """Just before the stream's folder is listed for the first time, another supervisor brings the stream up."""
+
+    other: Reconciler | None = None
+
+    def list(self, path: str) -> tuple[FileStatus, ...]:
+        other, self.other = self.other, None
+        if other is not None:
+            other.run(Mode.ENSURE)
+        return super().list(path)
+
+
+def test_a_claim_that_is_seen_is_seen_with_the_application_that_it_had_then(life: Life) -> None:
+    """The folder is read first: read last, it would show a claim whose application the earlier listing lacks."""
+    hdfs = Interrupted(life.clock)
+    life.use(hdfs)
+    hdfs.other = Reconciler(life.run, tell=lambda line: None)
+    seen = observe(life.run)
+    assert seen.claim is not None
+    assert seen.current is not None
+    assert (seen.claim.generation, seen.current.alive) == (1, True)

@@ -1,0 +1,85 @@
+"""How long an application waits in its queue. The ResourceManager is simulated: two clocks that differ are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.supervise.streams.watch import Subject, Watch
+from tests.unit.streams.life import SPEC, Life
+
+MINUTE = timedelta(minutes=1)
+
+
+def wait_in_queue(life: Life, skew: timedelta = timedelta()) -> None:
+    """Let YARN accept the stream's application and start it never, on a ResourceManager whose clock is ahead so far."""
+    life.begin()
+    ((name, app),) = life.yarn.apps.items()
+    assert app.started
+    life.yarn.apps[name] = replace(app, state=ApplicationState.ACCEPTED, started=app.started + skew)
+
+
+def silent(moment: datetime) -> timedelta:
+    raise Unavailable("its answer has no Date")
+
+
+@pytest.mark.parametrize("skew", [-20 * MINUTE, timedelta(), 20 * MINUTE])
+def test_a_wait_in_the_queue_is_measured_by_the_resourcemanagers_clock_alone(
+    life: Life, monkeypatch: pytest.MonkeyPatch, skew: timedelta
+) -> None:
+    """The NameNode's differs, or changes with a failover."""
+    wait_in_queue(life, skew)
+    monkeypatch.setattr(life.yarn, "time_since", lambda moment: life.clock.now() + skew - moment)
+    life.clock.ahead += 7 * MINUTE
+    verdict = life.watch()
+    assert verdict.queued
+    assert 7 * MINUTE <= verdict.queued < 8 * MINUTE
+    assert not verdict.queued_too_long
+    life.clock.ahead += 4 * MINUTE
+    assert life.watch().queued_too_long
+
+
+def test_a_clock_that_can_not_be_read_ends_no_wait(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event would end, and begin again a round later."""
+    wait_in_queue(life)
+    life.clock.ahead += 7 * MINUTE
+    assert life.watch().queued
+    monkeypatch.setattr(life.yarn, "time_since", silent)
+    life.clock.ahead += 7 * MINUTE
+    verdict = life.watch()
+    assert verdict.queued
+    assert 14 * MINUTE <= verdict.queued < 15 * MINUTE
+    assert verdict.queued_too_long
+
+
+def test_a_wait_is_unknown_until_the_clock_was_read_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_in_queue(life)
+    monkeypatch.setattr(life.yarn, "time_since", silent)
+    verdict = life.watch()
+    assert (verdict.queued, verdict.queued_too_long, verdict.step is None) == (None, False, False)
+
+
+def test_a_round_reads_the_clock_once_however_many_streams_wait(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_in_queue(life)
+    read: list[datetime] = []
+
+    def time_since(moment: datetime) -> timedelta:
+        read.append(moment)
+        return life.clock.now() - moment
+
+    monkeypatch.setattr(life.yarn, "time_since", time_since)
+    watch = Watch(life.run.session, lambda spec: life.engine)
+    assert all(verdict.queued is not None for _, verdict in watch.looks([Subject(SPEC.name)] * 5))
+    assert len(read) == 1
+    dict(watch.looks([Subject(SPEC.name)]))
+    assert len(read) == 2
+
+
+def test_a_round_in_which_nothing_waits_asks_for_no_clock(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    life.begin()
+    monkeypatch.setattr(life.yarn, "time_since", None)
+    assert life.watch().queued is None
