@@ -36,7 +36,7 @@ def asset(name):
     return Asset(asset_uri(CONNECTION, name), watchers=[AssetWatcher(name=name, trigger=Watching(name))])
 
 assets = [asset(name) for name in NAMES]
-DAG("fleet", schedule=AssetAny(*assets))
+dag = DAG("fleet", schedule=AssetAny(*assets))
 """
 
 
