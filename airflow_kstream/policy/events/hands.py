@@ -24,12 +24,12 @@ _SHOWN, _NAMED = 400, 10
 # The first is the most urgent one.
 _WAYS_OUT: Mapping[str, str] = {
     EventKind.FROZEN: "`kstream streams unfreeze` lifts the freeze, if that must not wait",
+    EventKind.UNWATCHED: "unpause its DAG and see that its task waits; without a DAG, `kstream streams stop {stream}`",
     EventKind.OVERDUE: "the log of its task tells why the restart does not come; if it has no task, unpause its DAG",
     EventKind.BLOCKED: "remove what stands in the way; its task then goes on by itself",
     EventKind.BREAKER: "repair the cause, then `kstream streams start {stream}` closes the circuit breaker",
     EventKind.ENVIRONMENT: "repair it; the streams then start again by themselves",
     EventKind.KILLED: "`kstream streams start {stream}` lets it run again, `kstream streams stop {stream}` gives it up",
-    EventKind.UNWATCHED: "unpause its DAG and see that its task waits; without a DAG, `kstream streams stop {stream}`",
     UNSEEN: "remove the cause: until then nobody restarts the stream in time",
     EventKind.STALLED: "the driver's log tells why; `kstream streams restart {stream}` replaces the generation",
     EventKind.QUEUED: "make room in its queue, or name another one in its declaration",
@@ -39,6 +39,8 @@ _WAYS_OUT: Mapping[str, str] = {
 _URGENCY = {kind: number for number, kind in enumerate(_WAYS_OUT)}
 # The cause is the cluster's, and one act of one person ends it for all.
 _OF_THE_CLUSTER = (EventKind.FROZEN, EventKind.ENVIRONMENT)
+# These say why a step is not taken although a task waits; any other trouble may be one that nobody hears of.
+_EXPLAIN = {EventKind.FROZEN, EventKind.BLOCKED, EventKind.BREAKER, EventKind.ENVIRONMENT, EventKind.KILLED}
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def _waits_for(look: Look) -> str:
 def _hands_of(name: str, look: Look, waits: Pending | None, now: datetime, longest: timedelta) -> Iterator[Hand]:
     """Yield the most urgent hand that a stream needs; the others may be over with it."""
     causes = dict(_causes(look))
-    if not causes and waits and now - waits.since >= longest:
+    if not _EXPLAIN & causes.keys() and waits and now - waits.since >= longest:
         causes[waits.kind] = _unanswered(look, waits)
     for kind in sorted(causes, key=_URGENCY.__getitem__)[:1]:
         why = shorten(causes[kind], _SHOWN, placeholder="…").rstrip(".")

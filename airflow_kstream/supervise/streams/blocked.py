@@ -29,17 +29,30 @@ def note_blocked(folder: StreamFolder, generation: int, names: frozenset[str], n
     """
     before = blocked_restart(folder, generation, names)
     marker = blocked_marker(generation)
-    lasts = before and before.since and now - folder.written_at(marker) < _ONE_EVENT
+    lasts = before and before.since and _is_tried(folder, generation, now)
     since = before.since if before and before.since and lasts else now
     folder.put(marker, json.dumps({"version": VERSION, "since": since.isoformat(), "why": why}))
 
 
-def blocked_now(hdfs: Hdfs, step: Step, observation: Observation) -> Blocked | None:
-    """Read the last refusal of the restart that is due; None if none is, or it was begun, or none was refused."""
+def blocked_now(hdfs: Hdfs, step: Step, observation: Observation, now: datetime) -> Blocked | None:
+    """Read the last refusal of the restart that is due; None if none is, or it was begun, or none was refused.
+
+    Nor of one that nobody has tried for long: what stands in its way is then that nobody tries. `now` is by the
+    NameNode's clock.
+    """
     begun = stop_marker(observation.generation) in observation.files
     if not isinstance(step, Stop) or begun or observation.desired.state is not DesiredState.RUNNING:
         return None
-    return blocked_restart(StreamFolder(hdfs, observation.stream), observation.generation, observation.files)
+    folder = StreamFolder(hdfs, observation.stream)
+    noted = blocked_restart(folder, observation.generation, observation.files)
+    return noted if noted and _is_tried(folder, observation.generation, now) else None
+
+
+def _is_tried(folder: StreamFolder, generation: int, now: datetime) -> bool:
+    try:
+        return now - folder.written_at(blocked_marker(generation)) < _ONE_EVENT
+    except KstreamError:
+        return True
 
 
 def blocked_restart(folder: StreamFolder, generation: int, names: frozenset[str]) -> Blocked | None:

@@ -243,7 +243,7 @@ class Watch:
             reached=Reached(observation.generation, looks.furthest),
             freeze=freeze,
             freeze_warning=warning,
-            blocked=blocked(step, observation, blocked_now(self._session.hdfs, step, observation)),
+            blocked=blocked(step, observation, blocked_now(self._session.hdfs, step, observation, now)),
             start_may_wait=may_wait(step, observation, ends),
             uncounted=self._uncounted(spec) if claim else (),
         )

@@ -22,6 +22,7 @@ from airflow_kstream.policy.events.hands import (
     hands,
     pending,
     pending_from_json,
+    unwatched,
 )
 from airflow_kstream.policy.events.signs import Signs
 from tests.unit.events.test_signs import (
@@ -85,6 +86,30 @@ def test_each_kind_of_trouble_has_its_way_out(look: Look, kind: str, way_out: st
 def test_what_the_next_round_may_settle_needs_a_hand_only_when_it_lasts(look: Look) -> None:
     assert needed(look, later=timedelta(minutes=15)) == ()
     assert needed(look, later=timedelta(minutes=21)) != ()
+
+
+DUE = replace(overdue(timedelta(minutes=10), 40 * HOUR), why="its restart is due")
+LATE = replace(overdue(5 * HOUR, 37 * HOUR), why="its restart is due")
+
+
+def told(look: Look, *, later: timedelta = HOUR) -> bool:
+    """Return whether two looks that saw the same, so far apart, tell that nobody watches the stream."""
+    named = {"orders": look}
+    return bool(unwatched(named, pending(named, pending(named, {}, NOW), NOW + later), NOW + later))
+
+
+@pytest.mark.parametrize("signs", [DUE, LATE, replace(LATE, pulse=Pulse.STALLED), replace(DEAD, former_spec=True)])
+def test_what_explains_no_wait_does_not_hide_that_nobody_watches(signs: Signs) -> None:
+    """Least of all that the restart is overdue: that is when it matters, and only a watcher tells it."""
+    assert told(Look(signs, due=True))
+    [hand] = needed(Look(signs, due=True))
+    assert hand.kind == EventKind.UNWATCHED
+    assert "nobody seems to watch it" in hand.why
+
+
+@pytest.mark.parametrize("signs", [ABORTED, BREAKER, KILLED, replace(FROZEN, held_back=True)])
+def test_a_step_that_something_holds_back_is_not_called_unwatched(signs: Signs) -> None:
+    assert not told(Look(replace(signs, pulse=None), due=True))
 
 
 def test_a_restart_between_two_looks_is_another_step() -> None:

@@ -82,6 +82,18 @@ def test_it_is_over_with_the_restart(life: Life) -> None:
     assert life.watch().blocked is None
 
 
+def test_a_failed_preflight_that_nobody_repeats_is_no_obstacle(life: Life) -> None:
+    """Its task is gone: somebody has to hear of that, and an old note must not explain it away."""
+    due(life)
+    drained(life)
+    aborted(life)
+    life.clock.ahead += timedelta(minutes=50)
+    assert life.watch().blocked
+    life.clock.ahead += timedelta(minutes=20)
+    verdict = life.watch()
+    assert (verdict.blocked, verdict.calls_for_action) == (None, True)
+
+
 def test_a_restart_that_is_forced_and_can_still_not_be_done_is_shown_too(life: Life) -> None:
     life.begin()
     life.engine.complete_epoch(SPEC)
