@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kstream.dags.ids import fleet_id
+from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import HeartbeatPolicy
-from tests.airflow.running.live import LiveAirflow, live_airflow
-from tests.cluster.streams import BRISK_WATCH, rate_stream
+from airflow_kstream.model.stream_policies import HeartbeatPolicy, RestartPolicy
+from tests.airflow.running.live import CONNECTION, LiveAirflow, live_airflow
+from tests.cluster.streams import BRISK_WATCH, await_commits, rate_stream, reconciler
 from tests.slow.alerts.notifier import FILE
 from tests.slow.alerts.told import Alerts
 from tests.tables import Row
@@ -22,7 +25,8 @@ from tests.tables import Row
 ROOT = Path(__file__).parents[3]
 # YARN gives nobody up while a test freezes it.
 PATIENT = timedelta(minutes=10)
-NOTIFIER = {
+SETTINGS = {
+    "fleet_every": "1m",
     "notifier": "tests.slow.alerts.notifier.ToFile",
     "notifier_kwargs": json.dumps(
         {"kind": "{{ event.kind }}", "ended": "{{ event.ended }}", "words": "{{ event.words }}"}
@@ -48,10 +52,36 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     minicluster = Minicluster.up(MiniclusterConfig(root / "cluster", features, realm="ALERTS.TEST", expiry=PATIENT))
     try:
         environment = {FILE: str(told), "PYTHONPATH": str(ROOT)}
-        with live_airflow(minicluster, root / "airflow", NOTIFIER, environment) as airflow:
+        with live_airflow(minicluster, root / "airflow", SETTINGS, environment) as airflow:
             yield Running(minicluster, airflow, told)
     finally:
         minicluster.down()
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A stream that has no watcher since then, in seconds since 1970."""
+
+    task: TaskRef
+    since: float
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten(running: Running) -> Forgotten:
+    """A stream whose restart is soon due, and whose watcher has ended.
+
+    Looks at the fleet over twenty minutes show that, so it is made before all others.
+    """
+    soon = RestartPolicy(plan_ratio=0.5, jitter_ratio=0.0, max_age=timedelta(minutes=5))
+    spec, airflow = brisk("forgotten", restart=soon), running.airflow
+    task = airflow.declare(spec)
+    airflow.await_state(task, "deferred")
+    with reconciler(running.minicluster, spec) as own:
+        await_commits(own.session, spec)
+    airflow.api.pause_dag(task.dag_id)
+    airflow.api.mark(task, "failed")
+    airflow.unpause(fleet_id(CONNECTION))
+    return Forgotten(task, time.time())
 
 
 @pytest.fixture

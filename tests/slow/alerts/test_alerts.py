@@ -1,8 +1,8 @@
 """Each alert fires and ends on a real Airflow and a real cluster: causes are made, told, undone, and told again.
 
-Not made here: `nobody_watches` needs two looks that are 20 minutes apart, `environment` three streams that end within
-ten minutes, `queued_too_long` a full queue. Their tests are in virtual time and in the fault suite. That a killed
-triggerer is an alert of Prometheus is seen in tests/slow/monitoring.
+Not made here: `environment` needs three streams that end within ten minutes, `queued_too_long` a full queue. Their
+tests are in virtual time and in the fault suite. That a killed triggerer is an alert of Prometheus is seen in
+tests/slow/monitoring.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.airflow.running.live import CONNECTION
 from tests.cluster.lease_commands import await_leases_worn_off
 from tests.cluster.streams import await_that
 from tests.cluster.writers import leave_open
-from tests.slow.alerts.conftest import brisk
+from tests.slow.alerts.conftest import Forgotten, brisk
 from tests.slow.alerts.told import Alerts
 
 pytestmark = pytest.mark.alerts
@@ -199,3 +199,15 @@ def test_tickets_and_keytabs_that_end(alerts: Alerts) -> None:
     with alerts.cause(EventKind.KEYTAB, "its keytab has an old key", repair):
         minicluster.change_key("ops")
         assert alerts.run(check) == "failed"
+
+
+# Its twenty minutes began before the first test.
+@pytest.mark.timeout(2400)
+def test_a_stream_that_nobody_watches(alerts: Alerts, forgotten: Forgotten) -> None:
+    """Its restart is overdue by then: that hides it from nobody."""
+    told = alerts.wait_for_begin(EventKind.UNWATCHED, forgotten.since, within=1800)
+    undone = time.time()
+    alerts.airflow.unpause(forgotten.task.dag_id)
+    end = alerts.wait_for_end(EventKind.UNWATCHED, undone)
+    alerts.row(EventKind.UNWATCHED.value, "its task was marked as failed, its DAG paused", f"{told:.0f}", f"{end:.0f}")
+    assert alerts.airflow.control("forgotten", "stop", "the test is over") == "success"
