@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from airflow_kstream.model.secrets import without_secrets
+
+
+_DIGITS = re.compile("[0-9]+")
 
 
 class ApplicationState(StrEnum):
@@ -45,6 +50,15 @@ class Application:
     diagnostics: str
     logs_url: str
     lifetime_left: timedelta | None = None
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Return a key by which applications sort in the order of their submission.
+
+        As text the ten thousandth of a ResourceManager comes before the thousand before it (ApplicationId pads to four
+        digits).
+        """
+        return tuple(map(int, _DIGITS.findall(self.id)))
 
     @property
     def alive(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -16,6 +16,16 @@ from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+
+
+def application_of(applications: Iterable[tuple[int, Application]], generation: int) -> Application | None:
+    """Return the application of a generation: the first that is alive, or else the last to start; None if it has none.
+
+    A claim is submitted once. A second application with its tags is a person's, who ran the driver's command again, and
+    must not take the place of a healthy one.
+    """
+    ours = sorted((app for number, app in applications if number == generation), key=lambda app: app.order)
+    return next((app for app in ours if app.alive), ours[-1] if ours else None)
 
 
 @dataclass(frozen=True)
@@ -69,9 +79,8 @@ class Observation:
 
     @cached_property
     def current(self) -> Application | None:
-        """Return the application of the highest generation: the one that is alive, or else the last to start."""
-        candidates = [app for number, app in self.applications if number == self.generation]
-        return max(candidates, key=lambda app: (app.alive, app.id), default=None)
+        """Return the application of the highest generation, None if it has none."""
+        return application_of(self.applications, self.generation)
 
     @property
     def any_alive(self) -> bool:

@@ -60,7 +60,7 @@ def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode:
     if left_alone := unclaimed(spec, observation, looks):
         return left_alone
     for app in _intruders(observation):
-        return Kill(app.id, f"only generation {observation.generation}'s newest application may write the checkpoint")
+        return Kill(app.id, f"only one application of generation {observation.generation} may write the checkpoint")
     current = observation.current
     if current and current.alive:
         return _living(spec, observation, current, looks)
@@ -97,7 +97,7 @@ def _hands_off(spec: StreamSpec, observation: Observation, claim: Claim) -> Step
 
 
 def _intruders(observation: Observation) -> list[Application]:
-    """Return what must not live beside the newest application, or beside a newer claim whose application may come."""
+    """Return what must not live beside the current application, or beside a newer claim whose application may come."""
     keep = observation.current
     return [app for _, app in observation.applications if app.alive and (keep is None or app.id != keep.id)]
 

@@ -31,7 +31,7 @@ def lost_claim(observation: Observation) -> str:
 def lost_folder(state_dir: str, living: Sequence[tuple[int, Application]]) -> str:
     """Return what a person has to decide on a stream that runs, as these applications with their generations, and has
     no folder in `state_dir`."""
-    *others, (_, newest) = sorted(living, key=lambda pair: (pair[0], pair[1].id))
+    *others, (_, newest) = sorted(living, key=lambda pair: (pair[0], pair[1].order))
     runs = ", ".join(f"{app.id} of user {app.user} is {app.state}" for _, app in living)
     first = f"to keep {newest.id}: {_kill([app for _, app in others])}; then " if others else ""
     return (

@@ -154,7 +154,7 @@ def _running(
     if not alive and claim.adopted:
         with suppress(NotFound):
             alive = [app for app in [session.yarn.application(claim.adopted)] if app.alive]
-    return max(alive, key=lambda app: app.id, default=None)
+    return max(alive, key=lambda app: app.order, default=None)
 
 
 def _rounds(

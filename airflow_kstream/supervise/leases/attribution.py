@@ -88,7 +88,7 @@ class Attributions:
         if declared is None:
             return None
         applications = self._of_stream(declared.stream)
-        newest = max(applications, key=lambda app: app.id, default=None)
+        newest = max(applications, key=lambda app: app.order, default=None)
         finished = _all_ended(applications) if declared.certain else None
         return Attribution(declared.stream.name, newest.id if newest else None, file.host, finished, declared.how)
 

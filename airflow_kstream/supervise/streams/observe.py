@@ -17,7 +17,7 @@ from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.identity import split_principal
 from airflow_kstream.model.keytab import KeyVersion
-from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.observation import Observation, application_of
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.policy.streams.after_end import recorded_end
@@ -59,7 +59,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     names = frozenset(owners)
     applications, strangers = _applications(session, TaggedApplications(run.id, owners), claim, prefetched.listed)
     if claim:
-        claim = completed(session, claim, _of_generation(applications, claim.generation))
+        claim = completed(session, claim, application_of(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
         confirm_absence(run, claim)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
@@ -164,11 +164,6 @@ def _submitted(claim: Claim | None) -> StreamSpec | None:
     return claim.spec if claim and isinstance(claim.spec, StreamSpec) else None
 
 
-def _of_generation(applications: tuple[tuple[int, Application], ...], generation: int) -> Application | None:
-    candidates = [app for number, app in applications if number == generation]
-    return max(candidates, key=lambda app: (app.alive, app.id), default=None)
-
-
 def _applications(
     session: ClusterSession,
     tagged: TaggedApplications,
@@ -185,4 +180,4 @@ def _applications(
         # A job that somebody else submitted carries no tags of ours.
         with suppress(NotFound):
             ours.append((claim.generation, session.yarn.application(claim.adopted)))
-    return tuple(sorted(ours, key=lambda pair: (pair[0], pair[1].id))), tuple(strangers)
+    return tuple(sorted(ours, key=lambda pair: (pair[0], pair[1].order))), tuple(strangers)

@@ -197,9 +197,8 @@ class Reconciler:
         match step:
             case Wait():
                 time.sleep(self.spec.watch.look_every.total_seconds())
-            case Kill(application, why):
-                self.session.yarn.kill(application, f"kstream: {why}", self.spec.stop.kill_wait)
-                self._story.record(f"killed {application}", why)
+            case Kill():
+                self._kill(step)
             case Stop():
                 self._stop(observation, step)
             case GiveUp():
@@ -247,6 +246,14 @@ class Reconciler:
         """Keep why it is blocked for those who look from elsewhere; a full quota is no other reason to abort."""
         with suppress(KstreamError):
             note_blocked(self.subject.folder, observation.generation, observation.files, observation.now, why)
+
+    def _kill(self, step: Kill) -> None:
+        """Kill an application, unless the cluster was frozen since the look."""
+        if self.subject.is_frozen():
+            self.tell(f"{step.application} is left as it is: {self.subject.freeze()}")
+            return
+        self.session.yarn.kill(step.application, f"kstream: {step.why}", self.spec.stop.kill_wait)
+        self._story.record(f"killed {step.application}", step.why)
 
     def _give_up(self, step: GiveUp) -> None:
         """Take the fence of a claim without an application, unless that arrived since the look."""

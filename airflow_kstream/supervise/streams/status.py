@@ -63,6 +63,6 @@ def _names(session: ClusterSession, *, missing_ok: bool) -> tuple[str, ...]:
 
 
 def _lost(session: ClusterSession, living: Numbered) -> Verdict:
-    number, app = max(living, key=lambda pair: (pair[0], pair[1].id))
+    number, app = max(living, key=lambda pair: (pair[0], pair[1].order))
     why = lost_folder(session.cluster.state_dir, living)
     return Verdict(None, why, generation=number, application=app.id, lives=True)

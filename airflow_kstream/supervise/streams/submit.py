@@ -238,7 +238,7 @@ def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
 
     def newest() -> Application | None:
         ours, _ = tagged.split(run.session, run.session.yarn.applications(tag))
-        return max((app for _, app in ours), key=lambda app: app.id, default=None)
+        return max((app for _, app in ours), key=lambda app: app.order, default=None)
 
     return until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
 

@@ -17,7 +17,7 @@ from airflow_kstream.model.contract import ended_file, stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, SubmissionFailed, Unavailable
 from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
 from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.plan import GiveUp, Kill, Phase, Settled, Step, Stop, Submit
+from airflow_kstream.model.plan import GiveUp, Kill, Kill, Phase, Settled, Step, Stop, Submit
 from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.supervise.streams.brake import Brake
@@ -249,6 +249,19 @@ def test_a_claim_that_is_given_up_is_looked_at_again_for_a_freeze(life: Life) ->
     brake(life).lift("done")
     Reconciler(life.run)._carry_out(observation, give_up)
     assert claim.fence not in life.run.folder.names()
+
+
+def test_a_freeze_between_a_look_and_its_kill_keeps_the_application(life: Life) -> None:
+    life.begin()
+    life.yarn.start(frozenset(life.run.id.tags(1)))
+    observation, step = Reconciler(life.run).plan()
+    assert isinstance(step, Kill)
+    freeze(life)
+    Reconciler(life.run)._carry_out(observation, step)
+    assert [app.alive for app in life.yarn.apps.values()] == [True, True]
+    brake(life).lift("done")
+    Reconciler(life.run)._carry_out(observation, step)
+    assert [app.alive for app in life.yarn.apps.values()] == [True, False]
 
 
 def test_a_persons_explicit_word_goes_through_a_freeze(life: Life) -> None:

@@ -188,12 +188,15 @@ class TestTwoAtOnce:
         for seen in (at_once(yarn), step(yarn)):
             assert isinstance(seen, Kill)
 
-    def test_of_two_of_one_generation_one_is_killed_and_the_other_left(self) -> None:
+    @pytest.mark.parametrize("state", [ACCEPTED, RUNNING])
+    def test_of_two_of_one_generation_the_first_is_left(self, state: ApplicationState) -> None:
+        """A person ran the command of its driver again. Whose fence stands is healthy until it ends."""
         yarn = yarn_of(RUNNING)
-        yarn.applications.append((1, application(1, ACCEPTED, number=2)))
-        first = step(yarn)
-        assert isinstance(first, Kill)
-        yarn.end(first.application, ApplicationState.KILLED)
+        yarn.applications.append((1, application(1, state, number=2)))
+        seen = step(yarn)
+        assert isinstance(seen, Kill)
+        assert seen.application == "application_1_0002"
+        yarn.end(seen.application, ApplicationState.KILLED)
         assert isinstance(step(yarn), Settled)
 
 

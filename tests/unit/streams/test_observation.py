@@ -40,3 +40,12 @@ def test_a_later_observation_concludes_from_its_own_files() -> None:
     later = replace(seen, files=frozenset({stop_marker(1), stop_marker(2)}))
     assert (later.generation, later.current) == (2, None)
     assert seen == replace(seen)
+
+
+def test_the_first_of_two_that_live_is_the_generations_however_many_yarn_counted() -> None:
+    """As text the ten thousandth application comes before the others."""
+    first, second = (application(1, RUNNING, number=number) for number in (9999, 10000))
+    seen = Observation(STREAM, START, Desired(), None, frozenset(), ((1, second), (1, first)), ())
+    assert seen.current == first
+    ended = replace(first, state=ApplicationState.KILLED), replace(second, state=ApplicationState.KILLED)
+    assert replace(seen, applications=tuple((1, app) for app in ended)).current == ended[1]
