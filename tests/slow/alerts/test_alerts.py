@@ -20,7 +20,7 @@ from airflow_kstream.model.stream_policies import FailurePolicy, RestartPolicy
 from tests.airflow.running.live import CONNECTION
 from tests.cluster.lease_commands import await_leases_worn_off
 from tests.cluster.streams import await_that
-from tests.cluster.writers import leave_open
+from tests.cluster.writers import writer
 from tests.slow.alerts.conftest import Forgotten, brisk
 from tests.slow.alerts.told import Alerts
 
@@ -159,19 +159,24 @@ def ended(alerts: Alerts, kind: EventKind) -> bool:
 
 
 def test_stuck_files_that_are_left_alone(alerts: Alerts) -> None:
+    """Their holder lives and has forgotten one: only a person may say that it may be closed."""
     folder, dag_id = "/tmp/alerts", f"leases-{CONNECTION}"
-    alerts.dfs("-mkdir", folder, as_="streamer")
+    leaked = f"{folder}/leaked"
     alerts.airflow.write_declaration("leases", CONNECTION, {"paths": [folder], "min_age": "1s", "every": "30d"})
+    alerts.dfs("-mkdir", folder, as_="streamer")
     assert alerts.airflow.end(dag_id, alerts.airflow.scheduled(dag_id)) == "success"
-    leave_open(alerts.minicluster, [f"{folder}/part-0"], size=10)
-    await_leases_worn_off(alerts.minicluster)
-    form: dict[str, object] = {"paths": [folder], "min_age": "1s", "dry_run": False}
+    form: dict[str, object] = {"paths": [folder], "min_age": "1s", "leak_after": "1s"}
 
-    def allow() -> None:
-        assert alerts.run(dag_id, form) == "success"
+    def approve() -> None:
+        assert alerts.run(dag_id, {**form, "approve": [leaked]}) == "success"
 
-    with alerts.cause(EventKind.STUCK, "nobody allows its recovery", allow):
-        assert alerts.run(dag_id, {**form, "allowed": ["/elsewhere"]}) == "success"
+    with writer(alerts.minicluster) as living:
+        living.leave(leaked, 500)
+        living.leave(f"{folder}-other", 10)
+        living.abandon(leaked)
+        await_leases_worn_off(alerts.minicluster)
+        with alerts.cause(EventKind.STUCK, "its holder lives and has forgotten it", approve):
+            assert alerts.run(dag_id, form) == "success"
 
 
 def test_tickets_and_keytabs_that_end(alerts: Alerts) -> None:
