@@ -18,6 +18,7 @@ from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.yaml_text import read_mapping
+from airflow_kstream.notifications.notifier import callback, require_usable
 
 log = logging.getLogger(__name__)
 
@@ -119,11 +120,16 @@ def declared_dag(
 def task_arguments(options: AirflowOptions) -> dict[str, Any]:
     """Return the arguments of an operator that carry the options; none for what is unset.
 
-    Raises InvalidInput: when the executor's pod can't be made here.
+    Raises InvalidInput: when the executor's pod, or a notifier, can't be made here.
     """
     arguments: dict[str, Any] = {"queue": options.queue, "pool": options.pool, "owner": options.owner}
     if options.priority is not None:
         arguments |= {"priority_weight": options.priority, "weight_rule": WeightRule.ABSOLUTE}
+    if options.notify.notifier:
+        require_usable(options.notify, "airflow.notify.")
+        arguments["notify"] = {"notifier": options.notify.notifier, "kwargs": dict(options.notify.kwargs)}
+    for name, notify in options.callbacks.items():
+        arguments[f"{name}_callback"] = callback(notify, f"airflow.callbacks.{name}.")
     if options.executor_config:
         arguments["executor_config"] = dict(options.executor_config) | _pod(options.executor_config)
     return {name: value for name, value in arguments.items() if value is not None}

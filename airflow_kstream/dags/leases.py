@@ -14,7 +14,7 @@ A declaration names the folders and, if the defaults don't fit, how to handle th
   backend: native                            # or hdfs-debug
   dry_run: false
   every: 15m                                 # the schedule
-  airflow: {queue: edge}                     # also pool, priority, owner, tags and executor_config of the tasks
+  airflow: {queue: edge}                     # also pool, priority, owner, tags, executor_config, notify, callbacks
 
 All but `every` and `airflow` are the defaults of the form with which a person starts a run by hand. Only there can a
 person approve single files whose holder lives; the journal names the person who started the run as the approver. A

@@ -13,7 +13,7 @@ A declaration names the principals whose tickets are kept fresh besides the conn
   alert_before: 1h                    # a failure this close to the expiry fails the task
   every: 15m                          # the schedule of tickets-<connection id>
   check_every: 1d                     # the schedule of keytabs-<connection id>
-  airflow: {queue: edge}              # also pool, priority, owner, tags and executor_config of the tasks
+  airflow: {queue: edge}              # also pool, priority, owner, tags, executor_config, notify, callbacks
 
 `tickets-<connection id>` has one mapped task for each principal: a broken keytab stops no other principal's renewal.
 While the old ticket is good, a failure is a warning and a metric; close to the expiry the task fails. A person can run

@@ -12,7 +12,7 @@ files with tokens that other programs use:
   files: ["hdfs:///user/etl/etl.token"]         # credentials files; a local path is one of the worker's
   within: 1d                                    # how long before the end a hand is needed
   every: 1h                                     # the schedule
-  airflow: {queue: edge}                        # also pool, priority, owner, tags and executor_config of the tasks
+  airflow: {queue: edge}                        # also pool, priority, owner, tags, executor_config, notify, callbacks
 
 One of the first four is needed. `tokens-<connection id>` looks at all of them in one task; a second one is mapped over
 those that need a hand, each instance named after the application or file, and fails with the time that is left and the

@@ -12,7 +12,6 @@ from typing import Any
 
 from airflow_kstream.model.secrets import without_secrets
 
-
 _DIGITS = re.compile("[0-9]+")
 
 

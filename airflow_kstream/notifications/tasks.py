@@ -37,9 +37,12 @@ def put(uri: str, key: str, value: Any) -> None:
     AssetStateStoreAccessor(uri=uri).set(key, value)
 
 
-def tell_from_task(cluster: str, seen: Sequence[Trouble], kinds: Collection[EventKind], key: str) -> None:
+def tell_from_task(
+    cluster: str, notify: NotifyPolicy, seen: Sequence[Trouble], kinds: Collection[EventKind], key: str
+) -> None:
     """Tell what begins and ends by what this task saw, one message for each kind; it fails no task.
 
+    `notify` is the task's own notifier; without one, the configured one tells.
     `key` is the place of what was told, in the state of the cluster's asset: runs and tries share it. Where that can't
     be read, every run tells what lasts.
     """
@@ -53,7 +56,7 @@ def tell_from_task(cluster: str, seen: Sequence[Trouble], kinds: Collection[Even
     if not events:
         return
     for _, alike in groupby(sorted(events, key=_message), key=_message):
-        _tell(tuple(alike), cluster)
+        _tell(tuple(alike), cluster, notify)
     try:
         put(uri, key, ledger.to_json())
     except Exception as error:
@@ -64,9 +67,9 @@ def _message(event: Event) -> tuple[str, bool]:
     return event.kind.value, event.ended
 
 
-def _tell(events: tuple[Event, ...], cluster: str) -> None:
+def _tell(events: tuple[Event, ...], cluster: str, declared: NotifyPolicy) -> None:
     try:
-        notify = configured(NotifyPolicy())
+        notify = configured(declared)
     except InvalidInput as error:
         log.error("%s", error)
         return

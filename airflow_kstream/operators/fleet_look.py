@@ -14,8 +14,8 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.event import EventKind
 from airflow_kstream.notifications import tasks
-from airflow_kstream.notifications.tasks import tell_from_task
 from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.policy.events.hands import Hand, Look, hands, pending, pending_from_json, unwatched
 from airflow_kstream.supervise.clusters.session import open_session
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PENDING = "pending_steps"
 
 
-class FleetLookOperator(KstreamOperator):
+class FleetLookOperator(TellingOperator):
     """Look once at every stream of the connection's `state_dir`, and return those that need a hand, each with its way
     out.
 
@@ -70,7 +70,7 @@ class FleetLookOperator(KstreamOperator):
         waiting = pending(looks, before, now)
         needed = hands(looks, waiting, now)
         tasks.put(uri, _PENDING, {name: one.to_json() for name, one in waiting.items()})
-        tell_from_task(self.cluster_conn_id, unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "told_unwatched")
+        self.tell(unwatched(looks, waiting, now), {EventKind.UNWATCHED}, "told_unwatched")
         concerned = len({name for hand in needed for name in hand.streams})
         metrics.cluster_gauge("streams_in_need", float(concerned), self.cluster_conn_id)
         self._log_result(verdicts, needed, concerned)

@@ -15,8 +15,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.keytab import Severity
-from airflow_kstream.notifications.tasks import tell_from_task
-from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.declaration import kept_tickets
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class KeytabCheckOperator(KstreamOperator):
+class KeytabCheckOperator(TellingOperator):
     """Check the keytabs of a connection, its ticket declaration and its running streams, on disk and at the KDC.
 
     The task checks all of them, and then fails if one can no longer be used. Its log says for each what is wrong, what
@@ -68,7 +67,7 @@ class KeytabCheckOperator(KstreamOperator):
         broken = [check for check in checks if check.failed]
         # A task of one keytab knows nothing of the others.
         key = f"told_keytabs_{self.principal or ''}"
-        tell_from_task(self.cluster_conn_id, [_trouble(check) for check in broken], {EventKind.KEYTAB}, key)
+        self.tell([_trouble(check) for check in broken], {EventKind.KEYTAB}, key)
         if broken:
             # The findings are kept although the task fails.
             context["ti"].xcom_push("return_value", result)

@@ -12,8 +12,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
-from airflow_kstream.notifications.tasks import tell_from_task
-from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport, RecoverySettings, recover_stuck_files
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 _ROWS_IN_XCOM, _ROWS_IN_LOG, _FILES_PER_LINE = 50, 200, 500
 
 
-class HdfsLeaseRecoverOperator(KstreamOperator):
+class HdfsLeaseRecoverOperator(TellingOperator):
     """Find the files below a path that are stuck open for write, and close those that may be closed.
 
     How it decides: it measures a file several times, and never touches one that grows. For an idle file it asks the
@@ -146,7 +145,7 @@ class HdfsLeaseRecoverOperator(KstreamOperator):
         why = f"{len(alone)} of them; `kstream leases explain` says of each what it waits for"
         troubles = [Trouble(EventKind.STUCK, why, self.path)] if alone else []
         metrics.lease_gauge("stuck_files_left_alone", float(len(alone)), self.cluster_conn_id, self.path)
-        tell_from_task(self.cluster_conn_id, troubles, {EventKind.STUCK}, f"told_stuck_{self.path}")
+        self.tell(troubles, {EventKind.STUCK}, f"told_stuck_{self.path}")
 
     def _table(self, table: Table) -> None:
         for line in lines(table):

@@ -15,8 +15,7 @@ from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.event import EventKind, Trouble
-from airflow_kstream.notifications.tasks import tell_from_task
-from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 _BOOL = TypeAdapter(bool)
 
 
-class KerberosTicketRenewOperator(KstreamOperator):
+class KerberosTicketRenewOperator(TellingOperator):
     """Renew the tickets of one principal, or of all in a connection's declaration, each in a cache of its own.
 
     A ticket with enough of its life left is kept. Any other is replaced from the keytab or, if there is none, renewed.
@@ -104,7 +103,7 @@ class KerberosTicketRenewOperator(KstreamOperator):
         alerts = [report for report in reports if report.alert]
         troubles = [Trouble(EventKind.TICKET, str(report.error), report.principal) for report in alerts]
         # A task of one principal knows nothing of the others'.
-        tell_from_task(self.cluster_conn_id, troubles, {EventKind.TICKET}, f"told_tickets_{self.principal or ''}")
+        self.tell(troubles, {EventKind.TICKET}, f"told_tickets_{self.principal or ''}")
         if alerts:
             # The reports are kept although the task fails: what was renewed is renewed.
             context["ti"].xcom_push("return_value", result)

@@ -19,8 +19,7 @@ from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.plan import Phase, Settled, Step, Stop
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.notifications import tasks
-from airflow_kstream.notifications.tasks import tell_from_task
-from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
@@ -37,7 +36,7 @@ _KNOWN, _STORED = "known", "known_streams"
 _STATES: Mapping[Phase, str] = {Phase.RUNNING: "still runs", Phase.KILLED: "was killed"}
 
 
-class VanishedStreamsOperator(KstreamOperator):
+class VanishedStreamsOperator(TellingOperator):
     """Look after streams that this folder declared once and declares no longer, until a person has stopped them.
 
     Airflow takes the DAG of a file that is gone for stale and looks at its runs no longer, so the task that watched the
@@ -75,7 +74,7 @@ class VanishedStreamsOperator(KstreamOperator):
         running, troubles = self._look_after(vanished) if vanished else ([], [])
         why = "put its file back, or stop it"
         undeclared = [Trouble(EventKind.UNDECLARED, why, name) for name in running]
-        tell_from_task(self.cluster_conn_id, undeclared, {EventKind.UNDECLARED}, "told_undeclared")
+        self.tell(undeclared, {EventKind.UNDECLARED}, "told_undeclared")
         metrics.cluster_gauge("undeclared_streams", float(len(running)), self.cluster_conn_id)
         self._keep(ti, {*running, *self.declared})
         if troubles:

@@ -9,9 +9,11 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_kstream.model.airflow_options import AirflowOptions
@@ -20,7 +22,9 @@ from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.spec_fingerprint import Change, change, differences, fingerprint
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
+from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
 
 STREAM = "name: orders\ncredentials: {mode: ticket}\napplication: /jobs/orders.py\ncheckpoints: [/c]\n"
@@ -138,6 +142,70 @@ def test_what_is_wrong_is_refused_by_name(
         assert "refused" in dag.tags
         with pytest.raises(InvalidInput, match=why):
             raise InvalidInput(str(dag.description))
+
+
+NOTIFIERS = """
+airflow:
+  notify: {notifier: CLASS, kwargs: {name: ops}}
+  callbacks:
+    on_failure: {notifier: CLASS, kwargs: {name: pager, text: "{{ ti.task_id }} failed"}}
+""".replace("CLASS", f"{notifiers.HERE}.Recording")
+
+
+@pytest.mark.parametrize(("kind", "text"), [("leases", "paths: [/data]"), ("tickets", ""), ("tokens", "users: [a]")])
+def test_airflow_calls_a_declared_notifier_when_a_task_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, text: str
+) -> None:
+    notifiers.forget()
+    for dag in Declarations(kind, tmp_path, monkeypatch).dags_of(text + NOTIFIERS).values():
+        assert "refused" not in dag.tags
+        DagSerialization.to_dict(dag)
+        for task in dag.tasks:
+            [callback] = as_operator(task).on_failure_callback
+            callback({"ti": task})
+    assert notifiers.told
+    assert {(name, text.split()[-1]) for name, text in notifiers.told} == {("pager", "failed")}
+
+
+def as_operator(task: object) -> Any:
+    """Return the common arguments of a mapped task, or the task itself."""
+    return SimpleNamespace(**task.partial_kwargs) if isinstance(task, MappedOperator) else task
+
+
+def test_the_tasks_of_a_declaration_tell_its_own_notifier_what_they_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [leases] = Declarations("leases", tmp_path, monkeypatch).dags_of("paths: [/data]\n" + NOTIFIERS).values()
+    task = cast("MappedOperator", leases.get_task("recover")).unmap({"path": "/data"})
+    assert isinstance(task, HdfsLeaseRecoverOperator)
+    assert task.notify == NotifyPolicy(f"{notifiers.HERE}.Recording", {"name": "ops"})
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("notify: {kwargs: {text: a}}", r"airflow\.notify\.kwargs is given, and airflow\.notify\.notifier is missing"),
+        ("notify: {notifier: no.such.Notifier}", r"airflow\.notify\.notifier is 'no\.such\.Notifier', which can't be"),
+        ("callbacks: {on_failure: {}}", r"airflow\.callbacks\.on_failure\.notifier is missing"),
+        ("callbacks: {on_fire: {notifier: a.B}}", r"airflow\.callbacks\.on_fire"),
+        (
+            f"callbacks: {{on_retry: {{notifier: {notifiers.HERE}.Recording, kwargs: {{password: hunter22}}}}}}",
+            r"airflow\.callbacks\.on_retry\.kwargs\.password: a secret in clear",
+        ),
+        (
+            f"callbacks: {{on_retry: {{notifier: {notifiers.HERE}.Recording, kwargs: {{colour: red}}}}}}",
+            r"airflow\.callbacks\.on_retry\.kwargs of .*unexpected keyword argument 'colour'",
+        ),
+    ],
+)
+def test_a_notifier_that_can_not_work_is_refused_where_it_is_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, why: str
+) -> None:
+    [dag] = Declarations("leases", tmp_path, monkeypatch).dags_of(f"paths: [/data]\nairflow: {{{options}}}\n").values()
+    assert "refused" in dag.tags
+    with pytest.raises(InvalidInput, match=why):
+        raise InvalidInput(str(dag.description))
+    assert "hunter22" not in str(dag.description)
 
 
 @pytest.mark.parametrize("value", [object(), math.inf, [math.nan]], ids=lambda value: type(value).__name__)

@@ -17,7 +17,7 @@ from airflow_kstream.model.contract import ended_file, stop_marker
 from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, SubmissionFailed, Unavailable
 from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
 from airflow_kstream.model.generation import Desired, DesiredState
-from airflow_kstream.model.plan import GiveUp, Kill, Kill, Phase, Settled, Step, Stop, Submit
+from airflow_kstream.model.plan import GiveUp, Kill, Phase, Settled, Step, Stop, Submit
 from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.supervise.streams.brake import Brake
