@@ -107,6 +107,7 @@ class PolledKeeper(Keeper):
         self._loop.call_soon_threadsafe(self._begin, self._loop, waiting)
         while waiting.payload is None:
             process.listen()
+        self.world.wakings.woke(self, waiting.payload["why"])
         self.waiting = None
         return waiting.payload
 

@@ -21,6 +21,9 @@ _SAMPLED_EVERY = 15.0
 _DUE = 0.75
 # A watcher that could look for so long has looked within the latter: the pace, a late look, a request's patience.
 _COULD_LOOK, _LOOKS_WITHIN = 420.0, 300.0
+# The words of a waking for that cause, and how long after all troubles a watcher may still see nothing: its own pace,
+# and a look that began before.
+_BLIND, _SEES_WITHIN = "be concluded", 240.0
 # Seconds from the moment at which a restart is due to the waking, while the watcher sees.
 _WAKES_WITHIN = 300.0
 # The same while it sees nothing: WatchPolicy's blind_after, a look and its patience; and after earlier wakings, whose
@@ -60,6 +63,14 @@ class Wakings:
         self._watched = [Watched(one, StreamId(one.spec.name, one.cluster.state_dir)) for one in keepers]
         if keepers:
             self._sample()
+
+    def woke(self, keeper: PolledKeeper, why: str) -> None:
+        """Check that nobody is woken because a watcher sees nothing which could see for long."""
+        for one in self._watched:
+            if one.keeper is keeper and one.sees_since is not None and _BLIND in why.partition(":")[0]:
+                could = self._world.now - one.sees_since
+                if could > _SEES_WITHIN:
+                    self._world.checks.broken(BLIND, f"{keeper.name} saw nothing, and could for {could:.0f} s: {why}")
 
     def expired(self, driver: Driver) -> None:
         """Check that no generation dies of its tokens' age beside a keeper that lived and was answered all the time."""
