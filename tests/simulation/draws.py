@@ -58,9 +58,9 @@ def at_a_time(rng: random.Random, ends: float) -> Happening:
 
 
 def watchers_trouble(rng: random.Random, ends: float) -> Happening:
-    """Trouble a triggerer: cut it off from all servers, or let another one begin in its place."""
-    kind = rng.choice(("triggerer cut off", "triggerer restarts"))
-    seconds = rng.uniform(30, 2400) if kind == "triggerer cut off" else 0.0
+    """Trouble a triggerer: cut it off from all servers, take its conf folder, or let another one begin in its place."""
+    kind = rng.choice(("triggerer cut off", "triggerer without conf", "triggerer restarts"))
+    seconds = 0.0 if kind == "triggerer restarts" else rng.uniform(30, 2400)
     return Happening(kind, at=rng.uniform(60, ends), who=rng.choice(KEEPERS), seconds=seconds)
 
 
@@ -73,6 +73,7 @@ def long_trouble(rng: random.Random, ends: float) -> Happening:
             ("NameNode freezes", 60.0),
             ("ResourceManagers move", 900.0),
             ("triggerer cut off", 3000.0),
+            ("triggerer without conf", 1500.0),
         )
     )
     return Happening(kind, at=rng.uniform(100, ends), who="keeper1", seconds=rng.uniform(0.5, 1.0) * longest)

@@ -15,6 +15,7 @@ from tests.simulation.troubles import (
     resourcemanagers_move,
     triggerer_cut_off,
     triggerer_restarts,
+    triggerer_without_conf,
 )
 from tests.simulation.words import accepts, checkpoint_lost, checkpoint_restored, freezes, takes_over, unfreezes
 from tests.simulation.world import STREAM, World
@@ -194,6 +195,7 @@ HAPPENINGS: Mapping[str, Callable[[World, Happening], None]] = {
     "NameNodes away": namenodes_away,
     "ResourceManagers move": resourcemanagers_move,
     "triggerer cut off": triggerer_cut_off,
+    "triggerer without conf": triggerer_without_conf,
     "triggerer restarts": triggerer_restarts,
     "job by hand": _foreign_job,
     "adopt": _adopted,

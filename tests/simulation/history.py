@@ -89,6 +89,7 @@ def _calm_down(world: World) -> None:
     world.calm = True
     world.kdc_down_until = 0.0
     world.cut_off_until.clear()
+    world.without_conf_until.clear()
     world.checks.tell("EVENT", "calm")
     for server in world.wire.servers.values():
         server.down, server.frozen_until = False, 0.0

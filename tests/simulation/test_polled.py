@@ -75,6 +75,12 @@ def test_an_edited_connection_reaches_a_task_that_waits() -> None:
     assert FIRES not in history.story
 
 
+def test_a_conf_folder_that_is_back_opens_the_sessions_again() -> None:
+    history = lived(Happening("triggerer without conf", at=600.0, who="keeper1", seconds=200.0), ends=1800.0)
+    assert "/etc/hadoop/gone" in history.story
+    assert FIRES not in history.story
+
+
 def test_a_poller_that_wakes_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(poller, "reason_to_wake", lambda *_: "")
     away = Happening("NameNodes away", at=600.0, seconds=1200.0)

@@ -71,6 +71,10 @@ def triggerer_cut_off(world: World, happening: Happening) -> None:
     world.cut_off_until[happening.who] = world.now + happening.seconds
 
 
+def triggerer_without_conf(world: World, happening: Happening) -> None:
+    world.without_conf_until[happening.who] = world.now + happening.seconds
+
+
 def triggerer_restarts(world: World, happening: Happening) -> None:
     for keeper in world.keepers:
         if keeper.name == happening.who:

@@ -93,7 +93,8 @@ class Wakings:
         world, process = self._world, one.keeper.process
         works = process is not None and not process.over and process.frozen_until <= world.now
         answered = world.yarn.served and world.namespace.served and world.connections.are_right
-        sees = answered and not world.is_cut_off(one.keeper.name)
+        name = one.keeper.name
+        sees = answered and not world.is_cut_off(name) and world.now >= world.without_conf_until.get(name, 0.0)
         waits = works and one.keeper.waiting is not None
         one.well_since = self._since(one.well_since, works and answered and world.now >= world.kdc_down_until)
         one.sees_since = self._since(one.sees_since, waits and sees)

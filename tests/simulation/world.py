@@ -62,6 +62,8 @@ class World:
         self.kdc_down_until = 0.0
         # By keeper: until when none of its triggerer's requests reaches a server.
         self.cut_off_until: dict[str, float] = {}
+        # The same for the conf folder of its triggerer's host, without which no session can be opened.
+        self.without_conf_until: dict[str, float] = {}
         self.client_folder = str(_client_folder())
         self.keepers: Sequence[PolledKeeper] = ()
         self.wakings = Wakings(self)
