@@ -25,7 +25,7 @@ from tests.simulation.plans import Happening, Plan
 
 _ONE, _ANOTHER = "/kstream", "/another"
 # The share of keepers that watch by Airflow's poller.
-_POLLED = 0.3
+_POLLED = 0.2
 
 
 def plans(family: str, numbers: range) -> Iterator[Plan]:
