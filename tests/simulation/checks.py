@@ -52,6 +52,8 @@ LOOP = "restart loop"
 OVER_BUDGET = "more restarts than the budget"
 WORD_LOST = "a person's word was lost"
 THAWED = "somebody acted on a frozen cluster"
+UNWOKEN = "nobody was woken"
+BLIND = "a watcher looks no longer"
 DEFECT = "an error that is none of ours"
 
 
@@ -88,6 +90,8 @@ class Checks:
     words: list[Word] = field(default_factory=list)
     claims: dict[tuple[str, int], float] = field(default_factory=dict)
     looked: dict[tuple[str, str], float] = field(default_factory=dict)
+    # The same of threads, in which pollers look: a worker's own looks leave them out.
+    watched: dict[tuple[str, str], float] = field(default_factory=dict)
     last_ran: dict[str, float] = field(default_factory=dict)
     planned: set[tuple[str, int]] = field(default_factory=set)
     # When the claimer of a generation had looked at the checkpoint: what becomes of it later, it can't see.

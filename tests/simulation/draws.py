@@ -57,6 +57,28 @@ def at_a_time(rng: random.Random, ends: float) -> Happening:
     return Happening(kind, at=rng.uniform(20, ends), who=rng.choice(KEEPERS), seconds=seconds)
 
 
+def watchers_trouble(rng: random.Random, ends: float) -> Happening:
+    """Trouble a triggerer: cut it off from all servers, take its conf folder, or let another one begin in its place."""
+    kind = rng.choice(("triggerer cut off", "triggerer without conf", "triggerer restarts"))
+    seconds = 0.0 if kind == "triggerer restarts" else rng.uniform(30, 2400)
+    return Happening(kind, at=rng.uniform(60, ends), who=rng.choice(KEEPERS), seconds=seconds)
+
+
+def long_trouble(rng: random.Random, ends: float) -> Happening:
+    """Take servers away for up to 20 minutes, or let them move until somebody edits the connection."""
+    kind, longest = rng.choice(
+        (
+            ("ResourceManagers away", 1300.0),
+            ("NameNodes away", 1300.0),
+            ("NameNode freezes", 60.0),
+            ("ResourceManagers move", 900.0),
+            ("triggerer cut off", 3000.0),
+            ("triggerer without conf", 1500.0),
+        )
+    )
+    return Happening(kind, at=rng.uniform(100, ends), who="keeper1", seconds=rng.uniform(0.5, 1.0) * longest)
+
+
 def person(rng: random.Random, ends: float) -> Happening:
     return Happening(rng.choice(("stop", "start", "hold", "restart", "restart")), at=rng.uniform(60, ends))
 

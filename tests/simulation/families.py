@@ -13,15 +13,19 @@ from tests.simulation.draws import (
     at_a_time,
     at_any_request,
     in_order,
+    long_trouble,
     person,
     skews_of,
     submission,
+    watchers_trouble,
 )
 from tests.simulation.jobs import Pace
 from tests.simulation.lost_drivers import DRIVER_FREEZES, HOST_FREEZES
 from tests.simulation.plans import Happening, Plan
 
 _ONE, _ANOTHER = "/kstream", "/another"
+# The share of keepers that watch by Airflow's poller.
+_POLLED = 0.2
 
 
 def plans(family: str, numbers: range) -> Iterator[Plan]:
@@ -32,7 +36,15 @@ def plans(family: str, numbers: range) -> Iterator[Plan]:
 def plan(family: str, number: int) -> Plan:
     seed = f"{family} {number}"
     rng = random.Random(f"plan/{seed}")
-    return FAMILIES[family](rng, Plan(seed))
+    return _polled(seed, FAMILIES[family](rng, Plan(seed)))
+
+
+def _polled(seed: str, plan: Plan) -> Plan:
+    """Let Airflow's poller watch for some of the keepers, and trouble some of its triggerers."""
+    rng = random.Random(f"polled/{seed}")
+    polled = plan.polled or tuple(name for name in KEEPERS if rng.random() < _POLLED)
+    others = [watchers_trouble(rng, plan.ends) for _ in range(rng.choice((0, 0, 1)))] if polled else []
+    return replace(plan, polled=polled, happenings=in_order([*plan.happenings, *others]))
 
 
 def _usual(rng: random.Random, plan: Plan) -> Plan:
@@ -269,6 +281,23 @@ def _broken_declaration(rng: random.Random, plan: Plan) -> Plan:
     return replace(usual, happenings=in_order([*words, *others]), ends=2400.0, max_lifetime=7 * 86400.0)
 
 
+def _watched_by_the_poller(rng: random.Random, plan: Plan) -> Plan:
+    """Servers that are away for long, move, or can't be reached by a triggerer, beside restarts that are due."""
+    usual = _usual(rng, plan)
+    ends = rng.uniform(2400, 4200)
+    happenings = [long_trouble(rng, ends) for _ in range(rng.randint(1, 2))]
+    happenings += [watchers_trouble(rng, ends) for _ in range(rng.randint(0, 2))]
+    happenings += [at_a_time(rng, ends) for _ in range(rng.randint(0, 2))]
+    happenings += [at_any_request(rng, 0.0) for _ in range(rng.randint(0, 2))]
+    return replace(
+        usual,
+        happenings=in_order(happenings),
+        ends=ends,
+        polled=rng.choice((KEEPERS, KEEPERS[:1])),
+        max_lifetime=rng.choice((2400.0, 4800.0)),
+    )
+
+
 FAMILIES: Mapping[str, Callable[[random.Random, Plan], Plan]] = {
     "usual": _usual,
     "any request": _any_request,
@@ -285,4 +314,5 @@ FAMILIES: Mapping[str, Callable[[random.Random, Plan], Plan]] = {
     "brake": _brake,
     "damaged checkpoint": _damaged_checkpoint,
     "broken declaration": _broken_declaration,
+    "watched by the poller": _watched_by_the_poller,
 }

@@ -9,6 +9,14 @@ from tests.simulation.jobs import BROKEN
 from tests.simulation.lost_drivers import cut_off
 from tests.simulation.people import Adopter, Person
 from tests.simulation.plans import Happening
+from tests.simulation.troubles import (
+    namenodes_away,
+    resourcemanagers_away,
+    resourcemanagers_move,
+    triggerer_cut_off,
+    triggerer_restarts,
+    triggerer_without_conf,
+)
 from tests.simulation.words import accepts, checkpoint_lost, checkpoint_restored, freezes, takes_over, unfreezes
 from tests.simulation.world import STREAM, World
 from tests.simulation.yarn import ResourceManager
@@ -121,14 +129,14 @@ def _attempt_expires(world: World, happening: Happening) -> None:
 
 
 def _keeper_crashes(world: World, happening: Happening) -> None:
-    for name, program in list(world.programs.items()):
-        if name.partition(".")[0] == happening.who and not program.over:
+    for program in list(world.programs.values()):
+        if program.keeper == happening.who and not program.over:
             program.kill()
 
 
 def _keeper_freezes(world: World, happening: Happening) -> None:
-    for name, program in world.programs.items():
-        if name.partition(".")[0] == happening.who and not program.over:
+    for program in world.programs.values():
+        if program.keeper == happening.who and not program.over:
             program.freeze(happening.seconds)
 
 
@@ -183,6 +191,12 @@ HAPPENINGS: Mapping[str, Callable[[World, Happening], None]] = {
     "hold": _person(DesiredState.HELD),
     "restart": _person(None),
     "broken declaration": _broken_declaration,
+    "ResourceManagers away": resourcemanagers_away,
+    "NameNodes away": namenodes_away,
+    "ResourceManagers move": resourcemanagers_move,
+    "triggerer cut off": triggerer_cut_off,
+    "triggerer without conf": triggerer_without_conf,
+    "triggerer restarts": triggerer_restarts,
     "job by hand": _foreign_job,
     "adopt": _adopted,
     "stranger's tags": _strangers_tags,

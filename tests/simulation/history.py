@@ -12,6 +12,7 @@ from tests.simulation.checks import STUCK, WORD_LOST, Violation
 from tests.simulation.happenings import HAPPENINGS
 from tests.simulation.people import Keeper, read_by_a_program
 from tests.simulation.plans import Happening, Plan
+from tests.simulation.polled import PolledKeeper, airflow
 from tests.simulation.words import decide_in_the_end
 from tests.simulation.world import STREAM, World
 
@@ -38,12 +39,8 @@ class History:
 def run(plan: Plan) -> History:
     """Run the plan's history: the disturbances, then calm until what a person wants is so, or patience ends."""
     world = World(plan)
-    with world.entered():
-        keepers = [
-            Keeper(world, f"keeper{number}", world.cluster(state_dir))
-            for number, (_, state_dir) in enumerate(plan.keepers, start=1)
-        ]
-        for keeper, (delay, _) in zip(keepers, plan.keepers, strict=True):
+    with world.entered(), airflow(world):
+        for keeper, (delay, _) in zip(_keepers(world), plan.keepers, strict=True):
             keeper.start(delay)
         for happening in plan.happenings:
             if happening.kind in HAPPENINGS:
@@ -68,6 +65,17 @@ def shortened(plan: Plan, promise: str) -> Plan:
     return kept
 
 
+def _keepers(world: World) -> list[Keeper]:
+    keepers = []
+    for number, (_, state_dir) in enumerate(world.plan.keepers, start=1):
+        name = f"keeper{number}"
+        kind = PolledKeeper if name in world.plan.polled else Keeper
+        keepers.append(kind(world, name, world.cluster(state_dir)))
+    world.keepers = [keeper for keeper in keepers if isinstance(keeper, PolledKeeper)]
+    world.wakings.begin()
+    return keepers
+
+
 def _happens(world: World, happening: Happening) -> Callable[[], None]:
     def happens() -> None:
         world.checks.tell("EVENT", str(happening).partition(": ")[2])
@@ -80,6 +88,8 @@ def _calm_down(world: World) -> None:
     """End all disturbances: servers and nodes are well again, and nobody freezes any longer."""
     world.calm = True
     world.kdc_down_until = 0.0
+    world.cut_off_until.clear()
+    world.without_conf_until.clear()
     world.checks.tell("EVENT", "calm")
     for server in world.wire.servers.values():
         server.down, server.frozen_until = False, 0.0

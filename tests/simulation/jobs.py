@@ -62,7 +62,7 @@ class Driver:
         self._dies_of = f"java.lang.IllegalArgumentException: {BROKEN}" if order.broken else world.plan.dies_of
         self._in_batch = False
         self._stopping = False
-        self._token_ends = issued + world.life
+        self.token_ends = issued + world.life
         world.scheduler.after(self._chance(2, 10), self._localise)
 
     def __str__(self) -> str:
@@ -228,7 +228,8 @@ class Driver:
         """Tell whether it can go on now; if HDFS is away it tries again, and with dead tokens it ends."""
         if not self.alive or self._asleep(again):
             return False
-        if self.world.now > self._token_ends:
+        if self.world.now > self.token_ends:
+            self.world.wakings.expired(self)
             self.end("FAILED", "FAILED", _DEAD_TOKEN)
             return False
         if self._stopping and not self._in_batch:

@@ -31,7 +31,7 @@ from tests.simulation.virtual import Program, current
 from tests.simulation.world import World, client_of
 
 # In seconds: the pauses of SparkStreamOperator, of its retries, and of the schedule of a stream's DAG.
-_SETTLING, _PAUSE, _RETRY, _NEXT_RUN = 10.0, 60.0, 60.0, 300.0
+_SETTLING, _PAUSE, RETRY, NEXT_RUN = 10.0, 60.0, 60.0, 300.0
 # A host of ours that died is back, with a new process, after this.
 _REBOOT = 45.0
 
@@ -95,14 +95,14 @@ class Keeper:
             return _PAUSE, 0.0
         except KstreamError as error:
             self._tell(f"its task fails: {error}")
-            return None, _RETRY
+            return None, RETRY
         except Exception as error:
             self.world.checks.broken(DEFECT, "".join(traceback.format_exception(error)))
             raise
         if not report.ended:
             return _PAUSE if mode is Mode.WATCH and not report.done else 0.0, 0.0
         failed = report.phase is Phase.ENDED and not report.succeeded
-        return None, _RETRY if failed else _NEXT_RUN
+        return None, RETRY if failed else NEXT_RUN
 
     def _watch(self, triggerer: Watch) -> Reached:
         """Look at the stream as a trigger does, until the verdict calls for action; return what it saw it reach."""

@@ -45,16 +45,18 @@ class Happening:
 class Plan:
     """A history before it runs: the same plan gives the same history. Times are in seconds.
 
-    `keepers` are their beginnings and state_dirs; `skews` are the clocks of both ResourceManagers and both NameNodes.
-    NodeManagers behind a `firewall` answer nobody. A killed container lives on for up to `lingers`; a `deaf` driver
-    ignores SIGTERM; `dies_of` ends each driver soon after its start. `longest_gap` is how long nothing may run. After
-    `ends` all is calm, and within `patience` the stream must be as wanted, unless the history `concludes` nothing.
+    `keepers` are their beginnings and state_dirs; those named in `polled` are Airflow's operator and trigger.
+    `skews` are the clocks of both ResourceManagers and both NameNodes. NodeManagers behind a `firewall` answer
+    nobody. A killed container lives on for up to `lingers`; a `deaf` driver ignores SIGTERM; `dies_of` ends each
+    driver soon after its start. `longest_gap` is how long nothing may run. After `ends` all is calm, and within
+    `patience` the stream must be as wanted, unless the history `concludes` nothing.
     """
 
     seed: str
     happenings: tuple[Happening, ...] = ()
     ends: float = 3600.0
     keepers: tuple[tuple[float, str], ...] = ((0.0, "/kstream"),)
+    polled: tuple[str, ...] = ()
     helper: bool = True
     firewall: bool = False
     pace: Pace = USUAL_PACE

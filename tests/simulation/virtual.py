@@ -6,13 +6,15 @@ depends on its seed alone. Code outside of a program, such as pytest's own threa
 
 from __future__ import annotations
 
+import asyncio
 import heapq
+import math
 import random
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from typing import Self
 from unittest.mock import patch
@@ -24,7 +26,15 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 # Seconds after which a frozen program sees that it was thawed.
 _THAWS_WITHIN = 60.0
 # The rooms whose modules read a clock; model and policy are told the time.
-_ROOMS = ("airflow_kstream.clients", "airflow_kstream.supervise.streams", "airflow_kstream.supervise.clusters")
+_ROOMS = (
+    "airflow_kstream.clients",
+    "airflow_kstream.supervise.streams",
+    "airflow_kstream.supervise.clusters",
+    "airflow_kstream.triggers",
+    "airflow_kstream.operators.streams",
+    "airflow_kstream.states",
+    "airflow_kstream.notifications",
+)
 
 
 class Killed(BaseException):
@@ -59,7 +69,10 @@ class Scheduler:
 
 
 class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
-    """A program on a host of ours whose clock is `skew` seconds ahead. `rng` draws its own chances."""
+    """A program on a host of ours whose clock is `skew` seconds ahead. `rng` draws its own chances.
+
+    `threads` end and freeze with it, and their requests count as its own.
+    """
 
     def __init__(
         self, scheduler: Scheduler, name: str, main: Callable[[], object], seed: str, skew: float = 0.0
@@ -74,9 +87,20 @@ class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
         self.requests = 0
         self.writes = 0
         self.since_write = 0
+        self.threads: list[Thread] = []
         self._scheduler = scheduler
         self._main = main
         self._turn = 0
+        self._listens = False
+
+    @property
+    def process(self) -> Program:
+        return self
+
+    @property
+    def keeper(self) -> str:
+        """Return the name of the first process of its kind, which others follow after a crash."""
+        return self.name.partition(".")[0]
 
     def start(self, delay: float = 0.0) -> Self:
         self._scheduler.after(delay, self._wake(self._turn))
@@ -86,9 +110,26 @@ class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
         """Wait in virtual time, and for as long as the program is frozen."""
         if self.over:
             raise Killed
+        if asyncio._get_running_loop() is not None:
+            self.process.error = SimulationError("code of an event loop waits, and keeps the loop from all others")
+            self.process.kill()
         self._turn += 1
         self._scheduler.after(seconds, self._wake(self._turn))
         self.parent.switch()
+
+    def listen(self, seconds: float | None = None) -> None:
+        """Wait for at most so many seconds, or until `alert`."""
+        self._listens = True
+        try:
+            self.pause(math.inf if seconds is None else seconds)
+        finally:
+            self._listens = False
+
+    def alert(self) -> None:
+        """End its listening, if it listens."""
+        if self._listens:
+            self._listens = False
+            self._scheduler.after(0.0, self._wake(self._turn))
 
     def freeze(self, seconds: float) -> None:
         self.frozen_until = max(self.frozen_until, self._scheduler.now + seconds)
@@ -97,10 +138,18 @@ class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
         """End it as by SIGKILL; from inside, the caller ends as well."""
         if self.over:
             return
-        self.over = True
-        if getcurrent() is self:
+        everything: list[Program] = [self, *self.threads]
+        for each in everything:
+            each.over = True
+        for each in everything:
+            each.vanish()
+        if getcurrent() in everything:
             raise Killed
-        if self:
+
+    def vanish(self) -> None:
+        """End it where it stands, unless that is here."""
+        self.over = True
+        if self and getcurrent() is not self:
             self.parent = getcurrent()
             self.throw(Killed)
 
@@ -117,9 +166,10 @@ class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
         def wake() -> None:
             if self.over or turn != self._turn:
                 return
-            if self.frozen_until > self._scheduler.now:
+            frozen_until = self.process.frozen_until
+            if frozen_until > self._scheduler.now:
                 # It may thaw earlier than it was meant to: see `history`.
-                self._scheduler.at(min(self.frozen_until, self._scheduler.now + _THAWS_WITHIN), wake)
+                self._scheduler.at(min(frozen_until, self._scheduler.now + _THAWS_WITHIN), wake)
                 return
             self.parent = getcurrent()
             self.switch()
@@ -134,6 +184,28 @@ class Program(greenlet):  # type: ignore[misc]  # greenlet ships no types
         except BaseException as error:
             self.error = error
         self.over = True
+
+
+class Thread(Program):
+    """A thread of a process, with its clocks."""
+
+    def __init__(self, process: Program, main: Callable[[], object]) -> None:
+        super().__init__(process._scheduler, process.name, main, "", process.skew)
+        self._process = process
+        self.over = process.over
+        process.threads = [*(thread for thread in process.threads if not thread.over), self]
+
+    def _guarded(self) -> None:
+        """Run; an error that nothing in the thread catches is one of its process."""
+        super()._guarded()
+        if self.error is not None:
+            self._process.error = self.error
+            with suppress(Killed):
+                self._process.kill()
+
+    @property
+    def process(self) -> Program:
+        return self._process
 
 
 def current() -> Program | None:

@@ -135,32 +135,33 @@ class Wire:
     ) -> requests.Response:
         if program.over:
             raise Killed
-        request = _read(prepared, program.name)
-        self._count(program, request)
+        process = program.process
+        request = _read(prepared, process.name)
+        self._count(process, request)
         self.seen(request)
-        program.pause(0.002 + 0.02 * program.rng.random())
-        fault = self._fault(program, request)
+        program.pause(0.002 + 0.02 * process.rng.random())
+        fault = self._fault(process, request)
         if fault:
             self._tell(request, fault.kind)
         kind = fault.kind if fault else ""
         if kind == "request lost":
             raise requests.ConnectionError("Connection reset by peer")
         if kind == "crash before":
-            program.kill()
+            process.kill()
         if kind == "failover before":
             self._fail_over()
         if fault and kind == "freeze before":
-            program.freeze(fault.seconds)
+            process.freeze(fault.seconds)
             program.pause(0)
         reply = self._reply(program, request, timeout)
         if kind == "crash after":
-            program.kill()
+            process.kill()
         if kind == "failover after, reply lost":
             self._fail_over()
         if kind in {"reply lost", "failover after, reply lost"}:
             raise requests.ConnectionError("Remote end closed connection without response")
         if fault and kind == "freeze after":
-            program.freeze(fault.seconds)
+            process.freeze(fault.seconds)
             program.pause(0)
         return _response(prepared, reply)
 

@@ -7,14 +7,16 @@ import random
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
+
+import requests
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Unavailable
@@ -23,15 +25,20 @@ from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import WatchPolicy
 from tests.simulation.aims import Aims
 from tests.simulation.checks import OUR_USER, Checks
+from tests.simulation.connections import Connections
 from tests.simulation.files import Files
 from tests.simulation.jobs import Driver, Order
 from tests.simulation.lost_drivers import freeze_driver
 from tests.simulation.plans import Plan
 from tests.simulation.submissions import Fate, SparkSubmit
 from tests.simulation.virtual import Program, Scheduler, current, virtual
+from tests.simulation.wakings import Wakings
 from tests.simulation.webhdfs import DATANODE, DataNode, HttpFs, NameNode, Namespace
 from tests.simulation.wire import Fault, Request, Wire
 from tests.simulation.yarn import App, Node, NodeManager, ResourceManager, Yarn
+
+if TYPE_CHECKING:
+    from tests.simulation.polled import PolledKeeper
 
 STREAM = "orders"
 CHECKPOINT = "/data/orders/checkpoint"
@@ -53,7 +60,13 @@ class World:
         self.drivers: list[Driver] = []
         self.programs: dict[str, Program] = {}
         self.kdc_down_until = 0.0
+        # By keeper: until when none of its triggerer's requests reaches a server.
+        self.cut_off_until: dict[str, float] = {}
+        # The same for the conf folder of its triggerer's host, without which no session can be opened.
+        self.without_conf_until: dict[str, float] = {}
         self.client_folder = str(_client_folder())
+        self.keepers: Sequence[PolledKeeper] = ()
+        self.wakings = Wakings(self)
         self.calm = False
         self.arguments: tuple[str, ...] = ()
         self._fates = {
@@ -66,6 +79,7 @@ class World:
         self.wire = Wire(lambda: self.now, self.scheduler.after, self._fault, self.fail_over_at_once, self._disturbed)
         self.wire.seen = self._seen
         self._build()
+        self.connections = Connections(self)
 
     @property
     def now(self) -> float:
@@ -81,7 +95,7 @@ class World:
 
     def cluster(self, state_dir: str) -> Cluster:
         return Cluster(
-            name="simulated",
+            name=self.connection(state_dir),
             resourcemanagers=tuple(rm.address for rm in self.resourcemanagers),
             namenodes=(self.httpfs.address,) if self.plan.httpfs else tuple(nn.address for nn in self.namenodes),
             default_fs="hdfs://simulated",
@@ -89,6 +103,10 @@ class World:
             state_dir=state_dir,
             hadoop_conf_dir=self.client_folder,
         )
+
+    def connection(self, state_dir: str) -> str:
+        """Return the id of the installation's connection."""
+        return f"of_{state_dir.strip('/')}"
 
     def spec(self) -> StreamSpec:
         return StreamSpec(
@@ -201,13 +219,21 @@ class World:
             if driver:
                 self.scheduler.after(self.rng.uniform(0.2, 3.0), driver.signalled)
 
+    def is_cut_off(self, keeper: str) -> bool:
+        return self.now < self.cut_off_until.get(keeper, 0.0)
+
     def _fault(self, program: Program, request: Request) -> Fault | None:
+        if current() is not program and self.is_cut_off(program.keeper):
+            raise requests.ConnectionError("No route to host")
         aimed = None if self.calm else self._aims.at(program, request.words, self.now)
         return Fault(aimed.kind, aimed.seconds) if aimed else None
 
     def _seen(self, request: Request) -> None:
         if request.params.get("op") == "LISTSTATUS":
-            self.checks.looked[request.program, request.path.removeprefix("/webhdfs/v1")] = self.now
+            folder = request.path.removeprefix("/webhdfs/v1")
+            self.checks.looked[request.program, folder] = self.now
+            if (program := current()) and program is not program.process:
+                self.checks.watched[request.program, folder] = self.now
             if request.path.endswith("/commits"):
                 self.checks.saw_commits(request.program)
 
