@@ -99,9 +99,15 @@ def next_rows(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float
     """Return the rows of one second, the most urgent first. `held` are subjects without an asset, until when."""
     changed: list[tuple[int, float, Key]] = []
     repeated: list[tuple[float, Key]] = []
-    for key, moment in _due(rows, held, now):
-        if rows[key].changed:
-            changed.append((_RANKS[key[1]], moment, key))
+    for key, row in rows.items():
+        # Asked of thousands of rows each second: what is held is due still later.
+        if row.due is None or row.due > now:
+            continue
+        moment = moment_of(key, row, held) if held else row.due
+        if moment is None or moment > now:
+            continue
+        if row.changed:
+            changed.append((_RANKS[row.kind], moment, key))
         else:
             repeated.append((moment, key))
     first = [key for _, _, key in nsmallest(MOST, changed)]
@@ -118,15 +124,6 @@ def moment_of(key: Key, row: Row, held: Mapping[Subject, float]) -> float | None
     if row.due is None or row.kind is Kind.REPORT:
         return row.due
     return max(row.due, held.get(key[0], row.due))
-
-
-def _due(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float) -> Iterator[tuple[Key, float]]:
-    for key, row in rows.items():
-        # Of thousands of rows, few are due: what is held is due still later.
-        if (earliest := row.due) is None or earliest > now:
-            continue
-        if (moment := moment_of(key, row, held)) is not None and moment <= now:
-            yield key, moment
 
 
 def _moments(rows: Mapping[Key, Row], held: Mapping[Subject, float]) -> Iterator[tuple[Key, float]]:
