@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis import HealthCheck, settings
 
 from tests.run_folder import enter_run_folder
 
@@ -39,7 +39,19 @@ pytest_plugins = [
 TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
-FOLDERS = ("faults", "airflow", "cluster", "spark", "simulation", "processes", "unit", "slow", "afterwards")
+FOLDERS = (
+    "faults",
+    "airflow",
+    "cluster",
+    "spark",
+    "simulation",
+    "processes",
+    "properties",
+    "loopback",
+    "unit",
+    "slow",
+    "afterwards",
+)
 # Those whose marker no test of another folder has.
 _FOLDERS_ALONE = set(FOLDERS) - {"faults"}
 
@@ -146,12 +158,11 @@ def other_folder(path: Path, selected: str) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by its folder, and sort by it; of the units, files with properties go first and take longest."""
+    """Mark each test by its folder, and sort by it."""
     for item in items:
         if (folder := _folder(item)) in FOLDERS:
             item.add_marker(folder)
-    long = {item.path for item in items if _folder(item) == "unit" and is_hypothesis_test(getattr(item, "obj", None))}
-    items.sort(key=lambda item: (_place(item), item.path not in long))
+    items.sort(key=_place)
 
 
 def pytest_collection_finish() -> None:

@@ -14,6 +14,8 @@ _TOGETHER = ("tests/airflow/running/", "tests/spark/")
 # No cluster is started for these.
 _WITHOUT_CLUSTER = (
     "tests/unit/",
+    "tests/properties/",
+    "tests/loopback/",
     "tests/airflow/test_rights.py",
     "tests/simulation/",
     "tests/spark/",

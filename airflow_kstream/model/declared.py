@@ -32,6 +32,7 @@ _NAMED, _SHOWN = 8, 60
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 _LONG = 10**20
 _CONTAINERS: dict[type[Any] | tuple[type[Any], ...], str] = {Mapping: "a mapping", (list, tuple, set): "a list"}
+_PLAIN = {str, int, float, bool, type(None)}
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 # Our own checks of several values together raise whole sentences.
 _SENTENCES = {"value_error": ": ", "conf": " "}
@@ -100,6 +101,8 @@ def read_persisted(kind: type[T], data: object) -> T:
 
 def written(value: Any) -> Any:
     """Return plain data that `read` accepts: durations as text, enums as their values, dataclasses as mappings."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, timedelta):
         return written_duration(value)
     if isinstance(value, Enum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
@@ -24,6 +25,8 @@ _UNITS = {
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 
+# The claims of all streams hold the same few ones, again and again.
+@lru_cache(maxsize=1024)
 def parse_duration(text: str) -> timedelta:
     """Read a run of `<number><ms|s|m|h|d|w>`, to the microsecond. Raises InvalidInput: when it is anything else."""
     parts, shown = _PART.findall(text), repr(text if len(text) < _SHOWN else text[:_SHOWN] + "…")

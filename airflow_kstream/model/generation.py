@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.fields import is_stream_name
@@ -36,6 +36,11 @@ class StreamId:
         return next((stream for stream in streams if stream.tag in tags), None)
 
     def __str__(self) -> str:
+        return self._text
+
+    # A look names the stream and its files some ten times.
+    @cached_property
+    def _text(self) -> str:
         digest = hashlib.sha256(self.state_dir.rstrip("/").encode()).hexdigest()[:8]
         return f"{self.name}-{digest}"
 
@@ -56,9 +61,9 @@ class StreamId:
 
     def generation_of(self, tags: frozenset[str]) -> int | None:
         """Return the generation that an application's tags name, or None when it is not of this stream."""
-        pattern = re.compile(re.escape(self.generation_tag(0)[:-1]) + r"(\d+)")
-        generations = [int(match[1]) for tag in tags if (match := pattern.fullmatch(tag))]
-        return max(generations, default=None)
+        start = self.generation_tag(0)[:-1]
+        numbers = (tag.removeprefix(start) for tag in tags if tag.startswith(start))
+        return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,11 @@ class EndKind(StrEnum):
     @property
     def blameless(self) -> bool:
         """Return True if the job had no part in it, so that it costs none of its restarts."""
-        return self in {EndKind.PREEMPTED, EndKind.NODE_LOST, EndKind.DONE}
+        return self in _BLAMELESS
+
+
+# A tuple, because it is looked through by identity: the hash of a member is computed in Python.
+_BLAMELESS = (EndKind.PREEMPTED, EndKind.NODE_LOST, EndKind.DONE)
 
 
 @dataclass(frozen=True)

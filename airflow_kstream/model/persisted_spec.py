@@ -86,14 +86,14 @@ def _known(kind: type[Any], block: object) -> object:
 
 
 def _policy(kind: type[Any], block: object) -> Any:
-    """Read each field that can be read; the others get their default."""
-    values = block if isinstance(block, Mapping) else {}
-    good = {field.name: values[field.name] for field in fields(kind) if _valid(kind, values, field.name)}
+    """Read all fields, or if that fails each that can be read; the others get their default."""
+    known = block if isinstance(block, Mapping) else {}
+    values = {field.name: known[field.name] for field in fields(kind) if field.name in known}
+    whole = _build(kind, values)
+    if whole is not None:
+        return whole
+    good = {name: value for name, value in values.items() if _build(kind, {name: value}) is not None}
     return _build(kind, good) or kind()
-
-
-def _valid(kind: type[Any], values: Mapping[str, Any], name: str) -> bool:
-    return name in values and _build(kind, {name: values[name]}) is not None
 
 
 def _build(kind: type[Any], values: Mapping[str, Any]) -> Any | None:

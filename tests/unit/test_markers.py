@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.conftest import FOLDERS, TESTS, other_folder, pytest_collection_modifyitems
 
@@ -42,24 +39,21 @@ def test_a_test_outside_of_the_folders_gets_no_marker(collected: pytest.Item) ->
     assert marks_of(TESTS / "test_outside.py", collected) == set()
 
 
-def test_units_with_properties_take_longest_and_go_first(collected: pytest.Item) -> None:
-    def of(file: str, function: Callable[[], None]) -> pytest.Item:
-        item: pytest.Item = pytest.Function.from_parent(collected.parent, name="moved", callobj=function)
+def test_properties_take_longest_and_go_before_units(collected: pytest.Item) -> None:
+    def of(file: str) -> pytest.Item:
+        item: pytest.Item = pytest.Function.from_parent(collected.parent, name="moved", callobj=lambda: None)
         item.path = TESTS / file
         return item
 
-    def example() -> None: ...
-
-    @given(st.just(1))
-    def property_(value: int) -> None: ...
-
-    files = ("unit/test_a.py", "unit/test_b.py", "unit/test_b.py", "cluster/test_c.py", "cluster/test_d.py")
-    items = [
-        of(file, function)
-        for file, function in zip(files, (example, property_, example, example, property_), strict=True)
-    ]
+    items = [of(f"{folder}/test_x.py") for folder in ("unit", "properties", "loopback", "cluster")]
     pytest_collection_modifyitems(items)
-    assert [item.path.name for item in items] == ["test_c.py", "test_d.py", "test_b.py", "test_b.py", "test_a.py"]
+    assert [item.path.parent.name for item in items] == ["cluster", "properties", "loopback", "unit"]
+
+
+def test_no_unit_draws_values_or_serves() -> None:
+    """Units are the inner loop: what takes longer lies in another folder."""
+    longer = re.compile(r"^@given\b|^from tests\.loopback\b|HTTPServer\(", re.MULTILINE)
+    assert [path for path in (TESTS / "unit").rglob("*.py") if longer.search(path.read_text())] == []
 
 
 def test_every_marker_of_a_folder_is_declared(pytestconfig: pytest.Config) -> None:
@@ -77,6 +71,8 @@ def test_every_folder_with_tests_has_a_marker() -> None:
         ("cluster", "unit", True),
         ("cluster/test_hdfs.py", "unit", True),
         ("unit", "unit", False),
+        ("properties", "unit", True),
+        ("loopback/streams/test_stop.py", "unit", True),
         ("unit/streams/test_horizon.py", "unit", False),
         ("secrets", "unit", False),
         ("test_outside.py", "unit", False),

@@ -8,13 +8,13 @@ import socket
 from functools import cache
 
 
+# Each look at a stream asks, and where users are in a directory service the answer comes over the network.
+@cache
 def user_at_host() -> str:
     """Return `user@host`; the uid stands for a user that has no name, as in a container with a random uid."""
     return f"{_user()}@{socket.gethostname()}"
 
 
-# Each look at a stream asks, and where users are in a directory service the answer comes over the network.
-@cache
 def _user() -> str:
     try:
         return getpass.getuser()

@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation_end import EndKind, PastEnd
@@ -49,16 +50,21 @@ def next_attempt(policy: FailurePolicy, ends: Sequence[PastEnd], seed: str, clea
 def _successes(ends: Sequence[PastEnd]) -> int:
     """Return how many of the last ends were successes in a row. Their pauses count from their claims: a job that
     succeeds now and then is followed at once, and one that succeeds every minute is not."""
-    others = [index for index, end in enumerate(ends) if end.kind is not EndKind.DONE]
-    return len(ends) - 1 - max(others, default=-1)
+    return sum(1 for _ in takewhile(lambda end: end.kind is EndKind.DONE, reversed(ends)))
 
 
 def _in_a_row(policy: FailurePolicy, ends: Sequence[PastEnd]) -> list[PastEnd]:
     """Return the last end that followed a stable life, and all after it, without what the environment had ended before
     a generation made progress again."""
-    stable = max((index for index, end in enumerate(ends) if _was_stable(policy, end)), default=0)
-    worked = max((index for index, end in enumerate(ends) if end.worked), default=0)
-    return [end for index, end in enumerate(ends) if index >= stable and (index >= worked or not end.shared)]
+    in_a_row: list[PastEnd] = []
+    worked = False
+    for end in reversed(ends):
+        if not (worked and end.shared):
+            in_a_row.append(end)
+        worked = worked or end.worked
+        if _was_stable(policy, end):
+            break
+    return in_a_row[::-1]
 
 
 def _was_stable(policy: FailurePolicy, end: PastEnd) -> bool:
@@ -105,8 +111,10 @@ def _alike_at_the_end(ends: Sequence[PastEnd]) -> list[PastEnd]:
 def _budget(policy: FailurePolicy, ends: Sequence[PastEnd]) -> str:
     """Return why the restarts of this day have to be spread; empty while at most half of them are used."""
     last = ends[-1]
+    if not last.costs:
+        return ""
     spent = [end for end in ends if end.costs and end.at > last.at - _DAY]
-    if not last.costs or 2 * len(spent) <= policy.per_day:
+    if 2 * len(spent) <= policy.per_day:
         return ""
     return f"{len(spent)} generations ended by themselves within a day, and {policy.per_day} restarts are allowed"
 
@@ -116,7 +124,9 @@ def _budget_allows(policy: FailurePolicy, ends: Sequence[PastEnd]) -> datetime:
 
     Each end that costs was followed by one restart: the claim of the generation that ended next.
     """
+    if not ends[-1].costs:
+        return ends[-1].at
     costly = [index for index, end in enumerate(ends) if end.costs]
-    if not ends[-1].costs or len(costly) <= policy.per_day:
+    if len(costly) <= policy.per_day:
         return ends[-1].at
     return ends[costly[-policy.per_day - 1] + 1].claimed + _DAY

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.model.errors import InvalidInput
@@ -43,18 +41,6 @@ def test_an_include_that_leads_nowhere_is_refused_by_name(tmp_path: Path, href: 
     (tmp_path / "core-site.xml").write_text(f"<configuration>{include}</configuration>")
     with pytest.raises(InvalidInput, match=href):
         HadoopConf(str(tmp_path))
-
-
-@given(st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from(["${a}", "${b}", "${c}", "x", "$", "}"]))))
-def test_any_references_come_to_an_end(tmp_path_factory: pytest.TempPathFactory, values: dict[str, list[str]]) -> None:
-    folder = tmp_path_factory.mktemp("conf")
-    write(folder, {name: "".join(parts) for name, parts in values.items()})
-    conf = HadoopConf(str(folder))
-    for name, parts in values.items():
-        try:
-            assert "$" in "".join(parts) or conf.get(name) == "".join(parts)
-        except InvalidInput:
-            assert "$" in "".join(parts)
 
 
 def write(folder: Path, properties: dict[str, str]) -> None:

@@ -9,16 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_kstream.clients.local import whoami
 from airflow_kstream.clients.local.whoami import user_at_host
 
 
 @pytest.fixture(autouse=True)
 def unasked() -> Iterator[None]:
     """A process that has not asked for its user yet, and one that forgets afterwards whom the test made of it."""
-    whoami._user.cache_clear()
+    user_at_host.cache_clear()
     yield
-    whoami._user.cache_clear()
+    user_at_host.cache_clear()
 
 
 def test_a_user_that_has_no_name_is_its_uid(monkeypatch: pytest.MonkeyPatch) -> None:

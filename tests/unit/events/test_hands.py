@@ -7,14 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.model.blocked import Blocked, Obstacle
 from airflow_kstream.model.event import EventKind
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.policy.events.hands import (
-    MOST,
     UNSEEN,
     Hand,
     Look,
@@ -140,16 +137,6 @@ def test_a_cause_of_the_cluster_needs_one_hand() -> None:
 def test_the_most_urgent_hand_of_a_stream_is_shown_and_the_most_urgent_stream_first() -> None:
     worst = replace(STALLED, refusal="its queue is gone")
     assert [hand.kind for hand in needed(Look(STALLED), Look(worst))] == [EventKind.BLOCKED, EventKind.STALLED]
-
-
-@given(st.lists(st.sampled_from([ABORTED, BREAKER, KILLED, STALLED, DAMAGED, FROZEN, HEALTHY]), max_size=1200))
-def test_a_thousand_streams_make_no_megabyte_and_none_is_forgotten(signs: list[Signs]) -> None:
-    long = [replace(one, why="x y" * 500, pulse_why="x " * 900, refusal=one.refusal * 90) for one in signs]
-    result = needed(*map(Look, long))
-    assert len(result) <= MOST
-    assert len(json.dumps([hand.to_json() for hand in result])) < 100_000
-    concerned = {name for hand in result for name in hand.streams}
-    assert len(concerned) == sum(one is not HEALTHY for one in signs)
 
 
 @pytest.mark.parametrize(

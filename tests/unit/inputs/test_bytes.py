@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import InvalidInput
@@ -33,25 +31,6 @@ def test_what_is_no_declaration_is_refused_in_one_line(content: bytes, says: str
 def test_what_is_one_mapping_is_read_as_it_was_written(kind: str) -> None:
     content, expected = GOOD[kind]
     assert read_mapping(decoded(content)) == expected
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_lead_to_anything_but_a_mapping_or_a_refusal(content: bytes) -> None:
-    assert "\n" not in _refusal(content)
-
-
-@given(st.text(alphabet="{}[]:,&*!|>'\"#%-?<~ab\n\t 1.", max_size=60))
-def test_no_text_of_yamls_own_characters_is_more_than_refused(text: str) -> None:
-    assert "\n" not in _refusal(text.encode())
-
-
-def _refusal(content: bytes) -> str:
-    """Return the reason of the refusal; empty if the bytes are read."""
-    try:
-        assert isinstance(read_mapping(decoded(content)), dict)
-    except InvalidInput as refusal:
-        return refusal.message
-    return ""
 
 
 def test_a_pipe_a_folder_and_a_device_are_refused_and_not_waited_for(tmp_path: Path) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.clients.hdfs.fsck_output import FsckReader, Standby
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
@@ -20,7 +18,6 @@ SIZES = (
     " 0 bytes, erasure-coded: policy=RS-6-3-1024k, 0 block(s), OPENFORWRITE: ",
     " 7 bytes, 1 block(s), OPENFORWRITE: ",
 )
-PROGRESS = ("", "..", "." * 37 + "\n" + "." * 50, "\n")
 REPORTS = (
     "",
     "\n/data/x: CORRUPT blockpool BP-1-127.0.0.1-17 block blk_1073741825\n",
@@ -30,11 +27,6 @@ REPORTS = (
     "\n/data/x:  Replica placement policy is violated for BP-1-127.0.0.1-17:blk_1_1. Block should be additionally "
     "replicated on 1 more rack(s). Total number of racks in the cluster: 1\n",
 )
-# What HDFS allows in a name, with pieces that read like fsck's own words.
-PIECES = st.sampled_from([" 5 bytes, ", "3 block(s), OPENFORWRITE", "\n", ".", "is HEALTHY", " B.", "/data/", "\t"])
-NAMES = st.lists(PIECES | st.text(st.characters(exclude_characters=":/", exclude_categories=["Cs"])), min_size=1)
-PATHS = NAMES.map(lambda pieces: "/data/" + "".join(pieces))
-ROWS = st.tuples(st.lists(st.sampled_from(PROGRESS + REPORTS), max_size=3), PATHS, st.sampled_from(SIZES))
 
 
 def read(text: str, piece: int = 1 << 16) -> list[str]:
@@ -46,14 +38,6 @@ def read(text: str, piece: int = 1 << 16) -> list[str]:
 
 def pieces(text: str, size: int) -> Iterator[str]:
     return (text[start : start + size] for start in range(0, len(text), size))
-
-
-@given(st.lists(ROWS), st.integers(1, 300))
-def test_every_path_is_read_exactly_however_the_text_is_cut(
-    rows: Sequence[tuple[list[str], str, str]], piece: int
-) -> None:
-    text = HEADER + "".join("".join(junk) + path + size for junk, path, size in rows) + HEALTHY
-    assert read(text, piece) == [path for _, path, _ in rows]
 
 
 def test_a_tree_without_open_files_yields_nothing() -> None:

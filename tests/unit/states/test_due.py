@@ -37,7 +37,7 @@ class Fleet:
         mark, epoch = self.states.get(number, "running"), self.generations.get(number, 1)
         for kind in Kind:
             key = subject(number), kind
-            row = self.rows.get(key, Row(kind, mark, epoch, self.now, self.now))
+            row = self.rows.get(key) or Row(kind, mark, epoch, self.now, self.now)
             self.rows[key] = row.saw(mark, epoch, self.now)
 
     def written(self, number: int, kind: Kind) -> list[float]:

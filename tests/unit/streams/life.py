@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.plan import Report
-from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.model.stream_policies import RestartPolicy, WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
@@ -16,7 +17,13 @@ from tests.unit.simulated_yarn import TICKET_SPEC
 from tests.unit.streams.fake_engine import FakeEngine
 from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
 
-SPEC = replace(TICKET_SPEC, application="/jobs/orders.jar", restart=RestartPolicy(jitter_ratio=0))
+SPEC = replace(
+    TICKET_SPEC,
+    application="/jobs/orders.jar",
+    restart=RestartPolicy(jitter_ratio=0),
+    # Five times as long as usual: the looks of a wait that changes nothing are all alike.
+    watch=WatchPolicy(look_every=timedelta(seconds=10)),
+)
 
 
 class Life:

@@ -82,18 +82,22 @@ class SimHdfs:
         return self.clock.now()
 
     def status(self, path: str) -> FileStatus:
-        if path not in self.files:
-            if path == "/" or any(name.startswith(path + "/") for name in self.files):
-                mode, owner = self.modes.get(path, "755"), self.owners.get(path, self.whoami)
-                return FileStatus("", 0, self.now(), is_folder=True, owner=owner, permission=mode)
+        if path not in self.files and path != "/" and not any(name.startswith(path + "/") for name in self.files):
             raise NotFound(path)
+        return self._status(path, "")
+
+    def _status(self, path: str, name: str) -> FileStatus:
+        owner = self.owners.get(path, self.whoami)
+        if path not in self.files:
+            mode = self.modes.get(path, "755")
+            return FileStatus(name, 0, self.now(), is_folder=True, owner=owner, permission=mode)
         text, modified = self.files[path]
-        return FileStatus("", len(text), modified, is_folder=False, owner=self.owners.get(path, self.whoami))
+        return FileStatus(name, len(text), modified, is_folder=False, owner=owner)
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
-        inside = [name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/")]
-        children = sorted({name.partition("/")[0] for name in inside})
-        return tuple(replace(self.status(f"{path}/{child}"), name=child) for child in children)
+        start = path + "/"
+        children = {name[len(start) :].partition("/")[0] for name in self.files if name.startswith(start)}
+        return tuple(self._status(start + child, child) for child in sorted(children))
 
     def check_access(self, path: str, action: str) -> None:
         """Refuse what `refused` names, by its end."""

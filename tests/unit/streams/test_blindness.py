@@ -7,11 +7,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.model.plan import Phase, Settled, Step, Stop
-from airflow_kstream.policy.streams.blindness import STAGGER, ClusterSight, Sight, backoff, reason_to_wake
+from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, backoff, reason_to_wake
 from airflow_kstream.policy.streams.blocked_restart import blocked_again, held_back
 
 PATIENCE = 300.0
@@ -59,23 +57,6 @@ def test_a_stream_that_is_alone_in_the_dark_does_not_wait_for_the_clusters_turn(
 
 def test_a_stream_whose_restart_is_due_is_woken_at_that_moment() -> None:
     assert unseen(replace(SEES, shared=True, plan=100.0), ClusterSight(0.0), 400) == [100, 160, 280]
-
-
-@given(st.lists(st.floats(0, 3000), min_size=2, max_size=30))
-def test_streams_of_one_cluster_are_never_woken_all_at_once(plans: list[float]) -> None:
-    cluster, sights = ClusterSight(0.0), [replace(SEES, shared=True, plan=plan) for plan in plans]
-    woken: list[int] = []
-    for now in range(0, 3600, 5):
-        for number, before in enumerate(sights):
-            sight = before.failed(now, shared=True)
-            cluster = cluster.failed(now, sight)
-            if reason_to_wake(sight, cluster, now):
-                woken.append(now)
-                cluster = cluster.woke(now)
-                sight = replace(sight, wakings=sight.wakings + 1, arrived=float(now))
-            sights[number] = sight
-    assert all(after - before >= STAGGER for before, after in pairwise(woken))
-    assert all(sight.wakings for sight in sights) or len(plans) * STAGGER > 500
 
 
 def test_a_clusters_event_begins_after_the_patience_and_ends_with_a_conclusion() -> None:

@@ -22,6 +22,7 @@ from airflow_kstream.model.errors import Conflict, InvalidInput, RestartAborted,
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, DesiredState
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.stream import OnChange, StreamSpec
+from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams import submitting
 from airflow_kstream.supervise.streams.adopt import adopt
@@ -31,9 +32,12 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.submit import claim_next
-from tests.unit.streams.life import SPEC, Life
+from tests.unit.streams import life as lives
+from tests.unit.streams.life import Life
 from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimHdfs
 
+# With the usual looks: each of their requests is a moment at which another one may come.
+SPEC = replace(lives.SPEC, watch=WatchPolicy())
 HERE = SPEC.checkpoints[0]
 RECORD = f"{HERE}/_kstream/"
 COPY = replace(SPEC, name="copy")

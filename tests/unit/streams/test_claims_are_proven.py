@@ -1,7 +1,7 @@
 """A claim is what stands in the folder, not what a server says to a rename.
 
 The servers are simulated: a NameNode that loses replies and an HttpFS are no parts of the minicluster. What `clients`
-makes of their answers is the business of tests/unit/clients/test_webhdfs_renames.py.
+makes of their answers is the business of tests/loopback/clients/test_webhdfs_renames.py.
 """
 
 from __future__ import annotations

@@ -6,13 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials
-from airflow_kstream.model.stream_policies import RestartPolicy
-from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, tokens_are_renewed
 from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
@@ -46,24 +42,6 @@ def test_an_adopted_job_is_taken_for_older_than_its_start() -> None:
     adopted = replace(CLAIM, adopted="application_1_0001", started=START - timedelta(days=2))
     ends = horizon(TICKET_SPEC.restart, adopted, START, None)
     assert ends.hard == START - timedelta(days=2) - TICKET_SPEC.restart.adopt_margin + timedelta(days=7)
-
-
-@given(
-    life=st.timedeltas(min_value=timedelta(minutes=3), max_value=timedelta(days=30)),
-    plan_ratio=st.floats(min_value=0.2, max_value=0.99),
-    jitter=st.floats(min_value=0, max_value=0.19),
-    nonce=st.text(min_size=1, max_size=12),
-)
-def test_plan_force_and_horizon_come_in_this_order_after_the_issue(
-    life: timedelta, plan_ratio: float, jitter: float, nonce: str
-) -> None:
-    spec = replace(TICKET_SPEC, restart=RestartPolicy(plan_ratio=plan_ratio, jitter_ratio=jitter))
-    claim = replace(CLAIM, nonce=nonce, lifetimes=TokenLifetimes(life, life))
-    ends = horizon(spec.restart, claim, START, None)
-    assert ends.plan is not None
-    assert ends.force is not None
-    assert ends.hard is not None
-    assert START < ends.plan <= ends.force < ends.hard
 
 
 def test_tokens_that_yarn_does_not_renew_end_after_one_renew_interval() -> None:

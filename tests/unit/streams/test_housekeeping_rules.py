@@ -8,19 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.model.contract import (
     claim_file,
     desired_file,
     ended_file,
     fence_name,
-    generation_of_file,
-    newest_claim,
-    newest_desired,
     number_of_desired,
-    stop_marker,
 )
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.freeze import freeze_file
@@ -151,36 +145,3 @@ def test_the_brake_keeps_its_last_words_and_the_root_loses_drafts_alone() -> Non
 def test_an_age_at_which_files_are_still_in_use_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         cleaning_age("--older-than", text)
-
-
-@st.composite
-def any_facts(draw: st.DrawFn) -> StreamFacts:
-    generations, words = draw(st.integers(0, 14)), draw(st.integers(0, 14))
-    times = st.integers(0, 90).map(lambda days: NOW - days * DAY)
-    there = {name: draw(times) for name in files(generations, words, OLD, DRAFT, stop_marker(generations))}
-    number = st.integers(0, generations)
-    return facts(
-        generations,
-        files={name: at for name, at in there.items() if draw(st.booleans()) or name == claim_file(generations)},
-        declared=draw(st.sampled_from([True, False, None])),
-        desired=Desired(draw(st.sampled_from(DesiredState))),
-        living={f"application_1_{at}": at for at in draw(st.sets(number, max_size=2))},
-        owned=draw(st.sampled_from([(), ("/data/orders",)])),
-        doubt=draw(st.sampled_from(["", "", "no answer"])),
-    )
-
-
-@given(any_facts())
-def test_no_facts_let_go_of_what_somebody_needs(facts: StreamFacts) -> None:
-    removals = cleaning(facts, MONTH, KEPT).removals
-    gone = {removal.path.removeprefix(f"{STREAM.folder}/") for removal in removals}
-    if STREAM.folder in gone:
-        assert facts.declared is False
-        assert not any((facts.living, facts.owned, facts.doubt))
-        assert facts.desired.state is DesiredState.STOPPED or facts.claim is None
-        assert gone == {*facts.files, STREAM.folder}
-    else:
-        assert claim_file(newest_claim(facts.files)) not in gone
-        assert desired_file(newest_desired(facts.files) or 0) not in gone
-        assert not {generation_of_file(name) for name in gone} & set(facts.living.values())
-    assert all(at and NOW - at > MONTH for name, at in facts.files.items() if name in gone)

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
 from airflow_kstream.policy.streams.restart_pace import Attempt, next_attempt
-from tests.examples import examples
 from tests.unit.simulated_yarn import past_end
 
 POLICY = FailurePolicy()
@@ -229,39 +225,6 @@ def test_a_fleet_that_died_together_does_not_restart_together() -> None:
         for tenth in range(10):
             within = sum(longest * tenth / 10 <= wait < longest * (tenth + 1) / 10 for wait in waits)
             assert 50 < within < 170, f"{within} of 1000 streams in one tenth of the wait"
-
-
-Life = tuple[timedelta, timedelta, dict[str, Any]]
-a_life: st.SearchStrategy[Life] = st.builds(
-    lambda lasted, gap, more: (timedelta(seconds=lasted), timedelta(seconds=gap), more),
-    st.sampled_from([0, 30, 300, 4000, 90000]),
-    st.sampled_from([0, 0, 1, 600]),
-    st.fixed_dictionaries(
-        {
-            "kind": st.sampled_from(EndKind),
-            "fingerprint": st.sampled_from(["", "a", "b"]),
-            "worked": st.booleans(),
-            "shared": st.sampled_from([False, False, True]),
-        }
-    ),
-)
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(st.lists(a_life, min_size=1, max_size=120), st.sampled_from([1, 5, 24]))
-def test_whatever_ends_a_stream_its_budget_holds_and_it_is_tried_again(lives: list[Life], per_day: int) -> None:
-    policy, ends, now = FailurePolicy(per_day=per_day), list[PastEnd](), START
-    restarts: list[datetime] = []
-    for number, (lasted, gap, more) in enumerate(lives, start=1):
-        now += lasted + gap
-        ends.append(end(number, now - START, lasted, **more))
-        attempt = after(ends, policy=policy)
-        assert attempt == after(ends, policy=policy), "two supervisors compute one moment"
-        assert now <= attempt.at <= now + max(POLICY.probe_every, DAY)
-        now = attempt.at
-        if ends[-1].costs:
-            restarts.append(now)
-            assert sum(at > now - DAY for at in restarts) <= per_day
 
 
 @pytest.mark.parametrize("kind", EndKind)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
@@ -45,24 +42,6 @@ def test_a_driver_that_had_no_round_of_its_own_may_live_until_its_launch_tokens_
     starting = replace(ROUNDS, slack=timedelta(minutes=2), launch_tokens_end=START + 7 * DAY)
     assert key_loss(starting, START, START + timedelta(minutes=1)).dies_by == START + 7 * DAY
     assert key_loss(starting, START, START + HOUR).dies_by < START + 2 * DAY
-
-
-@given(
-    ratio=st.floats(0.1, 1),
-    late=st.timedeltas(timedelta(), timedelta(minutes=10)),
-    after=st.timedeltas(timedelta(), timedelta(days=30)),
-    until=st.timedeltas(timedelta(), timedelta(days=3)),
-    share=st.floats(0, 1),
-)
-def test_the_true_end_lies_between_the_bounds_for_any_rotation_and_driver_start(
-    ratio: float, late: timedelta, after: timedelta, until: timedelta, share: float
-) -> None:
-    slack = timedelta(minutes=10)
-    loss = key_loss(RenewalRounds(START, DAY, ratio, slack), START + after, START + after + until)
-    rotated = START + after + until * share
-    last_good = max(START + late, RenewalRounds(START + late, DAY, ratio).latest(rotated))
-    assert loss.fails_from <= last_good + DAY * ratio <= loss.fails_by
-    assert loss.dies_from <= last_good + DAY <= loss.dies_by
 
 
 def test_the_ratio_is_the_last_word_of_the_confs_or_sparks_own() -> None:

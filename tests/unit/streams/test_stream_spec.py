@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
@@ -93,11 +91,6 @@ def test_two_installations_with_streams_of_one_name_have_different_tags() -> Non
 def test_tags_fit_into_what_yarn_takes() -> None:
     longest = StreamId("a" * 50, "/kstream")
     assert all(len(tag) <= 100 and tag == tag.lower() and tag.isascii() for tag in longest.tags(10**9))
-
-
-@given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=400)))
-def test_a_duration_that_was_written_down_in_seconds_is_read_back(duration: timedelta) -> None:
-    assert abs(parse_duration(f"{duration.total_seconds():f}s") - duration) < timedelta(milliseconds=1)
 
 
 def test_durations_read_as_people_say_them() -> None:

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from airflow_kstream.clients.yarn import ResourceManager
-from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.contract import blocked_marker
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, RestartAborted, Unavailable
 from airflow_kstream.model.queue import Needs, Queue, Queues, Size
@@ -22,10 +20,8 @@ from airflow_kstream.model.stream import Deploy
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.queue_room import queue_obstacle
 from airflow_kstream.policy.streams.spark_needs import layered_setting, spark_needs
-from tests.unit.clients.strange_servers import STRANGE, Answer, introduction, said, serving
 from tests.unit.simulated_yarn import CHECKPOINT, TICKET_SPEC
 from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER
 
 ROOM = Queue("root.streams", "RUNNING", most=Size(8192), largest=Size(4096, 8))
 NEEDS = Needs("streams", declared=True, containers={"driver": Size(1408, 1), "executor": Size(1408, 2)})
@@ -290,15 +286,6 @@ def test_a_scheduler_that_does_not_tell_its_queues_holds_nothing_up(
     monkeypatch.setattr(life.yarn, "queues", silent)
     life.request_restart()
     assert life.reconcile().generation == 2
-
-
-@pytest.mark.parametrize("answer", [*STRANGE.values(), said({"scheduler": {"schedulerInfo": {}}})])
-def test_a_strange_page_of_the_scheduler_is_no_queue(answer: Answer) -> None:
-    with serving({"/info": introduction(), "/scheduler": answer}) as server:
-        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
-        with pytest.raises((Unavailable, Denied, NotFound)):
-            yarn.queues()
-        yarn.close()
 
 
 def test_a_checkpoint_that_is_yet_to_be_made_needs_the_right_to_make_it(life: Life) -> None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.expiry import ExpiryCheck
@@ -23,18 +22,6 @@ lefts = st.lists(st.timedeltas(-2 * HOUR, 5 * HOUR), max_size=30)
 
 def of(lefts: list[timedelta]) -> ExpiryCheck[TokenEnd]:
     return ExpiryCheck("tokens", "file /t", HOUR, NOW, [TokenEnd(str(left), NOW + left) for left in lefts])
-
-
-@given(lefts)
-def test_due_is_what_has_at_most_the_time_left_the_most_urgent_first(lefts: list[timedelta]) -> None:
-    assert [end.max_date - NOW for end in of(lefts).due] == sorted(left for left in lefts if left <= HOUR)
-
-
-@given(lefts)
-def test_a_report_counts_all_and_lists_a_bounded_number(lefts: list[timedelta]) -> None:
-    report = of(lefts).report(rows=3)
-    assert (report["source"], report["tokens"]) == ("file /t", len(lefts))
-    assert [row["token"] for row in report["expiring"]] == [end.name for end in of(lefts).due[:3]]
 
 
 def test_a_check_is_one_line_for_people() -> None:

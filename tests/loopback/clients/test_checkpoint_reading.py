@@ -1,0 +1,96 @@
+"""Checkpoints over WebHDFS, from a server on loopback that counts the requests: a real NameNode doesn't."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.identity import Identity
+from tests.loopback.clients.strange_servers import HTML, Answer, StrangeServer, introduction, said, serving
+
+ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
+
+
+def listing(*names: str, at: int = 1000) -> Answer:
+    kinds = {"offsets": "DIRECTORY", "commits": "DIRECTORY"}
+    files = [
+        {"pathSuffix": name, "modificationTime": at, "length": 9, "type": kinds.get(name, "FILE")} for name in names
+    ]
+    return said({"FileStatuses": {"FileStatus": files}})
+
+
+def metadata(content: object) -> Answer:
+    return Answer(200, json.dumps(content).encode(), "application/octet-stream")
+
+
+@pytest.fixture
+def namenode() -> Iterator[StrangeServer]:
+    script = {
+        "/c?op=LISTSTATUS": listing("metadata", "offsets", "commits"),
+        "/c/offsets?op=LISTSTATUS": listing("0", "1", ".2.uuid.tmp"),
+        "/c/commits?op=LISTSTATUS": listing("0", ".1.crc"),
+        "/c/commits?op=GETFILESTATUS": said({"FileStatus": {"type": "DIRECTORY"}}),
+        "/c/metadata?": metadata({"id": "7f"}),
+    }
+    with serving(script) as server:
+        yield server
+
+
+@pytest.fixture
+def hdfs(namenode: StrangeServer) -> Iterator[Hdfs]:
+    client = Hdfs((namenode.address,), ADA, Tls())
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize(("content", "query"), [({"id": "7f"}, "7f"), ({"ID": "7f"}, None), ([], None), (7, None)])
+def test_a_query_id_is_read_from_metadata_whatever_json_it_is(
+    namenode: StrangeServer, hdfs: Hdfs, content: object, query: str | None
+) -> None:
+    namenode.script["/c/metadata?"] = metadata(content)
+    assert hdfs.checkpoint("/c").query == query
+
+
+def test_a_checkpoint_is_three_listings_and_its_metadata_is_read_once(namenode: StrangeServer, hdfs: Hdfs) -> None:
+    first = hdfs.checkpoint("/c")
+    assert (first.position.offset, first.position.commit) == (1, 0)
+    namenode.requests.clear()
+    assert hdfs.checkpoint("/c") == first
+    assert len(namenode.requests) == 3
+    assert not any("metadata" in request for request in namenode.requests)
+
+
+def test_a_checkpoint_that_was_replaced_by_another_querys_shows_it(namenode: StrangeServer, hdfs: Hdfs) -> None:
+    hdfs.checkpoint("/c")
+    namenode.script["/c?op=LISTSTATUS"] = listing("metadata", "offsets", "commits", at=2000)
+    namenode.script["/c/metadata?"] = metadata({"id": "another"})
+    assert hdfs.checkpoint("/c").query == "another"
+
+
+def test_a_checkpoint_that_was_deleted_is_empty_and_one_listing(namenode: StrangeServer, hdfs: Hdfs) -> None:
+    hdfs.checkpoint("/c")
+    gone = {"RemoteException": {"exception": "FileNotFoundException", "message": "File /c does not exist."}}
+    namenode.script = {"": said(gone, 404)}
+    namenode.requests.clear()
+    empty = hdfs.checkpoint("/c")
+    assert (empty.query, empty.offsets, empty.commits) == (None, {}, {})
+    assert len(namenode.requests) == 1
+
+
+def test_each_server_tells_its_own_name_for_us(namenode: StrangeServer, hdfs: Hdfs) -> None:
+    namenode.script["op=GETHOMEDIRECTORY"] = said({"Path": "/user/ada"})
+    assert hdfs.user() == "ada"
+    users = {"/info": introduction(), "/userinfo": said({"clusterUserInfo": {"requestedUser": "svc_ada"}})}
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(users))
+        yarn = ResourceManager((server.address,), ADA, Tls())
+        stack.callback(yarn.close)
+        assert yarn.user() == "svc_ada"
+        server.script["/userinfo"] = Answer(404, HTML, "text/html")
+        assert yarn.user() is None

@@ -1,0 +1,176 @@
+"""Two NameNodes, one of which errs or is a proxy's page: the healthy one is asked, and what all refuse names each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_kstream.clients import http
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.whole_answer import TimeLimits
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+from tests.loopback.clients.strange_servers import STRANGE, Answer, StrangeServer, said, serving
+
+ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
+NOBODY = "http://127.0.0.1:1"
+FILE = {"pathSuffix": "a", "modificationTime": 1, "length": 2, "type": "FILE"}
+CONTENT = Answer(200, b"content", "application/octet-stream")
+
+
+def java(exception: str, status: int) -> Answer:
+    return said({"RemoteException": {"exception": exception, "message": "the NameNode's words"}}, status)
+
+
+HEALTHY = {
+    "op=GETFILESTATUS": said({"FileStatus": FILE}),
+    "op=LISTSTATUS": said({"FileStatuses": {"FileStatus": [FILE, FILE]}}),
+    "op=OPEN": CONTENT,
+    "op=MKDIRS": said({"boolean": True}),
+    "op=DELETE": said({"boolean": True}),
+    "op=RENAME": Answer(200, b"", "application/octet-stream"),
+    "op=CANCELDELEGATIONTOKEN": Answer(200, b"", "application/octet-stream"),
+    "op=RENEWDELEGATIONTOKEN": said({"long": 1000}),
+}
+ASK: dict[str, Callable[[Hdfs], object]] = {
+    "status": lambda hdfs: hdfs.status("/a"),
+    "list": lambda hdfs: hdfs.list("/a"),
+    "read": lambda hdfs: hdfs.read("/a"),
+    "write": lambda hdfs: hdfs.write("/a", "text"),
+    "make a folder": lambda hdfs: hdfs.make_folder("/a"),
+    "delete": lambda hdfs: hdfs.delete("/a"),
+    "rename": lambda hdfs: hdfs.rename_onto_nothing("/a", "/b"),
+    "cancel a token": lambda hdfs: hdfs.cancel_token("token"),
+    "renew a token": lambda hdfs: hdfs.renew_token("token"),
+}
+
+
+class Pair:
+    """Two servers and a client of both, in this order."""
+
+    def __init__(self, first: StrangeServer, second: StrangeServer) -> None:
+        self.first, self.second = first, second
+        self.hdfs = Hdfs((first.address, second.address), ADA, Tls())
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with serving(HEALTHY) as first, serving(HEALTHY) as second:
+        to_a_datanode = {"Location": f"{second.address}/a-datanode"}
+        second.script |= {"op=CREATE": Answer(307, headers=to_a_datanode), "/a-datanode": Answer(201)}
+        both = Pair(first, second)
+        yield both
+        both.hdfs.close()
+
+
+@pytest.mark.parametrize("answer", STRANGE.values(), ids=STRANGE)
+@pytest.mark.parametrize("ask", ASK.values(), ids=ASK)
+def test_one_wrong_answer_of_the_first_does_not_hide_the_healthy_second(
+    pair: Pair, ask: Callable[[Hdfs], object], answer: Answer
+) -> None:
+    pair.first.script = {"": answer}
+    ask(pair.hdfs)
+    assert pair.first.requests
+    assert pair.second.requests
+
+
+@pytest.mark.parametrize("answer", [java("StandbyException", 403), java("RetriableException", 500)])
+def test_a_namenode_that_is_not_active_sends_to_the_next(pair: Pair, answer: Answer) -> None:
+    pair.first.script = {"": answer}
+    assert pair.hdfs.read("/a") == "content"
+
+
+@pytest.mark.parametrize(
+    ("exception", "status", "kind"),
+    [
+        ("FileNotFoundException", 404, NotFound),
+        ("AccessControlException", 403, Denied),
+        ("FileAlreadyExistsException", 403, Conflict),
+    ],
+)
+def test_what_the_active_namenode_refuses_is_refused_without_asking_another(
+    pair: Pair, exception: str, status: int, kind: type[KstreamError]
+) -> None:
+    pair.first.script = {"": java(exception, status)}
+    with pytest.raises(kind, match="the NameNode's words"):
+        pair.hdfs.status("/a")
+    assert not pair.second.requests
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        (STRANGE["401"], STRANGE["403 of a proxy"], Denied),
+        (STRANGE["404 of a proxy"], STRANGE["404 of a proxy"], Unavailable),
+        (STRANGE["401"], java("StandbyException", 403), Unavailable),
+        (STRANGE["HTML with 200"], STRANGE["truncated JSON"], Unavailable),
+        (java("StandbyException", 403), java("StandbyException", 403), Unavailable),
+    ],
+)
+def test_when_all_refuse_each_is_named_with_its_answer(
+    pair: Pair, first: Answer, second: Answer, kind: type[KstreamError]
+) -> None:
+    pair.first.script, pair.second.script = {"": first}, {"": second}
+    with pytest.raises(kind) as caught:
+        pair.hdfs.status("/a")
+    assert type(caught.value) is kind
+    for server in (pair.first, pair.second):
+        assert server.address in caught.value.message
+
+
+def test_what_was_refused_earlier_is_not_told_again(pair: Pair) -> None:
+    pair.first.script = {"": STRANGE["503"]}
+    pair.hdfs.status("/a")
+    pair.first.script, pair.second.script = {"": java("StandbyException", 403)}, {"": java("StandbyException", 403)}
+    with pytest.raises(Unavailable) as caught:
+        pair.hdfs.status("/a")
+    assert "503" not in str(caught.value)
+
+
+@pytest.mark.parametrize("operation", ["op=LISTSTATUS", "op=OPEN"])
+@pytest.mark.parametrize("in_the_head", [False, True])
+def test_a_byte_a_second_of_the_first_ends(operation: str, in_the_head: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "USUAL", TimeLimits(5, 30, 0.4))
+    slow = Answer(200, HEALTHY[operation].body * 9, HEALTHY[operation].kind, drip=0.1, dripping_head=in_the_head)
+    with serving({"": slow}) as server:
+        hdfs = Hdfs((server.address, NOBODY), ADA, Tls())
+        began = time.monotonic()
+        with pytest.raises(Unavailable):
+            hdfs.list("/a") if operation == "op=LISTSTATUS" else hdfs.read("/a")
+        assert time.monotonic() - began < 5
+        hdfs.close()
+
+
+def test_a_byte_a_second_of_the_first_does_not_hide_the_healthy_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "USUAL", TimeLimits(5, 30, 0.4))
+    with serving({"": Answer(200, b"x" * 100, drip=0.1)}) as first, serving(HEALTHY) as second:
+        hdfs = Hdfs((first.address, second.address), ADA, Tls())
+        assert hdfs.status("/a").length == 2
+        hdfs.close()
+
+
+FAR_AHEAD = datetime(2098, 1, 1, tzinfo=UTC)
+
+
+def test_only_an_active_namenodes_clock_counts(pair: Pair) -> None:
+    ahead = {"Date": "Thu, 01 Jan 2099 00:00:00 GMT"}
+    pair.first.script = {"": replace(STRANGE["503"], headers=ahead)}
+    assert pair.hdfs.now() < FAR_AHEAD
+    pair.first.script = {"": replace(java("StandbyException", 403), headers=ahead)}
+    pair.hdfs.status("/a")
+    assert pair.hdfs.now() < FAR_AHEAD
+
+
+def test_a_datanodes_clock_does_not_count(pair: Pair) -> None:
+    ahead = {"Date": "Thu, 01 Jan 2099 00:00:00 GMT"}
+    pair.second.script["/a-datanode"] = replace(CONTENT, headers=ahead)
+    pair.first.script["op=OPEN"] = Answer(307, headers={"Location": f"{pair.second.address}/a-datanode"})
+    assert pair.hdfs.read("/a") == "content"
+    assert pair.hdfs.now() < FAR_AHEAD

@@ -1,0 +1,133 @@
+"""A whole reconcile after the end of a job whose error stands in its driver's log alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.generation_end import EndKind, PastEnd
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.policy.streams.after_end import how_it_ended
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.streams import driver_log
+from airflow_kstream.supervise.streams.formats import read_ends, written_ends
+from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.past_ends import past_ends
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.loopback.clients.strange_servers import Answer
+from tests.loopback.clients.yarn_logs import ID, Logs, logs, page
+from tests.unit.simulated_yarn import START, past_end
+from tests.unit.streams.life import Life
+from tests.unit.streams.test_driver_log import CAPTURED, EXITED, KAFKA, RAISED, STATUS
+
+OUT, ERR = (f"/ws/v1/node/containers/{ID}/logs/{name}" for name in ("stdout", "stderr"))
+
+
+@pytest.fixture
+def yarn() -> Iterator[Logs]:
+    with logs() as running:
+        yield running
+
+
+def said(yarn: Logs, stdout: str, stderr: str = EXITED) -> None:
+    yarn.nodemanager.script |= {OUT: page("stdout", stdout.encode()), ERR: page("stderr", stderr.encode())}
+
+
+def die(life: Life, yarn: Logs, diagnostics: str = STATUS) -> None:
+    """End the newest application, whose driver's container is on this NodeManager."""
+    number = list(life.yarn.apps)[-1]
+    link = f"{yarn.nodemanager.address}/node/containerlogs/{ID}/bob"
+    life.yarn.apps[number] = replace(life.yarn.apps[number], logs_url=link)
+    life.clock.ahead += timedelta(minutes=1)
+    life.yarn.end(number, ApplicationState.FAILED, diagnostics)
+
+
+def recorded(life: Life) -> PastEnd:
+    return past_ends(life.run.folder, life.run.folder.names())[-1]
+
+
+def test_the_record_of_an_end_keeps_the_words_of_the_log(life: Life, yarn: Logs) -> None:
+    said(yarn, RAISED)
+    life.begin()
+    die(life, yarn)
+    report = life.reconcile(Mode.WATCH)
+    end, words = recorded(life), "ValueError: batch 7 has too few rows: 12"
+    assert (end.kind, end.fingerprint, end.log_error) == (
+        EndKind.CODE,
+        "ValueError: batch # has too few rows: #",
+        words,
+    )
+    assert report.phase is Phase.ENDED
+    assert f"{STATUS}; its driver's log ends with: {words}" in " ".join(done.why for done in report.done)
+
+
+def test_a_cause_in_the_log_alone_is_the_environments(life: Life, yarn: Logs) -> None:
+    said(yarn, CAPTURED, KAFKA + EXITED)
+    life.begin()
+    die(life, yarn)
+    report = life.reconcile(Mode.WATCH)
+    end = recorded(life)
+    assert (end.kind, end.silent) == (EndKind.INFRASTRUCTURE, "Kafka")
+    assert (report.phase, report.generation) == (Phase.RUNNING, 2), "no person is needed"
+
+
+def test_a_later_look_says_the_same_without_reading_the_log_again(life: Life, yarn: Logs) -> None:
+    said(yarn, RAISED)
+    life.begin()
+    die(life, yarn)
+    life.reconcile(Mode.WATCH)
+    asked = list(yarn.nodemanager.requests)
+    assert len(asked) == 2
+    how = how_it_ended(observe(life.run))
+    assert how.endswith(
+        f"(code): FAILED/FAILED, {STATUS}; its driver's log ends with: ValueError: batch 7 has too few rows: 12"
+    )
+    assert yarn.nodemanager.requests == asked
+
+
+def told_at_the_end(life: Life) -> list[str]:
+    told: list[str] = []
+    Reconciler(life.run, tell=told.append).run(Mode.WATCH)
+    return [line for line in told if "can't be read" in line]
+
+
+FAILURES: dict[str, Callable[[], Answer]] = {
+    "gone": lambda: Answer(404, b"Unknown container", "text/plain"),
+    "HTML": lambda: Answer(200, b"<html>", "text/html"),
+    "a byte a second": lambda: replace(page("stdout", b"words"), drip=1.0),
+}
+
+
+@pytest.mark.parametrize("answer", FAILURES.values(), ids=FAILURES)
+def test_a_log_that_can_not_be_read_is_named_and_delays_nothing(
+    life: Life, yarn: Logs, answer: Callable[[], Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_log, "_SECONDS", 1.0)
+    yarn.nodemanager.script[""] = answer()
+    life.begin()
+    die(life, yarn)
+    began = time.monotonic()
+    told = told_at_the_end(life)
+    assert time.monotonic() - began < 6
+    assert len(told) == 1
+    assert ID in told[0]
+    assert (recorded(life).kind, recorded(life).log_error) == (EndKind.CODE, "")
+
+
+def test_the_driver_log_is_never_read_where_yarn_names_the_error(life: Life, yarn: Logs) -> None:
+    life.begin()
+    die(life, yarn, "User class threw exception: java.lang.IllegalStateException: 3")
+    life.reconcile(Mode.WATCH)
+    assert yarn.nodemanager.requests == []
+    assert recorded(life).log_error == ""
+
+
+def test_a_record_of_an_earlier_version_has_no_words_of_a_log() -> None:
+    text = written_ends([past_end(1, START)], "us", "1")
+    assert '"log_error"' in text
+    assert read_ends(text.replace('"log_error": ""', '"later": 1')) == (past_end(1, START),)

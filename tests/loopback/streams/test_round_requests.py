@@ -1,0 +1,158 @@
+"""What a round over many streams asks of the servers: real clients, counted at two servers on loopback.
+
+Before the folder was listed once, the lifetime limit came with the listing and a checkpoint's metadata was remembered,
+a stream cost 7 requests a round (4 listings, 2 for the metadata, 1 for its lifetime limit), and 2 went to a DataNode
+and the ResourceManager.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.contract import claim_file, fence_name
+from airflow_kstream.model.freeze import Freeze, freeze_file, freeze_folder
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream_policies import RestartPolicy
+from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim, written_freeze
+from airflow_kstream.supervise.streams.watch import Watch
+from tests.loopback.clients.strange_servers import NOW, Answer, StrangeServer, introduction, said, serving
+from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.unit.streams.simulated_servers import CLUSTER
+
+STREAMS = 5
+MILLIS = NOW.timestamp() * 1000
+
+
+def listing(*names: str) -> Answer:
+    files = [
+        {"pathSuffix": name, "modificationTime": MILLIS, "length": 1, "owner": "streamer", "type": "FILE"}
+        for name in names
+    ]
+    return said({"FileStatuses": {"FileStatus": files}})
+
+
+def content(text: str) -> Answer:
+    return Answer(200, text.encode(), "application/octet-stream")
+
+
+def brake_of(*words: str) -> dict[str, Answer]:
+    """Script the folder of the brake, and what stands in its words."""
+    folder = freeze_folder(CLUSTER.state_dir)
+    texts = {f"{folder}/{freeze_file(number)}?offset": content(text) for number, text in enumerate(words, start=1)}
+    return {f"{folder}?op=LISTSTATUS": listing(*map(freeze_file, range(1, len(words) + 1))), **texts}
+
+
+def namenode_of(name: str) -> dict[str, Answer]:
+    """Script what the NameNode has of one stream: its folder with a claim, and its checkpoint."""
+    folder, checkpoint = StreamId(name, CLUSTER.state_dir).folder, f"/data/{name}"
+    spec = replace(TICKET_SPEC, name=name, checkpoints=(checkpoint,), restart=RestartPolicy(jitter_ratio=0))
+    lifetimes = TokenLifetimes(timedelta(days=1), timedelta(days=7))
+    draft = ClaimDraft(1, "nonce", spec, lifetimes, positions={}, reason="a test")
+    status = {"FileStatus": {"modificationTime": MILLIS, "length": 1, "type": "FILE"}}
+    return {
+        f"{folder}?op=LISTSTATUS": listing(claim_file(1), fence_name(1, "nonce"), "started-000001"),
+        f"{folder}/{claim_file(1)}?offset": content(written_claim(draft, "somebody")),
+        f"{folder}/{claim_file(1)}?op=GETFILESTATUS": said(status),
+        f"{checkpoint}?op=LISTSTATUS": listing("metadata", "offsets", "commits"),
+        f"{checkpoint}/offsets?op=LISTSTATUS": listing("0", "1"),
+        f"{checkpoint}/commits?op=LISTSTATUS": listing("0", "1"),
+        f"{checkpoint}/metadata?": content(json.dumps({"id": "query"})),
+    }
+
+
+def application_of(name: str) -> dict[str, object]:
+    tags = StreamId(name, CLUSTER.state_dir).tags(1)
+    app = {"id": f"application_1_{name}", "state": "RUNNING", "user": "streamer", "startedTime": MILLIS}
+    return app | {"applicationTags": ",".join(tags), "timeouts": {"timeout": []}}
+
+
+class Counted:
+    """A watch over streams on a NameNode and a ResourceManager that count."""
+
+    def __init__(self, namenode: StrangeServer, resourcemanager: StrangeServer) -> None:
+        self.namenode, self.resourcemanager = namenode, resourcemanager
+        self.names = [f"s{number}" for number in range(STREAMS)]
+        hdfs = Hdfs((namenode.address,), CLUSTER.watcher, Tls())
+        yarn = ResourceManager((resourcemanager.address,), CLUSTER.watcher, Tls())
+        self.session = ClusterSession(CLUSTER, CLUSTER.watcher, hdfs, yarn)
+        self.watch = Watch(self.session)
+
+    def round(self) -> Counter[str]:
+        """Count the requests of one round by their kind."""
+        self.namenode.requests.clear()
+        self.resourcemanager.requests.clear()
+        verdicts = self.watch.round(self.names)
+        assert {verdict.why for verdict in verdicts.values()} == {
+            f"application_1_{name} is RUNNING" for name in self.names
+        }
+        operations = [request.partition("op=")[2].partition("&")[0] for request in self.namenode.requests]
+        return Counter([*operations, *("ResourceManager" for _ in self.resourcemanager.requests)])
+
+
+@pytest.fixture
+def counted() -> Iterator[Counted]:
+    names = [f"s{number}" for number in range(STREAMS)]
+    files = brake_of() | {path: answer for name in names for path, answer in namenode_of(name).items()}
+    applications = {"/info": introduction(), "/apps": said({"apps": {"app": [application_of(name) for name in names]}})}
+    with ExitStack() as stack:
+        counted = Counted(stack.enter_context(serving(files)), stack.enter_context(serving(applications)))
+        stack.callback(counted.session.hdfs.close)
+        stack.callback(counted.session.yarn.close)
+        yield counted
+
+
+def test_a_round_costs_two_requests_for_all_streams_and_four_listings_for_each(counted: Counted) -> None:
+    counted.round()
+    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS": 1 + 4 * STREAMS}, "one more for the brake"
+
+
+def test_a_freeze_is_read_once_and_looked_for_once_a_round(counted: Counted) -> None:
+    word = Freeze(1, NOW + timedelta(hours=4), "ada", "a new NameNode")
+    counted.namenode.script |= brake_of(written_freeze(word, "ada", "nonce"))
+    assert counted.round()["OPEN"] == 2 * STREAMS + 1
+    assert counted.round() == {"ResourceManager": 1, "LISTSTATUS": 1 + 4 * STREAMS}
+    assert {verdict.freeze for verdict in counted.watch.round(counted.names).values()} == {str(word)}
+
+
+def test_nobody_sees_a_stream_while_the_brake_cannot_be_read(counted: Counted) -> None:
+    counted.round()
+    counted.namenode.script |= {f"{freeze_folder(CLUSTER.state_dir)}?op=LISTSTATUS": Answer(503, b"")}
+    verdicts = counted.watch.round(counted.names)
+    assert all(verdict.step is None and verdict.shared for verdict in verdicts.values()), verdicts
+
+
+def test_the_first_round_reads_claims_and_metadata_once(counted: Counted) -> None:
+    first = counted.round()
+    assert first["OPEN"] == 2 * STREAMS
+    assert first["ResourceManager"] == 2, "who is active, and the applications"
+
+
+@pytest.mark.parametrize(
+    "info",
+    [introduction("INITIALIZING"), introduction(since=NOW - timedelta(seconds=30)), Answer(503, b"")],
+    ids=["it recovers", "it took over a moment ago", "it is away"],
+)
+def test_a_resourcemanager_that_lost_its_applications_from_sight_is_no_conclusion(
+    counted: Counted, info: Answer
+) -> None:
+    counted.round()
+    hour_later = {"Date": format_datetime(NOW + timedelta(hours=1), usegmt=True)}
+    for path, answer in counted.namenode.script.items():
+        assert isinstance(answer, Answer)
+        counted.namenode.script[path] = replace(answer, headers=hour_later)
+    counted.resourcemanager.script = {"/apps": said({"apps": None}), "/info": info}
+    verdicts = counted.watch.round(counted.names)
+    assert all(verdict.step is None for verdict in verdicts.values()), verdicts

@@ -1,0 +1,114 @@
+"""The means of ending a generation, when the ResourceManager refuses or breaks one of them.
+
+A server on loopback plays the ResourceManager: a real one can't be told to answer so.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.yarn import ResourceManager
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream_policies import StopPolicy
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams import spark_engine
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.spark_engine import SparkEngine
+from airflow_kstream.supervise.streams.stop import stop
+from tests.loopback.clients.strange_servers import HTML, Answer, introduction, said, serving
+from tests.unit.simulated_yarn import START, TICKET_SPEC
+from tests.unit.streams.simulated_servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+
+APP = "application_1_0001"
+SPEC = replace(TICKET_SPEC, checkpoints=(), stop=StopPolicy(signal_grace=timedelta(), kill_wait=timedelta(seconds=5)))
+ABSENT = {"RemoteException": {"exception": "YarnException", "message": "Trying to signal an absent container"}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [said(ABSENT, 500), Answer(405, HTML, "text/html"), Answer(404, HTML, "text/html"), said({}, 403), said({}, 503)],
+    ids=["absent container", "405", "404", "403", "503"],
+)
+@pytest.mark.parametrize("refused", ["/signal/", f"/apps/{APP}/appattempts"], ids=["signal", "attempts"])
+def test_a_signal_that_fails_is_followed_by_the_kill(answer: Answer, refused: str) -> None:
+    script = {
+        "/info": introduction(),
+        f"/apps/{APP}/appattempts": said({"appAttempts": {"appAttempt": [{"id": 1, "containerId": "container_1"}]}}),
+        "/signal/": said({}),
+        f"/apps/{APP}/state": said({"state": "KILLED"}),
+        f"/apps/{APP}": said({"app": {"id": APP, "state": "KILLED"}}),
+        refused: answer,
+    }
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
+        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        ended = stop(StreamRun(session, SPEC, SparkEngine()), Stop(1, APP, "a test", preflight=False))
+        yarn.close()
+    assert ended
+    assert ended.means == "it was killed"
+    assert any(request.startswith("PUT") for request in server.requests)
+
+
+def test_a_driver_gets_no_sigterm_once_the_cluster_is_frozen() -> None:
+    """Its marker stands: it may still stop by itself."""
+    script = {"/info": introduction(), f"/apps/{APP}": said({"app": {"id": APP, "state": "RUNNING"}})}
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
+        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        step = Stop(1, APP, "a test", preflight=False)
+        assert SparkEngine().stop_gracefully(session, SPEC, step, lambda: False) is None
+        yarn.close()
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(("answer", "means"), [(said({}), ["POST"]), (said(ABSENT, 500), ["POST", "PUT"])])
+def test_where_containers_run_is_noted_right_before_the_signal_and_the_kill(answer: Answer, means: list[str]) -> None:
+    """The graceful part may take minutes, in which executors come and go."""
+    script = {
+        "/info": introduction(),
+        f"/apps/{APP}/appattempts": said({"appAttempts": {"appAttempt": [{"id": 1, "containerId": "container_1"}]}}),
+        "/signal/": answer,
+        f"/apps/{APP}/state": said({"state": "KILLED"}),
+        f"/apps/{APP}": said({"app": {"id": APP, "state": "KILLED"}}),
+    }
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
+        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        noted: list[int] = []
+        step = Stop(1, APP, "a test", preflight=False)
+        stop(StreamRun(session, SPEC, SparkEngine()), step, lambda: noted.append(len(server.requests)))
+        yarn.close()
+    verbs = [request.partition(" ")[0] for request in server.requests]
+    assert [next(verb for verb in verbs[at:] if verb != "GET") for at in noted] == means
+
+
+def test_a_driver_without_the_helper_gets_its_sigterm_between_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = Checkpoint("/data/orders", "q", {7: START}, {6: START})
+    looks = [planned, planned, replace(planned, commits={7: START})]
+    seen: list[Checkpoint] = []
+
+    def progress(engine: SparkEngine, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+        seen.append(looks[len(seen)])
+        return (seen[-1],)
+
+    def signalled(session: ClusterSession, application: str) -> bool:
+        assert seen == looks, "its batch was committed before"
+        return False
+
+    monkeypatch.setattr(SparkEngine, "progress", progress)
+    monkeypatch.setattr(spark_engine, "_signalled", signalled)
+    clock = SimClock()
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    monkeypatch.setattr(time, "monotonic", clock.monotonic)
+    session = session_of(SimHdfs(clock), SimYarn(clock))
+    SparkEngine().stop_gracefully(session, SPEC, Stop(1, APP, "a test", preflight=False), lambda: True)
+    assert seen == looks

@@ -1,0 +1,38 @@
+"""The ends of containers' logs: from NodeManagers, their log server, and HDFS; bounded, masked, and clear when lost."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.container_log import tail_on_page
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.formats.aggregated_logs import aggregated_tails
+from tests.loopback.clients.yarn_logs import FILES, ID
+
+
+@given(st.binary(max_size=400))
+def test_no_page_is_more_than_refused(content: bytes) -> None:
+    for text in (content, b"LogLength:9\nLogContents:\n" + content):
+        with suppress(InvalidInput):
+            assert tail_on_page(text, "stdout") is None
+
+
+@given(st.integers(0, 895), st.integers(0, 255), st.integers(0, 896))
+def test_a_damaged_file_is_read_or_refused_and_costs_little(at: int, byte: int, length: int) -> None:
+    content = bytearray((FILES / "plain.tfile").read_bytes())
+    content[at] = byte
+    for whole in (bytes(content), bytes(content[:length])):
+        reads = 0
+
+        def read_at(offset: int, size: int, whole: bytes = whole) -> bytes:
+            nonlocal reads
+            reads += 1
+            assert size <= 5 << 20
+            return whole[offset : offset + size]
+
+        with suppress(InvalidInput):
+            aggregated_tails(read_at, len(whole), ID.replace("01_000001", "01_000003"), ("stdout",), 100)
+        assert reads < 100

@@ -1,0 +1,26 @@
+"""Values of any type as plain data that JSON accepts."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.plain import plain
+from tests.unit.test_plain import Colour, Inner
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.just(Inner(Colour.RED, timedelta(seconds=2)))
+
+
+VALUES = st.recursive(
+    LEAVES | st.datetimes(timezones=st.just(UTC)) | st.timedeltas() | st.frozensets(st.text()),
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_json_takes_what_is_plain_and_gives_it_back(value: object) -> None:
+    assert json.loads(json.dumps(plain(value))) == plain(value)
