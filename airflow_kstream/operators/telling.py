@@ -13,7 +13,7 @@ from airflow_kstream.operators.retries import KstreamOperator
 
 
 class TellingOperator(KstreamOperator):
-    """The base of operators that tell what begins and what ends. Streams' own events are told by their triggers.
+    """The base of operators that tell what begins and what ends. A stream's own events are its trigger's to tell.
 
     :param notify: `{notifier: CLASS, kwargs: {...}}` of these events; by default the notifier of `[kstream] notifier`.
         What Airflow calls when the task itself fails is `on_failure_callback`, as for any operator.

@@ -154,3 +154,13 @@ def test_a_broken_declaration_leaves_its_stream_running_as_it_was() -> None:
     history = holds(STUCK, Plan("broken", words, ends=1500.0))
     assert not history.violations, str(history)
     assert history.submissions == 3
+
+
+def test_what_arrives_while_its_claim_is_given_up_asleep_ends_and_is_followed() -> None:
+    """The residual of a fence: its taker sleeps for ten minutes between its last look and the removal."""
+    late = Happening("a submission arrives after its client died", number=1, seconds=5.0)
+    asleep = Happening("freeze before", who="keeper1", behind="DELETE /kstream/orders-fdb55c8c/fence", seconds=700.0)
+    history = run(Plan("asleep", (late, asleep)))
+    assert not history.violations, str(history)
+    assert "takes the fence of generation 1" in history.story.partition("generation 1 of /kstream/orders-fdb55c8c")[2]
+    assert "generation 2 of /kstream/orders-fdb55c8c (0002): runs" in history.story

@@ -239,6 +239,8 @@ class World:
 
     def _disturbed(self, request: Request, kind: str) -> None:
         self.checks.tell(request.program, f"{kind}: {request.words}")
+        if kind == "freeze before" and "/fence-" in request.path:
+            self.checks.slept[request.program] = self.now
 
     def _ticket(self, identity: Identity, cache: Path) -> Any:
         program = current()

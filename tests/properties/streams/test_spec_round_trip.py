@@ -6,13 +6,13 @@ import json
 from dataclasses import fields, replace
 from datetime import timedelta
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.airflow_options import AirflowOptions
+from airflow_kstream.model.airflow_options import AirflowOptions, CallbackName
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.notify import NotifyPolicy, require_no_secret
@@ -107,6 +107,21 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+_NOTIFY = st.builds(
+    NotifyPolicy,
+    st.builds("{}.{}".format, _SMALL, _SMALL),
+    st.dictionaries(_SMALL, st.lists(_SMALL | st.integers() | st.none(), max_size=2), max_size=2).filter(
+        _tell_no_secret
+    ),
+)
+_BY_TYPE |= {
+    "NotifyPolicy": _NOTIFY,
+    "Mapping[CallbackName, NotifyPolicy]": st.dictionaries(
+        st.sampled_from(get_args(CallbackName)), _NOTIFY, max_size=2
+    ),
+}
+
+
 def every_field(kind: type[Any]) -> st.SearchStrategy[Any]:
     """Return a strategy over all fields. Raises KeyError: when a type has none here, so that no field is left out."""
     known = [(field.name, str(field.type)) for field in fields(kind)]
@@ -132,13 +147,7 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "submit": every_field(SubmitPolicy),
     "heartbeat": every_field(HeartbeatPolicy),
     "watch": every_field(WatchPolicy),
-    "notify": st.builds(
-        NotifyPolicy,
-        st.builds("{}.{}".format, _SMALL, _SMALL),
-        st.dictionaries(_SMALL, st.lists(_SMALL | st.integers() | st.none(), max_size=2), max_size=2).filter(
-            _tell_no_secret
-        ),
-    ),
+    "notify": _NOTIFY,
     "on_change": st.sampled_from(OnChange),
     "airflow": every_field(AirflowOptions),
 }

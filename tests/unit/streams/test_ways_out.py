@@ -479,8 +479,8 @@ REFUSALS = (
     Way(
         "two of one generation",
         two_of_one_generation,
-        (f"to keep {THIRD}: {KILL} {SECOND}`",),
-        keep(SECOND, keeping=THIRD),
+        (f"to keep {SECOND}: {KILL} {THIRD}`",),
+        keep(THIRD, keeping=SECOND),
         "_undecided",
     ),
     Way(
