@@ -57,6 +57,11 @@ SLOW = {
         "ten thousand histories of the whole supervisor, and 20 times as many of each policy",
         _pytest("-n", str(CLUSTERS), "tests/simulation", "-m", "simulation", "--hypothesis-profile", "deep"),
     ),
+    "mutants": Part(
+        "mutants",
+        "planted defects, each of which a test of the small tier must catch",
+        (sys.executable, "-m", "tests.mutants", "--jobs", str(CLUSTERS)),
+    ),
     "prometheus": Part(
         "prometheus", "alerts and the dashboard's queries in a real Prometheus", _pytest("-m", "prometheus")
     ),

@@ -16,6 +16,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import StopPolicy
@@ -56,6 +57,23 @@ def test_a_signal_that_fails_is_followed_by_the_kill(answer: Answer, refused: st
     assert ended
     assert ended.means == "it was killed"
     assert any(request.startswith("PUT") for request in server.requests)
+
+
+def test_a_stop_is_marked_before_anything_is_done_to_the_application() -> None:
+    """From then on every supervisor finishes it."""
+    script = {
+        "/info": introduction(),
+        f"/apps/{APP}/state": said({"state": "KILLED"}),
+        f"/apps/{APP}": said({"app": {"id": APP, "state": "KILLED"}}),
+    }
+    seen: list[frozenset[str]] = []
+    with serving(script) as server:
+        yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
+        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        run = StreamRun(session, SPEC, SparkEngine())
+        stop(run, Stop(1, APP, "a test", preflight=False), lambda: seen.append(run.folder.names()))
+        yarn.close()
+    assert seen[0] == {stop_marker(1)}
 
 
 def test_a_driver_gets_no_sigterm_once_the_cluster_is_frozen() -> None:

@@ -149,3 +149,8 @@ def test_a_server_is_silent_where_the_jobs_error_names_it(error: str, server: st
     """What answers is not silent: a topic that is missing, a right that is."""
     assert end_of(f"User class threw exception: {error}").silent == server
     assert end_of("User application exited with status 1", error).silent == server
+
+
+def test_a_jobs_own_words_about_a_kill_are_no_persons_word() -> None:
+    own = "Application application_1_0001 was killed by user eve"
+    assert end_of("User application exited with status 1", own).kind is not EndKind.KILLED
