@@ -210,6 +210,11 @@ class TestAClaimWithoutAnApplication:
         assert isinstance(step(yarn, age=TICKET_SPEC.submit.ttl - timedelta(seconds=1)), Wait)
         assert isinstance(step(yarn, age=TICKET_SPEC.submit.ttl), GiveUp)
 
+    def test_of_a_stream_that_was_stopped_meanwhile_it_must_not_arrive_late_either(self) -> None:
+        yarn = yarn_of(None)
+        yarn.desired = Desired(DesiredState.STOPPED, 1, "ann")
+        assert isinstance(step(yarn, age=TICKET_SPEC.submit.ttl), GiveUp)
+
     def test_once_given_up_it_is_followed(self) -> None:
         yarn = yarn_of(None)
         yarn.files.discard(yarn.claims[1].fence)
