@@ -50,7 +50,7 @@ def main() -> int:
         copies = [_copy(Path(folder) / str(number)) for number in range(asked.jobs)]
         _require_green(copies[0], mutants)
         results = _tried(mutants, copies)
-    Console(width=None if Console().is_terminal else _WIDTH).print(_table(results))
+    Console(markup=False, width=None if Console().is_terminal else _WIDTH).print(_table(results))
     return int(any(_survived(result) for result in results))
 
 
