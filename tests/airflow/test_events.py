@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -13,10 +13,13 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, Unavailable
+from airflow_kstream.model.event import EventKind, Ledger, Trouble
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.notifications.ledgers import Ledgers
+from airflow_kstream.policy.events.ledger import compare
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams import owner_steps
@@ -24,6 +27,7 @@ from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.ownership import own_what_runs
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.triggers.telling import ClusterTeller, Teller
 from tests.airflow import notifiers
 from tests.airflow.fleet import Fleet
 from tests.airflow.notifiers import HERE
@@ -350,3 +354,56 @@ def test_a_stream_without_a_notifier_tells_nobody_and_is_watched(fleet: Fleet, m
     fleet.live(story)
     assert notifiers.told == []
     assert fleet.store[("kstream://simulated/", "told")]["changes"] == 1, "for those who watch the asset"
+
+
+STALLED = Trouble(EventKind.STALLED, "no commit")
+AWAY = Trouble(EventKind.ENVIRONMENT, "they follow by themselves", "HDFS did not answer")
+
+
+def stored(monkeypatch: pytest.MonkeyPatch, trouble: Trouble, seconds: float) -> None:
+    """Let an earlier process have told of the trouble, which takes the store so many seconds to say."""
+    ledger, _ = compare(Ledger(), [trouble], {trouble.kind}, datetime(2026, 3, 1, tzinfo=UTC), "simulated", "orders")
+
+    async def load(self: Ledgers, subject: tuple[str, str]) -> Ledger:
+        await asyncio.sleep(seconds)
+        return ledger
+
+    monkeypatch.setattr(Ledgers, "load", load)
+
+
+def test_a_watcher_that_does_not_know_yet_what_others_told_tells_nothing(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(monkeypatch, STALLED, seconds=45)
+
+    async def story() -> None:
+        async with Teller("simulated", "orders") as teller:
+            for _ in range(10):
+                teller.saw([STALLED], {EventKind.STALLED})
+                await asyncio.sleep(15)
+            assert told(fleet) == []
+            teller.saw([], {EventKind.STALLED})
+            await asyncio.sleep(2 * MINUTE)
+
+    fleet.live(story)
+    assert told(fleet) == ["it is stalled no longer"]
+
+
+def test_a_process_that_has_just_begun_ends_no_event_of_the_environment(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has not looked at the streams that ended of it yet."""
+    stored(monkeypatch, AWAY, seconds=1)
+
+    async def story() -> None:
+        teller = ClusterTeller("simulated")
+        for _ in range(9):
+            teller.looked("", (), concluded=True)
+            await asyncio.sleep(30)
+        assert told(fleet) == []
+        for _ in range(6):
+            teller.looked("", (), concluded=True)
+            await asyncio.sleep(30)
+
+    fleet.live(story)
+    assert len(told(fleet)) == 1

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
+from airflow_kstream.model.generation import ALL_STREAMS_TAG
 from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.unit.streams.life import Life
+from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import SimHdfs
 
 
@@ -37,3 +38,15 @@ def test_a_claim_that_is_seen_is_seen_with_the_application_that_it_had_then(life
     assert seen.claim is not None
     assert seen.current is not None
     assert (seen.claim.generation, seen.current.alive) == (1, True)
+
+
+def test_a_generation_that_a_common_listing_lacks_is_looked_up_by_its_tag(life: Life) -> None:
+    """A listing of all streams was made before the look: its predecessor, which it has, must not stand for it."""
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    before = life.yarn.applications(ALL_STREAMS_TAG)
+    life.request_restart()
+    assert life.reconcile().generation == 2
+    seen = observe(life.run, Prefetched(listed=before))
+    assert seen.current is not None
+    assert (seen.current.id, seen.current.alive) == ("application_1_0002", True)
