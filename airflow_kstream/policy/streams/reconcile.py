@@ -8,7 +8,7 @@ generation n may still write the checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from airflow_kstream.model.application import Application, ApplicationState
@@ -148,9 +148,14 @@ def _lost_its_fence(observation: Observation) -> bool:
 
 
 def _horizon_words(ends: Horizon | None, now: datetime) -> str:
-    left = ends.remaining(now) if ends else None
-    away = "not known" if left is None else f"{format_duration(left)} away"
-    return f"its horizon is {away}: {ends.reason}" if ends else ""
+    if ends is None:
+        return ""
+    left = ends.remaining(now)
+    if left is None:
+        when = "is not known"
+    else:
+        when = f"is {format_duration(left)} away" if left >= timedelta() else f"was {format_duration(-left)} ago"
+    return f"its horizon {when}: {ends.reason}"
 
 
 def _who(observation: Observation) -> str:

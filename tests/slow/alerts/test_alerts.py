@@ -212,7 +212,7 @@ def test_a_stream_that_nobody_watches(alerts: Alerts, forgotten: Forgotten) -> N
     """Its restart is overdue by then: that hides it from nobody."""
     told = alerts.wait_for_begin(EventKind.UNWATCHED, forgotten.since, within=1800)
     undone = time.time()
-    alerts.airflow.unpause(forgotten.task.dag_id)
+    alerts.airflow.start(forgotten.task.dag_id)
     end = alerts.wait_for_end(EventKind.UNWATCHED, undone)
     alerts.row(EventKind.UNWATCHED.value, "its task was marked as failed, its DAG paused", f"{told:.0f}", f"{end:.0f}")
     assert alerts.airflow.control("forgotten", "stop", "the test is over") == "success"

@@ -90,6 +90,13 @@ def test_at_its_horizon_a_generation_is_stopped(mode: Mode, state: ApplicationSt
     assert not forced.preflight
 
 
+@pytest.mark.parametrize(("days", "words"), [(5.5, "its horizon is 1d 12h away: "), (8, "its horizon was 1d ago: ")])
+def test_a_restart_says_when_the_horizon_is_or_was(days: float, words: str) -> None:
+    seen = step(yarn_of(RUNNING, hours=days * 24))
+    assert isinstance(seen, Stop)
+    assert seen.why.startswith(words)
+
+
 class TestAPersonsWord:
     @pytest.mark.parametrize("state", [RUNNING, ACCEPTED, FAILED, None])
     @pytest.mark.parametrize("hours", [1, 6 * 24, 8 * 24])
