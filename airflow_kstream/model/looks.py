@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any, Self
 
 from airflow_kstream.model.generation import Position
 
@@ -37,10 +38,39 @@ class Sign:
 
 @dataclass(frozen=True)
 class Reached:
-    """The furthest positions that somebody saw a generation reach in each checkpoint; none of 0 before the first."""
+    """The furthest positions that somebody saw a generation reach in each checkpoint; none of 0 before the first.
+
+    `claim` is the nonce of its claim, empty where it is not known: numbers begin again where a `state_dir` was lost.
+    """
 
     generation: int = 0
     positions: Mapping[str, Position] = field(default_factory=dict)
+    claim: str = ""
+
+    def concerns(self, generation: int, claim: str) -> bool:
+        return self.generation == generation and (self.claim == claim or not self.claim or not claim)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "generation": self.generation,
+            "claim": self.claim,
+            "positions": {path: [at.query, at.offset, at.commit] for path, at in self.positions.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Read what `to_json` wrote, in this version or an earlier one.
+
+        Raises ValueError, TypeError: when it is something else.
+        """
+        if not isinstance(data, Mapping):
+            return cls()
+        positions = {
+            str(path): Position(None if query is None else str(query), int(offset), int(commit))
+            for path, (query, offset, commit) in dict(data.get("positions") or {}).items()
+        }
+        return cls(int(data.get("generation") or 0), positions, str(data.get("claim") or ""))
 
 
 NOWHERE = Reached()

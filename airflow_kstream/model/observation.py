@@ -83,6 +83,11 @@ class Observation:
         return application_of(self.applications, self.generation)
 
     @property
+    def nonce(self) -> str:
+        """Return the nonce of the newest generation's claim, empty if it has none."""
+        return self.claim.nonce if self.claim and self.claim.generation == self.generation else ""
+
+    @property
     def any_alive(self) -> bool:
         """Return True if an application of the stream lives, of whatever generation."""
         return any(app.alive for _, app in self.applications)

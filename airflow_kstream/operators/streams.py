@@ -36,7 +36,7 @@ from airflow_kstream.policy.streams.blocked_restart import BlockedRestart, block
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.policy.streams.watchable import require_submittable
-from airflow_kstream.states.tasks import record
+from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.desired import declared_at_last
 from airflow_kstream.supervise.streams.dry_run import explain
@@ -133,7 +133,7 @@ class SparkStreamOperator(KstreamOperator):
                 self.submission = explain(cluster, spec, self._engine(spec))
             self.log.info("%s", self.submission)
             return None
-        return self._reconcile(context, Mode.ENSURE, Memory())
+        return self._reconcile(context, Mode.ENSURE, Memory(reached=recalled(self.cluster_conn_id, self._spec().name)))
 
     def resume(self, context: Context, event: dict[str, Any], mode: str = Mode.WATCH) -> dict[str, Any] | None:
         """Act on what the trigger saw, then watch again or end."""

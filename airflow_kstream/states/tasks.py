@@ -7,13 +7,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plan import Report
 from airflow_kstream.notifications import tasks as store
 from airflow_kstream.policy.states.due import Kind
 from airflow_kstream.states.recorder import is_not_named
-from airflow_kstream.states.values import detail_row, ids_of, reported, row_of
+from airflow_kstream.states.values import detail_row, ids_of, reached_of, reported, row_of
 
 log = logging.getLogger(__name__)
+
+
+def recalled(cluster: str, stream: str) -> Reached:
+    """Return the furthest positions that a triggerer stored of the stream; nowhere if they can't be read."""
+    try:
+        return reached_of(store.get(asset_uri(cluster, stream), Kind.DETAIL.value))
+    except Exception as error:
+        if not is_not_named(error):
+            log.warning("What was stored of %s can't be read: %r", stream, error)
+    return NOWHERE
 
 
 def record(cluster: str, report: Report, instance: Any) -> None:

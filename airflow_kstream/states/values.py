@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Report, Settled
 from airflow_kstream.model.stream_state import StreamState, TaskIds
@@ -74,6 +75,15 @@ def row_of(state: StreamState) -> dict[str, Any]:
 def detail_row(state: StreamState, detail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the long row of a stream, with `detail` of its look: at most 20,000 bytes."""
     return fitted({**state.to_json(), "detail": plain(detail)}, DETAIL)
+
+
+def reached_of(row: object) -> Reached:
+    """Return the positions in a stored long row; nowhere if there are none, or something was left out of it."""
+    detail = row.get("detail") if isinstance(row, Mapping) and not row.get("cut") else None
+    try:
+        return Reached.from_json(detail.get("reached")) if isinstance(detail, Mapping) else NOWHERE
+    except (ValueError, TypeError):
+        return NOWHERE
 
 
 def report_after(report: object, state: StreamState, verdict: Verdict) -> dict[str, Any]:

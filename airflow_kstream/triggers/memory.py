@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
 from airflow_kstream.policy.streams.looks import furthest
@@ -38,10 +37,19 @@ class Memory:
 
     def saw(self, reached: Reached) -> Memory:
         """Return what is known after one more look; a newer generation may have started from an older position."""
-        if reached.generation != self.reached.generation:
+        if not reached.concerns(self.reached.generation, self.reached.claim):
             return replace(self, reached=reached)
         positions = furthest(self.reached.positions, reached.positions)
         return replace(self, reached=replace(reached, positions=positions))
+
+    def recalls(self, stored: Reached) -> Memory:
+        """Return what is known beside what an earlier triggerer stored before it died, perhaps of a later time."""
+        known = self.reached
+        if stored.generation > known.generation:
+            return replace(self, reached=stored)
+        if not stored.positions or not stored.concerns(known.generation, known.claim):
+            return self
+        return replace(self, reached=replace(known, positions=furthest(stored.positions, known.positions)))
 
     def sees(self, generation: int) -> Memory:
         """Return what is known beside this generation: a doubt concerns the one that ran when the task looked."""
@@ -68,10 +76,7 @@ class Memory:
                 "retry_at": _written(blocked.retry_at),
                 "word": _written(blocked.word),
             },
-            "reached": {
-                "generation": self.reached.generation,
-                "positions": {path: [at.query, at.offset, at.commit] for path, at in self.reached.positions.items()},
-            },
+            "reached": self.reached.to_json(),
         }
 
     @classmethod
@@ -87,7 +92,7 @@ class Memory:
                 word=_read(data.get("word")),
                 stopped=bool(data.get("stopped")),
                 blocked=_blocked(data.get("blocked")),
-                reached=_reached(data.get("reached")),
+                reached=Reached.from_json(data.get("reached")),
                 ledger=Ledger.from_json(data.get("told")),
                 doubt=str(data.get("doubt") or ""),
                 doubted=int(data.get("doubted") or 0),
@@ -103,16 +108,6 @@ def _blocked(data: object) -> BlockedRestart | None:
     if since is None or retry_at is None:
         return None
     return BlockedRestart(since, int(data.get("tries") or 0), retry_at, _read(data.get("word")))
-
-
-def _reached(data: object) -> Reached:
-    if not isinstance(data, Mapping):
-        return NOWHERE
-    positions = {
-        str(path): Position(None if query is None else str(query), int(offset), int(commit))
-        for path, (query, offset, commit) in dict(data.get("positions") or {}).items()
-    }
-    return Reached(int(data.get("generation") or 0), positions)
 
 
 def _written(moment: datetime | None) -> str | None:

@@ -23,20 +23,29 @@ class Recording:
         # The task has written what it saw and did since the last trigger of this stream.
         recorder().forget(subject)
 
-    def saw(self, verdict: Verdict, memory: Memory, now: datetime) -> None:
-        """Give a look at the host's time `now` to the recorder. Never blocks."""
+    def saw(self, verdict: Verdict, memory: Memory, now: datetime, *, recalled: bool) -> None:
+        """Give a look at the host's time `now` to the recorder. Never blocks.
+
+        Before it is `recalled` what an earlier triggerer stored, the long row stays: it may know further positions.
+        """
         state = state_of(verdict, memory.ledger, self._by, now, self._before)
         self._before, epoch, rows = state, state.generation, recorder()
         rows.saw(self._subject, Kind.VERDICT, Look(state.mark, epoch, lambda: row_of(state)))
         if verdict.step is None:
             return
-        mark = state.mark, len(verdict.ends), verdict.failure, verdict.verified, verdict.former_spec, verdict.freeze
-        rows.saw(self._subject, Kind.DETAIL, Look(mark, epoch, lambda: detail_row(state, _detail(verdict, memory))))
+        if recalled:
+            self._detail(verdict, memory, state)
         if self._by.dag:
             report = ReportUpdate(self._by, lambda pushed: report_after(pushed, state, verdict))
             rows.report(self._subject, state.mark, epoch, report)
 
+    def _detail(self, verdict: Verdict, memory: Memory, state: StreamState) -> None:
+        mark = state.mark, len(verdict.ends), verdict.failure, verdict.verified, verdict.former_spec, verdict.freeze
+        look = Look(mark, state.generation, lambda: detail_row(state, _detail(verdict, memory)))
+        recorder().saw(self._subject, Kind.DETAIL, look)
+
 
 def _detail(verdict: Verdict, memory: Memory) -> dict[str, Any]:
     told = memory.ledger.to_json()["lasting"]
-    return {**verdict.to_json(), "told": told, "restart_blocked": memory.to_json()["blocked"], "doubt": memory.doubt}
+    more = {"told": told, "restart_blocked": memory.to_json()["blocked"], "doubt": memory.doubt}
+    return {**verdict.to_json(), **more, "reached": memory.reached.to_json()}

@@ -18,6 +18,7 @@ from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.poller import ClusterPoller, Seen
+from airflow_kstream.triggers.recalling import Recall
 from airflow_kstream.triggers.recording import Recording
 from airflow_kstream.triggers.shared import shared
 from airflow_kstream.triggers.stream_metrics import publish, publish_events
@@ -109,23 +110,23 @@ class StreamTrigger(BaseTrigger):
             blind_since=clock.to_loop(memory.blind_since),
             wakings=memory.wakings,
         )
-        recording = Recording((self.cluster_conn_id, self.stream), self.task_instance)
-        async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller:
+        subject = self.cluster_conn_id, self.stream
+        recording, recall = Recording(subject, self.task_instance), Recall(subject)
+        async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall:
             while True:
                 every = self.every_seconds if sight.blind_since is None else min(self.every_seconds, _BLIND_EVERY)
                 seen = await poller.next_verdict(Subject(self.stream, self.policies), every, sight)
                 clock, sight, verdict = _Clock.read(), seen.sight, seen.verdict
                 ensure = memory.stopped and verdict.calls_for_action
-                memory = self._remember(memory, seen, clock)
+                memory = self._remember(memory.recalls(recall.reached), seen, clock)
                 before = memory.ledger.kinds
                 memory = replace(memory, ledger=teller.saw(*look(verdict, memory, blind=seen.blind), verdict.notify))
-                subject = self.cluster_conn_id, self.stream
                 publish(*subject, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
                 publish_events(*subject, before, memory.ledger.kinds)
-                recording.saw(verdict, memory, clock.host)
+                recording.saw(verdict, memory, clock.host, recalled=recall.done)
                 logged = self._log_change(seen, clock, logged)
                 if seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
-                    yield self._event(seen, memory, ensure=ensure)
+                    yield self._event(seen, memory.recalls(await recall.awaited()), ensure=ensure)
                     return
 
     def _teller(self, memory: Memory) -> Teller:

@@ -26,7 +26,7 @@ from airflow_kstream.clients.kerberos import tickets
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError, Unavailable
-from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.generation import Position, StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.notifications import ledgers, outbox, tasks
 from airflow_kstream.operators import claimed_streams, fleet_look, stream_control, vanished_streams
@@ -130,6 +130,7 @@ class Fleet:
         self.store_writes = 0
         self.store_fails: Exception | None = None
         self.notifiers_hang = False
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._triggers: set[asyncio.Task[TriggerEvent]] = set()
         self._caplog = caplog
         caplog.set_level(logging.INFO)
@@ -176,7 +177,9 @@ class Fleet:
             spec = replace(SPEC, **{"name": name, "checkpoints": (f"/data/{name}",), **changed})
             self.specs[name] = spec
             stream = StreamId(name, CLUSTER.state_dir)
-            StreamFolder(self.session.hdfs, stream).make_claim(ClaimDraft(1, f"nonce{name}", spec, WEEK, {}, "test"))
+            positions = {path: Position(None, -1, -1) for path in spec.checkpoints}
+            draft = ClaimDraft(1, f"nonce{name}", spec, WEEK, positions, "test")
+            StreamFolder(self.session.hdfs, stream).make_claim(draft)
             self.yarn.start(frozenset(stream.tags(1)))
             self.engine.complete_epoch(spec)
 
@@ -184,8 +187,9 @@ class Fleet:
         """Let the tasks defer, tell the story beside them, and end."""
 
         async def told() -> None:
-            tasks = [asyncio.create_task(self._task(spec)) for spec in self.specs.values()]
+            self._tasks = {name: asyncio.create_task(self._task(spec)) for name, spec in self.specs.items()}
             await story()
+            tasks = list(self._tasks.values())
             for task in tasks:
                 if task.done():
                     task.result()
@@ -194,6 +198,11 @@ class Fleet:
             assert not self.told("Task was destroyed"), "a poller was closed and goes on"
 
         run(told(), self.loop)
+
+    def clear(self, name: str) -> None:
+        """Let a stream's task begin anew, as after a clear in Airflow's UI."""
+        self._tasks[name].cancel()
+        self._tasks[name] = asyncio.create_task(self._task(self.specs[name]))
 
     def generations(self, name: str) -> list[tuple[int, Application]]:
         stream = StreamId(name, CLUSTER.state_dir)

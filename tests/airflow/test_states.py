@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 
 from airflow_kstream.assets import asset_uri, subject_of
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.model.stream_state import StreamState
 from airflow_kstream.notifications import ledgers, tasks
@@ -169,6 +171,60 @@ def test_a_hundred_streams_are_current_again_after_the_triggerer_died(fleet: Fle
 
     fleet.live(story)
     assert {subject_of(uri)[1] for uri, _ in fleet.store} >= set(names)
+
+
+def restore_the_first_batch(fleet: Fleet) -> None:
+    """Let the job die, and its checkpoint be the copy of an earlier day."""
+    epochs = "/data/orders/epochs.json"
+    fleet.hdfs.files[epochs] = (json.dumps(json.loads(fleet.hdfs.read(epochs))[:1]), fleet.hdfs.now())
+    for _, app in fleet.generations("orders"):
+        fleet.yarn.end(app.id, ApplicationState.KILLED, "Container preempted by scheduler")
+
+
+async def some_hours(fleet: Fleet) -> None:
+    for _ in range(8):
+        await asyncio.sleep(30 * MINUTE)
+        fleet.engine.complete_epoch(fleet.specs["orders"])
+    await asyncio.sleep(40 * MINUTE)
+
+
+@pytest.mark.parametrize("store", ["answers", "is slow"])
+def test_what_only_a_killed_triggerer_saw_is_not_lost(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    """Else its successor would take the copy for the job's own, and its batches would be written twice."""
+    fleet.declare("orders", watch=CALM)
+    read = ledgers.get
+
+    async def slowly(uri: str, key: str) -> Any:
+        await asyncio.sleep(0.0 if store == "answers" else 50.0)
+        return await read(uri, key)
+
+    monkeypatch.setattr(ledgers, "get", slowly)
+
+    async def story() -> None:
+        await some_hours(fleet)
+        fleet.restart_triggerer()
+        restore_the_first_batch(fleet)
+        await asyncio.sleep(3 * 60 * MINUTE)
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1]
+    assert fleet.told("older than it was: batch 0 is planned")
+
+
+def test_a_task_that_is_cleared_knows_what_the_triggerer_saw(fleet: Fleet) -> None:
+    fleet.declare("orders", watch=CALM)
+
+    async def story() -> None:
+        await some_hours(fleet)
+        restore_the_first_batch(fleet)
+        fleet.clear("orders")
+        await asyncio.sleep(3 * 60 * MINUTE)
+
+    fleet.live(story)
+    assert [number for number, _ in fleet.generations("orders")] == [1]
+    assert fleet.told("older than it was: batch 0 is planned")
 
 
 def test_a_deferred_tasks_report_follows_what_is_seen(fleet: Fleet, reports: dict[str, Any]) -> None:

@@ -61,7 +61,9 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     if claim:
         claim = completed(session, claim, application_of(applications, claim.generation))
     if claim and all(number != claim.generation for number, _ in applications):
-        confirm_absence(run, claim)
+        # NameNodes' clocks differ, but who finds it absent here waits `submit.ttl` by a clock of its own.
+        age = session.hdfs.now() - claim.claimed_at if claim.submitted_by_us else timedelta.max
+        confirm_absence(run, claim, age)
     running = [app for _, app in applications if app.state is ApplicationState.RUNNING]
     submitted = _submitted(claim) or spec
     desired = folder.desired(names)
@@ -135,14 +137,15 @@ def _our_names(session: ClusterSession) -> frozenset[str]:
     )
 
 
-def confirm_absence(run: StreamRun, claim: Claim) -> None:
+def confirm_absence(run: StreamRun, claim: Claim, age: timedelta) -> None:
     """Make sure that a claim's application, which was not listed, is not in the cluster.
+
+    `age` is how long ago it may have been submitted.
 
     Raises Unavailable: when the ResourceManager that answered may merely not know it.
     """
     # The tag of a generation or, for a job that somebody else submitted some day, its id.
     name = claim.adopted or run.id.generation_tag(claim.generation)
-    age = run.session.hdfs.now() - claim.claimed_at if claim.submitted_by_us else timedelta.max
     run.session.yarn.confirm_absence(name, age, run.spec.watch.recovery_wait)
 
 

@@ -62,6 +62,6 @@ class PositionsReached:
         number = observation.generation
         reached = self.subject.folder.reached(number, observation.files)
         self._noted = number, reached
-        seen = self.seen.positions if self.seen.generation == number else {}
+        seen = self.seen.positions if self.seen.concerns(number, observation.nonce) else {}
         self.memory.recall(number, furthest(reached, seen))
         return bool(seen)

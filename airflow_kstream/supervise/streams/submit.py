@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -82,6 +83,19 @@ def _log_in(identity: Identity) -> None:
             raise CredentialError(reason or error.message, tried=error.tried, principal=identity.principal) from error
 
 
+@dataclass(frozen=True)
+class Submitted:
+    """A submission whose client has ended. `began` is when the client was started, by our monotonic clock: the
+    NameNode's time of the claim may be another NameNode's, which is behind the one that answers now, or ahead."""
+
+    outcome: SubmitOutcome
+    began: float
+
+    @property
+    def age(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self.began)
+
+
 @dataclass
 class OwnClaims:
     """The claims that this process made or tried to make, until it knows what became of them; by nonce.
@@ -92,7 +106,7 @@ class OwnClaims:
 
     # With their generations.
     unsubmitted: dict[str, int] = field(default_factory=dict)
-    outcomes: dict[str, SubmitOutcome] = field(default_factory=dict)
+    outcomes: dict[str, Submitted] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
 
     def pending(self, observation: Observation) -> Claim | None:
@@ -164,14 +178,14 @@ def submit(run: StreamRun, own: OwnClaims, claim: Claim, ready: Prepared) -> App
     own.unsubmitted.pop(claim.nonce, None)
     try:
         plan = replace(_planned(run, claim.generation, claim.nonce), secret_conf=ready.secret_conf)
-        timeout = run.spec.submit.timeout
+        timeout, began = run.spec.submit.timeout, time.monotonic()
         outcome = run.engine.submit(plan, run.cluster, ready.ticket_cache, ready.folder, timeout)
     except KstreamError:
         # The client never started. If HDFS is away now, the next look finds a claim of ours again.
         own.unsubmitted[claim.nonce] = claim.generation
         withdraw(run, own, claim)
         raise
-    own.outcomes[claim.nonce] = outcome
+    own.outcomes[claim.nonce] = Submitted(outcome, began)
     return conclude(run, own, claim)
 
 
@@ -198,10 +212,10 @@ def withdraw_all(run: StreamRun, own: OwnClaims) -> None:
 
 def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
     """Find the application of a claim whose client has ended. Raises SubmissionFailed: when there is none."""
-    outcome = own.outcomes[claim.nonce]
-    given_up = claim.nonce in own.given_up
+    submitted, given_up = own.outcomes[claim.nonce], claim.nonce in own.given_up
+    outcome = submitted.outcome
     application = None if given_up else _find(run, claim, patient=outcome.exit_code == 0)
-    if application is None and (given_up or _surely_missing(run, claim)):
+    if application is None and (given_up or _surely_missing(run, claim, submitted.age)):
         own.given_up.add(claim.nonce)
         if run.take_fence(claim.fence):
             _kill_a_late_arrival(run, claim)
@@ -243,10 +257,10 @@ def _find(run: StreamRun, claim: Claim, *, patient: bool) -> Application | None:
     return until(newest, run.spec.watch.look_every, run.spec.submit.ttl if patient else timedelta())
 
 
-def _surely_missing(run: StreamRun, claim: Claim) -> bool:
+def _surely_missing(run: StreamRun, claim: Claim, age: timedelta) -> bool:
     """Return False if it may run although it is not listed: it would lose its fence, and its claim times out anyway."""
     try:
-        confirm_absence(run, claim)
+        confirm_absence(run, claim, age)
     except Unavailable:
         return False
     return True

@@ -240,7 +240,7 @@ class Watch:
             former_spec=claim is not None and claim.instead_of is not None,
             environment=trouble(spec.failure, observation),
             waits_for_a_person=waits_for_a_person(observation, step),
-            reached=Reached(observation.generation, looks.furthest),
+            reached=Reached(observation.generation, looks.furthest, observation.nonce),
             freeze=freeze,
             freeze_warning=warning,
             blocked=blocked(step, observation, blocked_now(self._session.hdfs, step, observation, now)),

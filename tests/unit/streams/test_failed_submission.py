@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -44,6 +45,33 @@ def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_raised(
     with pytest.raises(SubmissionFailed, match="no such jar"):
         failing.begin()
     assert len(fences(failing)) == 1
+
+
+def test_how_old_a_submission_is_no_namenode_tells(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both services fail over while the client runs, and the NameNode that answers now is four minutes behind."""
+    behind, a_minute = timedelta(minutes=4), timedelta(minutes=1)
+    asked = []
+
+    def fail(*_: Any) -> SubmitOutcome:
+        monkeypatch.setattr(time, "monotonic", lambda: began + a_minute.total_seconds())
+        monkeypatch.setattr(life.hdfs, "now", lambda: life.clock.now() - behind)
+        return SubmitOutcome(1, "no such jar")
+
+    def young(of: str, age: timedelta, settled: timedelta) -> None:
+        asked.append(age)
+        if a_minute / 2 <= age:
+            raise Unavailable(f"it became active 30s ago and may not have recovered {of} yet")
+
+    began = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: began)
+    monkeypatch.setattr(life.engine, "submit", fail)
+    monkeypatch.setattr(life.yarn, "confirm_absence", young)
+    with pytest.raises(SubmissionFailed):
+        life.begin()
+    assert asked == [a_minute]
+    assert len(fences(life)) == 1, "its application may yet be recovered"
 
 
 def test_an_outage_of_minutes_is_reported_in_one_line(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -33,7 +34,7 @@ def seen(life: Life) -> Reached:
         life.clock.ahead += timedelta(days=1)
         life.engine.complete_epoch(SPEC)
         reached = life.watch().reached
-    assert reached == Reached(1, {HERE: Position("fake", 3, 3)})
+    assert reached == Reached(1, {HERE: Position("fake", 3, 3)}, reached.claim)
     life.hdfs.files[EPOCHS] = (json.dumps(json.loads(life.hdfs.read(EPOCHS))[:2]), life.hdfs.now())
     return Memory.from_json(json.loads(json.dumps(Memory().saw(reached).to_json()))).reached
 
@@ -134,7 +135,7 @@ def test_a_watcher_remembers_from_one_round_to_the_next_how_far_it_was(life: Lif
     life.begin()
     life.engine.complete_epoch(SPEC)
     reached = life.watch().reached
-    assert reached == Reached(1, {HERE: Position("fake", 0, 0)})
+    assert reached == Reached(1, {HERE: Position("fake", 0, 0)}, reached.claim)
     life.hdfs.delete(EPOCHS)
     assert life.watch().reached == reached
 
@@ -144,6 +145,29 @@ def test_what_was_seen_of_one_generation_says_nothing_of_the_next() -> None:
     memory = Memory().saw(Reached(1, ahead))
     assert memory.saw(Reached(1, behind)).reached == Reached(1, ahead), "a watcher that has just begun"
     assert memory.saw(Reached(2, behind)).reached == Reached(2, behind), "a person may have wanted it so"
+
+
+def test_a_stream_that_begins_anew_with_a_number_is_not_behind_the_former_one() -> None:
+    """Its state_dir was removed, and its checkpoint."""
+    ahead, behind = ({HERE: Position("q", number, number)} for number in (30, 15))
+    memory, anew = Memory().saw(Reached(1, ahead, "former")), Reached(1, behind, "new")
+    assert memory.saw(anew).reached == anew
+    assert Memory().saw(anew).recalls(Reached(1, ahead, "former")).reached == anew
+
+
+def test_what_a_triggerer_stored_counts_beside_what_its_successor_sees() -> None:
+    ahead, behind = ({HERE: Position("q", number, number)} for number in (30, 15))
+    stored = Reached(2, ahead, "nonce")
+    assert Memory().recalls(stored).reached == stored
+    assert Memory().saw(Reached(2, behind, "nonce")).recalls(stored).reached == stored
+    assert Memory().saw(stored).recalls(Reached(2, behind, "nonce")).reached == stored
+    assert Memory().saw(Reached(3, behind, "next")).recalls(stored).reached.generation == 3
+    assert Memory().saw(stored).recalls(NOWHERE).reached == stored
+
+
+def test_a_job_does_not_follow_positions_of_another_claim_with_its_number(life: Life, seen: Reached) -> None:
+    life.yarn.end("application_1_0001", ApplicationState.FAILED)
+    assert reconcile(life, replace(seen, claim="that of a folder which was lost")) == 2
 
 
 @pytest.mark.parametrize("data", [None, {}, {"positions": None}, {"positions": {"/a": [1]}}, {"generation": "x"}, "no"])
