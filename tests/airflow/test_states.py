@@ -174,9 +174,12 @@ def test_a_hundred_streams_are_current_again_after_the_triggerer_died(fleet: Fle
 
 
 def restore_the_first_batch(fleet: Fleet) -> None:
-    """Let the job die, and its checkpoint be the copy of an earlier day."""
+    """Let the checkpoint be the copy of an earlier day."""
     epochs = "/data/orders/epochs.json"
     fleet.hdfs.files[epochs] = (json.dumps(json.loads(fleet.hdfs.read(epochs))[:1]), fleet.hdfs.now())
+
+
+def preempt(fleet: Fleet) -> None:
     for _, app in fleet.generations("orders"):
         fleet.yarn.end(app.id, ApplicationState.KILLED, "Container preempted by scheduler")
 
@@ -188,24 +191,32 @@ async def some_hours(fleet: Fleet) -> None:
     await asyncio.sleep(40 * MINUTE)
 
 
-@pytest.mark.parametrize("store", ["answers", "is slow"])
+@pytest.mark.parametrize("minutes", [(0,), (40, 0)])
+@pytest.mark.parametrize("seconds", [0, 50])
 def test_what_only_a_killed_triggerer_saw_is_not_lost(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, store: str
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, seconds: float, minutes: tuple[float, ...]
 ) -> None:
-    """Else its successor would take the copy for the job's own, and its batches would be written twice."""
-    fleet.declare("orders", watch=CALM)
+    """Else its successor would take the copy for the job's own, and its batches would be written twice.
+
+    A store that takes some seconds answers after that successor's first look. `minutes` are those that each triggerer
+    lives before the job dies.
+    """
+    fleet.declare("orders", watch=WatchPolicy(every=timedelta(seconds=20)))
     read = ledgers.get
 
     async def slowly(uri: str, key: str) -> Any:
-        await asyncio.sleep(0.0 if store == "answers" else 50.0)
+        await asyncio.sleep(seconds)
         return await read(uri, key)
 
     monkeypatch.setattr(ledgers, "get", slowly)
 
     async def story() -> None:
         await some_hours(fleet)
-        fleet.restart_triggerer()
-        restore_the_first_batch(fleet)
+        for lived in minutes:
+            fleet.restart_triggerer()
+            restore_the_first_batch(fleet)
+            await asyncio.sleep(lived * MINUTE)
+        preempt(fleet)
         await asyncio.sleep(3 * 60 * MINUTE)
 
     fleet.live(story)
@@ -219,6 +230,7 @@ def test_a_task_that_is_cleared_knows_what_the_triggerer_saw(fleet: Fleet) -> No
     async def story() -> None:
         await some_hours(fleet)
         restore_the_first_batch(fleet)
+        preempt(fleet)
         fleet.clear("orders")
         await asyncio.sleep(3 * 60 * MINUTE)
 

@@ -47,9 +47,7 @@ def test_what_may_have_arrived_keeps_its_fence_and_the_failure_is_raised(
     assert len(fences(failing)) == 1
 
 
-def test_how_old_a_submission_is_no_namenode_tells(
-    life: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_old_a_submission_is_no_namenode_tells(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both services fail over while the client runs, and the NameNode that answers now is four minutes behind."""
     behind, a_minute = timedelta(minutes=4), timedelta(minutes=1)
     asked = []

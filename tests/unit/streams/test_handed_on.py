@@ -147,7 +147,7 @@ def test_what_was_seen_of_one_generation_says_nothing_of_the_next() -> None:
     assert memory.saw(Reached(2, behind)).reached == Reached(2, behind), "a person may have wanted it so"
 
 
-def test_a_stream_that_begins_anew_with_a_number_is_not_behind_the_former_one() -> None:
+def test_a_stream_whose_numbers_begin_again_is_not_behind() -> None:
     """Its state_dir was removed, and its checkpoint."""
     ahead, behind = ({HERE: Position("q", number, number)} for number in (30, 15))
     memory, anew = Memory().saw(Reached(1, ahead, "former")), Reached(1, behind, "new")
