@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import runpy
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_kstream.dags import STUBS
+from airflow_kstream.dags.factory import dags_of_folder
 from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.hooks.kerberos import ticket_declaration
 from airflow_kstream.model.errors import InvalidInput
@@ -61,6 +63,23 @@ def test_what_is_shown_of_a_refusal_drives_no_terminal(tmp_path: Path, monkeypat
     [dag] = Declarations("leases", tmp_path, monkeypatch).dags_of(r'{paths: [/data], "b\0\e[31m": x}').values()
     for shown in (dag.dag_display_name, str(dag.description), str(dag.doc_md)):
         assert r"b\x00\x1b[31m" in shown
+
+
+def test_no_garbage_is_collected_while_declarations_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An Airflow process has a million objects, and a fleet makes the collector look at all of them many times."""
+    (tmp_path / "prod.yaml").write_text("paths: [/data]")
+    monkeypatch.setenv("AIRFLOW__KSTREAM__LEASES_FOLDER", str(tmp_path))
+    collects = []
+
+    def dags_of(declaration: Path, text: str) -> list[DAG]:
+        collects.append(gc.isenabled())
+        raise KeyboardInterrupt
+
+    assert gc.isenabled()
+    with pytest.raises(KeyboardInterrupt):
+        dags_of_folder("leases", "*.yaml", lambda declaration: ["leases-prod"], dags_of)
+    assert collects == [False]
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize(
