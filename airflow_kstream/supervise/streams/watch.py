@@ -178,18 +178,22 @@ class Watch:
         """Yield each stream's verdict as soon as it is known; a subject is taken when its look begins.
 
         If a server is away there is no conclusion, never a dead stream. An error of any kind concerns one stream,
-        unless it is the common listing, or the cluster's brake, that could not be read.
+        unless it is the common listing, or the cluster's brake, that could not be read. NameNodes that fall silent in
+        the middle of a round are not asked once for each stream that is left.
         """
         self._clock.begin_round()
+        left = iter(subjects)
         try:
             listed = self._session.yarn.applications(ALL_STREAMS_TAG)
             freeze = self._brake.newest()
+            for subject in left:
+                verdict = self._verdict(subject, Prefetched(listed=listed, freeze=freeze))
+                yield subject.name, verdict
+                if verdict.shared:
+                    freeze = self._brake.newest()
         except Exception as error:
             failed = replace(_no_conclusion(error), shared=True)
-            yield from ((subject.name, failed) for subject in subjects)
-            return
-        for subject in subjects:
-            yield subject.name, self._verdict(subject, Prefetched(listed=listed, freeze=freeze))
+            yield from ((subject.name, failed) for subject in left)
 
     def _verdict(self, subject: Subject, common: Prefetched) -> Verdict:
         stream = StreamId(subject.name, self._session.cluster.state_dir)

@@ -27,7 +27,7 @@ from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim, written_freeze
-from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.supervise.streams.watch import Subject, Watch
 from tests.loopback.clients.strange_servers import NOW, Answer, StrangeServer, introduction, said, serving
 from tests.unit.simulated_yarn import TICKET_SPEC
 from tests.unit.streams.simulated_servers import CLUSTER
@@ -132,6 +132,27 @@ def test_nobody_sees_a_stream_while_the_brake_cannot_be_read(counted: Counted) -
     counted.namenode.script |= {f"{freeze_folder(CLUSTER.state_dir)}?op=LISTSTATUS": Answer(503, b"")}
     verdicts = counted.watch.round(counted.names)
     assert all(verdict.step is None and verdict.shared for verdict in verdicts.values()), verdicts
+
+
+def test_namenodes_that_fall_silent_in_a_round_are_asked_once_more(counted: Counted) -> None:
+    """Not once for each of a thousand streams, each of which would wait for 50 seconds."""
+    counted.round()
+    looks = counted.watch.looks([Subject(name) for name in counted.names])
+    assert next(looks)[1].step
+    counted.namenode.script = {"": Answer(503, b"")}
+    counted.namenode.requests.clear()
+    rest = dict(looks)
+    assert list(rest) == counted.names[1:]
+    assert all(verdict.step is None and verdict.shared for verdict in rest.values())
+    asked = [request for request in counted.namenode.requests if counted.names[1] not in request]
+    assert {request.partition("?")[0] for request in asked} == {f"GET /webhdfs/v1{freeze_folder(CLUSTER.state_dir)}"}
+
+
+def test_a_stream_whose_files_alone_cannot_be_read_ends_no_round(counted: Counted) -> None:
+    counted.round()
+    counted.namenode.script |= {f"/data/{counted.names[1]}/commits?op=LISTSTATUS": Answer(503, b"")}
+    verdicts = counted.watch.round(counted.names)
+    assert [name for name, verdict in verdicts.items() if verdict.step is None] == [counted.names[1]]
 
 
 def test_the_first_round_reads_claims_and_metadata_once(counted: Counted) -> None:
