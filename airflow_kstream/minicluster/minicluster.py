@@ -221,7 +221,8 @@ class Minicluster:
         They elect the active one themselves, and Hadoop lets nobody choose: the active one ends (SIGTERM, so that it
         leaves the election at once), the other one takes over, and the first starts again as the standby. One that is
         killed or paused stays elected until its session with ZooKeeper has ended, 10 s later; one that is resumed after
-        that says for a second or two that it is active, as its successor does.
+        that says for a second or two that it is active, as its successor does. It may then hang on its way to standby,
+        in no election (YARN-11935): if nobody takes over within a minute, the other one is killed and started again.
         """
         self._require("rm2")
         active = self.active_resourcemanager()
@@ -229,7 +230,12 @@ class Minicluster:
         if (state := self._identity(other).state()) != "running":
             raise MiniclusterError(f"{other} is {state}: it can't take over from {active}")
         end([self._identity(active)])
-        elected = self.active_resourcemanager()
+        try:
+            elected = self.active_resourcemanager()
+        except MiniclusterError:
+            self.kill(other)
+            self.start(other)
+            elected = self.active_resourcemanager()
         self.start(active)
         return elected
 

@@ -223,6 +223,27 @@ def test_a_frozen_resourcemanager_steps_back_when_it_wakes_up(full: Minicluster)
     assert full.active_resourcemanager() == other(frozen)
 
 
+def test_a_resourcemanager_that_hangs_on_its_way_to_standby_is_started_again(
+    full: Minicluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hang is a race of two of its threads (YARN-11935), which nobody can bring about: here it is only claimed."""
+    active, asked = full.active_resourcemanager(), Minicluster.active_resourcemanager
+    hung = pid_of(full, other(active))
+    calls = iter([asked, none_is_active])
+    monkeypatch.setattr(Minicluster, "active_resourcemanager", lambda full: next(calls, asked)(full))
+    assert full.failover_rm() == other(active)
+    assert pid_of(full, other(active)) != hung
+    until(lambda: status_of(full, active).startswith("standby"))
+
+
+def none_is_active(full: Minicluster) -> str:
+    raise MiniclusterError("none is active")
+
+
+def pid_of(full: Minicluster, daemon: str) -> int | None:
+    return next(each.pid for each in full.status() if each.name == daemon)
+
+
 def elected(full: Minicluster) -> str | None:
     try:
         return full.active_resourcemanager()
