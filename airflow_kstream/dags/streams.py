@@ -137,9 +137,19 @@ def refused_dag(declaration: Path, why: str, spark_conn_id: str | None, schedule
 def vanished_dag(
     cluster: str, names: Iterable[str], spark_conn_id: str | None, schedule: Schedule, options: AirflowOptions
 ) -> DAG:
-    """Make the DAG that looks after the cluster's streams whose files are gone."""
+    """Make the DAG that looks after the cluster's streams whose files are gone.
+
+    It is not paused: nobody thinks of it when the first file is added, and it has nothing to do before one is removed.
+    """
     about = f"Looks after streams of {cluster} that run and are declared no longer"
-    with declared_dag(undeclared_id(cluster), about, schedule.ensure_every, options, doc_md=__doc__) as dag:
+    with declared_dag(
+        undeclared_id(cluster),
+        about,
+        schedule.ensure_every,
+        options,
+        doc_md=__doc__,
+        is_paused_upon_creation=False,
+    ) as dag:
         VanishedStreamsOperator(
             task_id="look_after", declared=tuple(names), cluster_conn_id=cluster, conn_id=spark_conn_id
         )

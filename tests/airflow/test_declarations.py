@@ -172,6 +172,7 @@ def test_a_folder_whose_last_declaration_is_gone_still_looks_after_its_streams(
     dags = Declarations("streams", tmp_path, monkeypatch).dags()
     others = ("control", "fleet", "housekeeping", "undeclared")
     assert sorted(dags) == sorted(f"{other}-{folder}" for other in others for folder in ("my_cluster", "prod"))
+    assert dags["undeclared-prod"].is_paused_upon_creation is False, "nobody thinks of it before a file is removed"
     look_after = dags["undeclared-prod"].get_task("look_after")
     assert isinstance(look_after, VanishedStreamsOperator)
     assert (look_after.cluster_conn_id, look_after.declared) == ("prod", [])
