@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,6 +95,23 @@ class Kept:
 
         await_that(committed, f"generation {generation} or a later one of {self.spec.name} commits", seconds)
         return seen[0].generation
+
+    def keep(self, generation: int) -> int:
+        """Let supervisors look, one after the other as woken tasks do, until this generation or a later one commits.
+
+        Returns how many it took.
+        """
+        looks = itertools.count(1)
+        taken = [0]
+
+        def committed() -> bool:
+            taken[0] = next(looks)
+            self.supervisors.begin().end()
+            seen = self.look()
+            return seen.generation >= generation and verified(seen)
+
+        await_that(committed, f"generation {generation} or a later one of {self.spec.name} commits")
+        return taken[0]
 
     def await_a_further_commit(self) -> None:
         before = self.commit()
