@@ -198,8 +198,7 @@ class StreamTrigger(BaseTrigger):
                 since = _words(verdict.waits_for_a_person)
                 self.log.error("%s has waited for a person for %s: %s", self.stream, since, verdict.why)
             if blind:
-                lasted = timedelta(seconds=seen.sight.blind_for(clock.loop))
-                self.log.error("%s is not seen for %s, so its task looks: %s", self.stream, _words(lasted), seen.wake)
+                self.log.error("%s can't be seen, so its task looks: %s", self.stream, seen.wake)
         return state
 
 

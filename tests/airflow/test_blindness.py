@@ -102,7 +102,7 @@ def test_a_stream_whose_folder_is_gone_wakes_its_own_task(fleet: Fleet) -> None:
     assert fleet.woken() == ["stream-1"]
     assert 6 * MINUTE < fleet.wakings[0].at < 7 * MINUTE
     assert "its folder was deleted" in fleet.wakings[0].why
-    assert fleet.told("stream-1 is not seen for ") == 1
+    assert fleet.told("stream-1 can't be seen, so its task looks") == 1
 
 
 def test_streams_that_refuse_the_watcher_wake_their_own_tasks_one_after_the_other(fleet: Fleet) -> None:

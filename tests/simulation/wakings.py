@@ -22,8 +22,8 @@ _DUE = 0.75
 # A watcher that could look for so long has looked within the latter: the pace, a late look, a request's patience.
 _COULD_LOOK, _LOOKS_WITHIN = 420.0, 300.0
 # The words of a waking for that cause, and how long after all troubles a watcher may still see nothing: its own pace,
-# and a look that began before.
-_BLIND, _SEES_WITHIN = "be concluded", 240.0
+# and a look that began before. One whose restart is due wakes somebody at the first look that fails: it is due anyway.
+_BLIND, _SEES_WITHIN = "could be concluded for", 240.0
 # Seconds from the moment at which a restart is due to the waking, while the watcher sees.
 _WAKES_WITHIN = 300.0
 # The same while it sees nothing: WatchPolicy's blind_after, a look and its patience; and after earlier wakings, whose
