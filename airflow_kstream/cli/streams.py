@@ -63,8 +63,9 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
     """Show a stream, or every stream of this state_dir: application, heartbeat, last commit, time to the horizon.
 
     The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
-    NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A horizon of `none`:
-    nothing ends its credentials. A stream that runs and has no folder is shown with what a person may do.
+    NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A watcher, who looks again, also
+    says SLOW before STALLED, and CHECKPOINT_CHANGED. A horizon of `none`: nothing ends its credentials. A stream that
+    runs and has no folder is shown with what a person may do.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         note_freeze(session)

@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     BLOCKED = "restart_blocked"
     BREAKER = "breaker_open"
     STALLED = "stalled"
+    CHANGED = "checkpoint_changed"
     QUEUED = "queued_too_long"
     KILLED = "waits_for_a_person"
     FROZEN = "frozen_past_its_time"
@@ -157,6 +158,7 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
     EventKind.BLOCKED: ("its restart is blocked", "its restart is blocked no longer"),
     EventKind.BREAKER: ("its circuit breaker is open", "its circuit breaker is closed"),
     EventKind.STALLED: ("it runs and makes no progress", "it is stalled no longer"),
+    EventKind.CHANGED: ("its checkpoint changed while it runs", "its checkpoint goes on where it was"),
     EventKind.QUEUED: ("it waits in YARN's queue", "it waits in YARN's queue no longer"),
     EventKind.KILLED: ("a person killed it, and it waits for one", "it waits for a person no longer"),
     EventKind.FROZEN: ("a freeze keeps it from its restart", "no freeze keeps it from its restart"),

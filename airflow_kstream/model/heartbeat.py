@@ -8,11 +8,15 @@ from enum import StrEnum
 
 
 class Pulse(StrEnum):
+    """The verdict on a query's progress. SLOW is a batch in flight for too long that was found so only once."""
+
     HEALTHY = "HEALTHY"
     IDLE = "IDLE"
     STALLED = "STALLED"
     START_STALLED = "START_STALLED"
     STARTING = "STARTING"
+    SLOW = "SLOW"
+    CHANGED = "CHECKPOINT_CHANGED"
     NO_CHECKPOINT = "NO_CHECKPOINT"
     UNKNOWN = "UNKNOWN"
 

@@ -19,13 +19,14 @@ from airflow_kstream.model.generation import Position
 class SignKind(StrEnum):
     """The kind of a sign. ALONE: no application of the stream lives. ABSENT: a claim has no application. UNCLAIMED: an
     application's generation has no claim. QUIET: the checkpoints do not move. LOST: a node is cut
-    off from YARN."""
+    off from YARN. OVERLONG: a batch, or the way to the first one, takes longer than it may."""
 
     ALONE = "alone"
     ABSENT = "absent"
     UNCLAIMED = "unclaimed"
     QUIET = "quiet"
     LOST = "lost"
+    OVERLONG = "overlong"
 
 
 @dataclass(frozen=True)

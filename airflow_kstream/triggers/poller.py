@@ -38,7 +38,7 @@ _tellers: dict[str, ClusterTeller] = {}
 @contextmanager
 def _watch(cluster: Cluster) -> Iterator[Looks]:
     with open_session(cluster, cluster.watcher) as session:
-        yield Watch(session)
+        yield Watch(session, again=True)
 
 
 @dataclass(frozen=True)

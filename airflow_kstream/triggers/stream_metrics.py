@@ -15,10 +15,12 @@ PULSES = {
     Pulse.HEALTHY: 0,
     Pulse.IDLE: 1,
     Pulse.STARTING: 2,
+    Pulse.SLOW: 2,
     Pulse.UNKNOWN: 3,
     Pulse.NO_CHECKPOINT: 4,
     Pulse.START_STALLED: 4,
     Pulse.STALLED: 5,
+    Pulse.CHANGED: 5,
 }
 
 

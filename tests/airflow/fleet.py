@@ -149,7 +149,7 @@ class Fleet:
         patch.setattr(outbox, "in_thread", self._notifiers_thread)
         patch.setattr(polling, "open_session", self._triggerers_session)
         for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
-            patch.setattr(module, "Watch", lambda session: Watch(session, self.watchers_engine_of))
+            patch.setattr(module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more))
         for module in (operators, claimed_streams, vanished_streams, acting, stream_control, fleet_look):
             patch.setattr(module, "open_session", self.workers_session)
         for module in (operators, vanished_streams, stream_control):

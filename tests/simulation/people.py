@@ -79,7 +79,7 @@ class Keeper:
                     continue
                 if triggerer is None:
                     session = opened.enter_context(open_session(self.cluster, self.cluster.watcher))
-                    triggerer = Watch(session, self._engine_of)
+                    triggerer = Watch(session, self._engine_of, again=True)
                 time.sleep(max(watch_after, _SETTLING))
                 reached = self._watch(triggerer)
                 mode = Mode.WATCH

@@ -23,6 +23,7 @@ OF_A_STREAM = frozenset(
         EventKind.BLOCKED,
         EventKind.BREAKER,
         EventKind.STALLED,
+        EventKind.CHANGED,
         EventKind.QUEUED,
         EventKind.KILLED,
         EventKind.FROZEN,
@@ -35,7 +36,7 @@ OF_A_STREAM = frozenset(
 # While a person's freeze holds a step back, nothing is tried, so nothing shows whether these are over.
 _HELD_BACK = frozenset({EventKind.OVERDUE, EventKind.BLOCKED, EventKind.BREAKER, EventKind.KILLED})
 # A generation that has just started has shown nothing yet.
-_UNPROVEN = frozenset({EventKind.BREAKER, EventKind.STALLED, EventKind.NO_CHECKPOINT})
+_UNPROVEN = frozenset({EventKind.BREAKER, EventKind.STALLED, EventKind.CHANGED, EventKind.NO_CHECKPOINT})
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 _PROGRESS = {Pulse.HEALTHY, Pulse.IDLE}
 _BLOCKING = {Obstacle.PREFLIGHT, Obstacle.REFUSED}
@@ -131,6 +132,8 @@ def _troubles(signs: Signs, overdue: Overdue = Overdue()) -> Iterator[Trouble]:
         yield Trouble(EventKind.FORMER_SPEC, signs.why)
     if signs.pulse is Pulse.NO_CHECKPOINT and signs.lives and not signs.rests:
         yield Trouble(EventKind.NO_CHECKPOINT, signs.pulse_why)
+    if signs.pulse is Pulse.CHANGED and signs.lives and not signs.rests:
+        yield Trouble(EventKind.CHANGED, signs.pulse_why)
     if signs.pulse in _STALLED and signs.lives and not signs.rests:
         yield Trouble(EventKind.STALLED, signs.pulse_why)
     if signs.queued_too_long:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.application import ApplicationState
@@ -9,33 +10,56 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, Missing, Position
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.looks import Looks, Sign, SignKind
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream_policies import FailurePolicy, HeartbeatPolicy
+from airflow_kstream.policy.streams.positions import changes
 
 # Worst first: a job with several queries is as healthy as the worst of them.
 _BY_WEIGHT = (
+    Pulse.CHANGED,
     Pulse.STALLED,
     Pulse.NO_CHECKPOINT,
     Pulse.START_STALLED,
     Pulse.UNKNOWN,
+    Pulse.SLOW,
     Pulse.STARTING,
     Pulse.IDLE,
     Pulse.HEALTHY,
 )
 
 
-def heartbeat(policy: HeartbeatPolicy, observation: Observation) -> Heartbeat:
-    """Return the worst pulse among the stream's checkpoints; UNKNOWN when it declares none."""
+# Of a threshold, between the two verdicts that make a stall: a NameNode that fails over may be minutes ahead.
+_CONFIRMS = 0.25
+
+
+def heartbeat(policy: HeartbeatPolicy, observation: Observation, looks: Looks | None = None) -> Heartbeat:
+    """Return the worst pulse among the stream's checkpoints; UNKNOWN when it declares none.
+
+    `looks` are those of a watcher: it calls a stall what it found overlong twice, by its own clock, and a checkpoint
+    CHANGED that it saw further in this generation. Without them it is the word of one look.
+    """
     if observation.claim is None or not observation.checkpoints:
         return Heartbeat(Pulse.UNKNOWN, None, "no checkpoint is declared, or nothing was claimed yet")
     app = observation.current
     runs = app is not None and app.state is ApplicationState.RUNNING
     claim, now = observation.claim, observation.now
     beats = [
-        _nowhere(policy, point, claim, now, runs=runs) or _pulse(policy, point, claim, now)
+        _changed(point, looks, runs=runs)
+        or _nowhere(policy, point, claim, now, runs=runs)
+        or _confirmed(_pulse(policy, point, claim, now), _overlong(policy, point, claim, now), looks)
         for point in observation.checkpoints
     ]
     return min(beats, key=lambda beat: _BY_WEIGHT.index(beat.pulse))
+
+
+def overlong(policy: HeartbeatPolicy, observation: Observation) -> tuple[Sign, ...]:
+    """Return what takes longer than it may: batches in flight, and starts without a commit."""
+    claim = observation.claim
+    if claim is None:
+        return ()
+    found = [_overlong(policy, point, claim, observation.now) for point in observation.checkpoints]
+    return tuple(each.sign for each in found if each)
 
 
 def verified(observation: Observation) -> bool:
@@ -69,6 +93,45 @@ def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
         return policy.stall_floor
     p99 = durations[min(len(durations) - 1, int(len(durations) * 0.99))]
     return max(policy.stall_floor, p99 * policy.stall_factor)
+
+
+@dataclass(frozen=True)
+class _Overlong:
+    """A batch, or a start, that has taken longer than `limit`."""
+
+    sign: Sign
+    limit: timedelta
+    unconfirmed: Pulse
+
+
+def _overlong(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: datetime) -> _Overlong | None:
+    beat = _pulse(policy, point, claim, now)
+    if beat.pulse is Pulse.START_STALLED:
+        sign = Sign(SignKind.OVERLONG, (point.path, "start", claim.nonce))
+        return _Overlong(sign, policy.start_timeout, Pulse.STARTING)
+    if beat.pulse is Pulse.STALLED:
+        sign = Sign(SignKind.OVERLONG, (point.path, point.query, point.position.offset))
+        return _Overlong(sign, stall_threshold(policy, point), Pulse.SLOW)
+    return None
+
+
+def _confirmed(beat: Heartbeat, overlong: _Overlong | None, looks: Looks | None) -> Heartbeat:
+    if overlong is None or looks is None:
+        return beat
+    wait = overlong.limit * _CONFIRMS - looks.age(overlong.sign)
+    if wait <= timedelta():
+        return beat
+    why = f"{beat.why}; it counts as stalled if that is so in {format_duration(wait)}"
+    return Heartbeat(overlong.unconfirmed, beat.commit_age, why)
+
+
+def _changed(point: Checkpoint, looks: Looks | None, *, runs: bool) -> Heartbeat | None:
+    """Return the heartbeat of a running job whose checkpoint is not what it was, None for any other."""
+    before = looks.furthest.get(point.path) if looks else None
+    if not (runs and before and before.offset >= 0):
+        return None
+    words = "; ".join(changes(point, before))
+    return Heartbeat(Pulse.CHANGED, None, f"{words}, while the job runs") if words else None
 
 
 def _nowhere(

@@ -36,7 +36,7 @@ def _doubts(observation: Observation, looks: Looks) -> Iterator[str]:
     for point in observation.checkpoints:
         before = known.get(plain_path(point.path))
         if before and before.offset >= 0:
-            yield from _changes(point, before)
+            yield from changes(point, before)
 
 
 def _recorded(observation: Observation, looks: Looks) -> dict[str, Position]:
@@ -55,7 +55,8 @@ def reaches(position: Position, before: Position) -> bool:
     return position.query == before.query and position.offset >= before.offset and position.commit >= before.commit
 
 
-def _changes(point: Checkpoint, before: Position) -> Iterator[str]:
+def changes(point: Checkpoint, before: Position) -> Iterator[str]:
+    """Yield in words how a checkpoint differs from one that goes on where it was."""
     at = point.position
     if point.empty:
         yield f"{point.path} is gone: it had come to batch {before.offset}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -33,6 +33,7 @@ class Memory:
     furthest: Mapping[str, Position] = field(default_factory=dict)
     look_every: timedelta = timedelta()
     _ages: dict[Sign, float] = field(default_factory=dict)
+    _first: dict[Sign, float] = field(default_factory=dict)
     _last: float | None = None
     generation: int | None = None
 
@@ -46,13 +47,18 @@ class Memory:
     def _longest_step(self) -> float:
         return max(_LONGEST_STEP, 2 * self.look_every.total_seconds())
 
-    def look(self, observation: Observation) -> Looks:
-        """Return for how long each sign of this look has been seen without a break."""
+    def look(self, observation: Observation, verdicts: Iterable[Sign] = ()) -> Looks:
+        """Return for how long each sign of this look has been seen without a break.
+
+        `verdicts` are signs that are as true after a pause of any length, as that one batch is still in flight.
+        """
         now = self.clock()
         step = 0.0 if self._last is None else min(now - self._last, self._longest_step)
         self._last = now
         self._ages = {sign: self._ages[sign] + step if sign in self._ages else 0.0 for sign in signs(observation)}
+        self._first = {sign: self._first.get(sign, now) for sign in verdicts}
         if observation.generation != self.generation:
             self.recall(observation.generation, {})
         self.furthest = further(self.furthest, observation)
-        return Looks({sign: timedelta(seconds=age) for sign, age in self._ages.items()}, self.furthest)
+        ages = self._ages | {sign: now - first for sign, first in self._first.items()}
+        return Looks({sign: timedelta(seconds=age) for sign, age in ages.items()}, self.furthest)

@@ -25,7 +25,7 @@ from airflow_kstream.policy.streams.after_end import waits_for_a_person
 from airflow_kstream.policy.streams.blocked import blocked
 from airflow_kstream.policy.streams.environment import trouble
 from airflow_kstream.policy.streams.freeze import freeze_of
-from airflow_kstream.policy.streams.heartbeat import heartbeat, queued_since, verified, works
+from airflow_kstream.policy.streams.heartbeat import heartbeat, overlong, queued_since, verified, works
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.turns import may_wait
 from airflow_kstream.policy.streams.unclaimed import lost_claim
@@ -159,10 +159,16 @@ def _seconds(duration: timedelta | None) -> float | None:
 
 
 class Watch:
-    """A watcher with the rights of `session`'s identity, which only needs to view. Not thread-safe."""
+    """A watcher with the rights of `session`'s identity, which only needs to view. Not thread-safe.
 
-    def __init__(self, session: ClusterSession, engine_of: Callable[[StreamSpec], Engine] = engine_of) -> None:
+    `again` is whether it looks again: then it calls a stall only what it found so twice.
+    """
+
+    def __init__(
+        self, session: ClusterSession, engine_of: Callable[[StreamSpec], Engine] = engine_of, *, again: bool = False
+    ) -> None:
         self._session = session
+        self._again = again
         self._engine_of = engine_of
         self._claims: dict[str, Claim] = {}
         self._ends: dict[str, tuple[PastEnd, ...]] = {}
@@ -215,10 +221,11 @@ class Watch:
         if claim:
             # Includes the facts that its file lacked, so they are looked up once.
             self._claims[spec.name] = claim
-        looks = self._memory_of(observation).look(observation)
+        looks = self._memory_of(observation).look(observation, overlong(spec.heartbeat, observation))
         step = next_step(spec, observation, looks, Mode.WATCH)
         ends = horizon_of(spec, observation)
-        beat = heartbeat(spec.heartbeat, observation) if claim and not watches_no_progress(claim) else None
+        confirmed = looks if self._again else None
+        beat = heartbeat(spec.heartbeat, observation, confirmed) if claim and not watches_no_progress(claim) else None
         since = queued_since(observation)
         queued = self._clock.time_since(since) if since else None
         freeze, warning = freeze_of(observation, ends)

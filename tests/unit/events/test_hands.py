@@ -65,6 +65,7 @@ def test_a_stream_that_nobody_has_to_act_for_needs_no_hand(signs: Signs) -> None
         (Look(STALLED), EventKind.STALLED, "`kstream streams restart stream-0`"),
         (Look(FROZEN), EventKind.FROZEN, "`kstream streams unfreeze`"),
         (Look(NOWHERE), EventKind.NO_CHECKPOINT, "declare the checkpoint"),
+        (Look(replace(HEALTHY, pulse=Pulse.CHANGED)), EventKind.CHANGED, "restore it, or find out who writes it"),
         (Look(replace(HEALTHY, former_spec=True)), EventKind.FORMER_SPEC, "correct its declaration"),
         (Look(replace(HEALTHY, queued_too_long=True)), EventKind.QUEUED, "make room"),
         (Look(DAMAGED), UNSEEN, "remove the cause"),

@@ -63,6 +63,7 @@ def _line(event: Event) -> str:
         (EventKind.FROZEN, FROZEN),
         (EventKind.FORMER_SPEC, replace(HEALTHY, former_spec=True)),
         (EventKind.NO_CHECKPOINT, NOWHERE),
+        (EventKind.CHANGED, replace(HEALTHY, pulse=Pulse.CHANGED, pulse_why="/data is older than it was")),
         (EventKind.BLIND, BLIND),
         (EventKind.KEYTAB_ROTATED, replace(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)),
     ],
@@ -73,7 +74,7 @@ def test_each_event_begins_once_and_ends_once(kind: EventKind, sign: Signs) -> N
 
 def test_every_kind_of_a_stream_has_a_sign() -> None:
     shown = [overdue(5 * HOUR, 37 * HOUR), ABORTED, BREAKER, STALLED, KILLED, BLIND]
-    shown += [FROZEN, NOWHERE, replace(HEALTHY, former_spec=True)]
+    shown += [FROZEN, NOWHERE, replace(HEALTHY, pulse=Pulse.CHANGED), replace(HEALTHY, former_spec=True)]
     shown += [replace(HEALTHY, queued_too_long=True), replace(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)]
 
     assert {trouble.kind for signs in shown for trouble in troubles(signs)} == OF_A_STREAM
@@ -154,6 +155,13 @@ def test_a_stream_that_ran_as_before_and_is_stopped_runs_as_nothing() -> None:
 
 def test_a_restarted_stream_stays_stalled_until_its_successor_makes_progress() -> None:
     assert told(STALLED, DEAD, STARTING, STALLED, DEAD, STARTING, HEALTHY) == ["stalled", "-stalled"]
+
+
+def test_a_watcher_that_begins_again_ends_no_stall_before_its_second_verdict() -> None:
+    slow = replace(HEALTHY, pulse=Pulse.SLOW)
+
+    assert told(HEALTHY, slow, HEALTHY) == []
+    assert told(slow, STALLED, slow, STALLED, HEALTHY) == ["stalled", "-stalled"]
 
 
 def test_a_person_who_stops_a_stream_ends_what_was_told_of_it() -> None:

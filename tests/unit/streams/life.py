@@ -39,7 +39,7 @@ class Life:
         self.hdfs = hdfs
         self.engine = engine or FakeEngine(hdfs, self.yarn)
         self.run = StreamRun(session_of(hdfs, self.yarn), SPEC, self.engine)
-        self._watch = Watch(self.run.session, lambda spec: self.engine)
+        self._watch = Watch(self.run.session, lambda spec: self.engine, again=True)
 
     def reconcile(self, mode: Mode = Mode.WATCH) -> Report:
         return Reconciler(self.run, tell=lambda line: None).run(mode)

@@ -12,7 +12,8 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.policy.streams.death import ran
-from airflow_kstream.policy.streams.heartbeat import heartbeat, verified
+from airflow_kstream.policy.streams.heartbeat import heartbeat, overlong, verified
+from airflow_kstream.supervise.streams.memory import Memory
 from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 POLICY = TICKET_SPEC.heartbeat
@@ -55,6 +56,88 @@ def test_a_batch_that_takes_far_longer_than_the_others_is_stalled() -> None:
     beyond = yarn_at(1500 + 810, offsets={**others, 5: 1500}, commits=done)
     assert pulse(within) is Pulse.HEALTHY
     assert pulse(beyond) is Pulse.STALLED
+
+
+class Watcher:
+    """One who looks again, with a clock of its own."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.memory = Memory(clock=lambda: self.seconds)
+
+    def pulse(self, yarn: SimulatedYarn, after: float = 0.0) -> Pulse:
+        self.seconds += after
+        seen = yarn.look()
+        return heartbeat(POLICY, seen, self.memory.look(seen, overlong(POLICY, seen))).pulse
+
+
+QUARTER = POLICY.stall_floor.total_seconds() / 4
+
+
+def in_flight(batch: int, seconds: int) -> SimulatedYarn:
+    """A stream whose batch has been in flight for so long by the NameNode's clock; the ones before took 10 s."""
+    planned = {earlier: earlier * 20 for earlier in range(batch + 1)}
+    done = {earlier: at + 10 for earlier, at in planned.items() if earlier < batch}
+    return yarn_at(planned[batch] + seconds, offsets=planned, commits=done)
+
+
+def test_a_batch_is_stalled_once_a_watcher_has_found_it_so_twice() -> None:
+    watcher = Watcher()
+    assert watcher.pulse(in_flight(5, 590)) is Pulse.HEALTHY
+    assert watcher.pulse(in_flight(5, 610), after=20) is Pulse.SLOW
+    assert watcher.pulse(in_flight(5, 750), after=QUARTER - 10) is Pulse.SLOW
+    assert watcher.pulse(in_flight(5, 770), after=20) is Pulse.STALLED
+
+
+def test_a_watcher_who_looks_once_an_hour_needs_two_looks() -> None:
+    watcher = Watcher()
+    assert watcher.pulse(in_flight(5, 3600)) is Pulse.SLOW
+    assert watcher.pulse(in_flight(5, 7200), after=3600) is Pulse.STALLED
+
+
+def test_a_namenode_that_is_ahead_of_the_former_one_makes_no_stall() -> None:
+    """It fails over with a batch of two minutes in flight, and its clock is nine minutes ahead; then it is set back."""
+    watcher = Watcher()
+    assert watcher.pulse(in_flight(5, 120)) is Pulse.HEALTHY
+    assert watcher.pulse(in_flight(5, 660), after=10) is Pulse.SLOW
+    assert watcher.pulse(in_flight(5, 180), after=60) is Pulse.HEALTHY
+    assert watcher.pulse(in_flight(5, 780), after=QUARTER) is Pulse.SLOW, "its time begins again"
+
+
+def test_each_overlong_batch_has_its_own_time() -> None:
+    watcher = Watcher()
+    assert watcher.pulse(in_flight(5, 700)) is Pulse.SLOW
+    assert watcher.pulse(in_flight(6, 700), after=QUARTER + 10) is Pulse.SLOW
+
+
+def test_a_start_without_a_commit_is_stalled_at_the_second_verdict() -> None:
+    watcher, start = Watcher(), yarn_at(601, offsets={0: 20}, commits={})
+    assert watcher.pulse(start) is Pulse.STARTING
+    assert watcher.pulse(start, after=QUARTER + 10) is Pulse.START_STALLED
+
+
+@pytest.mark.parametrize(
+    ("offsets", "query", "words"),
+    [
+        ({0: 20, 1: 30}, "q", "is older than it was: batch 1 is planned and 1 committed, and 3 and 3 were"),
+        ({0: 20, 1: 30, 2: 40, 3: 50}, "other", "is another query's: other, and it was q's"),
+        ({}, "q", "is gone: it had come to batch 3"),
+    ],
+)
+def test_a_checkpoint_that_changes_under_a_job_is_a_verdict_of_its_own(
+    offsets: dict[int, int], query: str, words: str
+) -> None:
+    watcher, planned = Watcher(), {batch: 20 + 10 * batch for batch in range(4)}
+    yarn = yarn_at(60, offsets=planned, commits=planned)
+    yarn.applications.append((1, application(1, ApplicationState.RUNNING)))
+    assert watcher.pulse(yarn) is Pulse.HEALTHY
+    changed = yarn_at(70, offsets=offsets, commits=offsets)
+    changed.applications = yarn.applications
+    seen = changed.look()
+    seen = replace(seen, checkpoints=tuple(replace(point, query=query) for point in seen.checkpoints))
+    beat = heartbeat(POLICY, seen, watcher.memory.look(seen))
+    assert beat.pulse is Pulse.CHANGED
+    assert words in beat.why
 
 
 def test_a_commit_whose_plan_is_gone_is_no_batch_in_flight() -> None:
