@@ -43,16 +43,19 @@ from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
 from airflow_kstream.supervise.streams.desired import declared_at_last, known_spec, request_restart, set_desired
 from airflow_kstream.supervise.streams.desired import hold as put_on_hold
 from airflow_kstream.supervise.streams.dry_run import explain
+from airflow_kstream.supervise.streams.evidence import take_evidence
+from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import require_available
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.status import standing
 from airflow_kstream.supervise.streams.take_over import take_over
+from airflow_kstream.views.evidence import evidence_lines
 from airflow_kstream.views.streams import streams_table
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Streams: see, plan, reconcile, start, stop, hold, restart, adopt, take over, accept, freeze.",
+    help="Streams: see, plan, reconcile, start, stop, hold, restart, adopt, take over, accept, freeze, evidence.",
 )
 app.command()(freeze)
 app.command()(unfreeze)
@@ -189,6 +192,25 @@ def adopt(
     say(f"{application_id} is generation {claim.generation} of {run.spec.name}")
     for checkpoint in run.spec.checkpoints:
         say(f"nothing shows that it writes {checkpoint} until a commit comes: `kstream streams status` tells")
+
+
+@app.command()
+def evidence(cluster_name: ClusterOption, name: Name, as_json: JsonOption = False) -> None:
+    """Show what the running generation hangs in: three thread dumps, ten seconds apart. Changes nothing.
+
+    The dumps of the driver and of up to 20 busy executors come from Spark's web UI, through the ResourceManager. With
+    the ends of their logs they are kept on HDFS, in a folder that the stream's own user can read.
+    """
+    with _claimed(Client(cluster_name), name) as run:
+        seen = observe(run)
+        if seen.current is None:
+            raise NotFound("none of its applications is known to YARN", tried=f"take evidence of {name}")
+        found = take_evidence(run, seen.current, seen.generation, tell=note)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        for line in evidence_lines(found):
+            say(line)
 
 
 @app.command("take-over")

@@ -1,0 +1,91 @@
+"""Spark's own REST of a running application, behind the ResourceManager's proxy.
+
+The proxy proves who asks, and the driver's web UI decides whether that one may view the application (spark.acls.enable,
+spark.ui.view.acls). It has none where spark.ui.enabled is false, and no dumps where spark.ui.threadDumpsEnabled is.
+Spark takes an executor's dump at that moment by a call of the driver's (SparkContext.getExecutorThreadDump).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import requests
+
+from airflow_kstream.clients.http import http_errors, kerberos_session
+from airflow_kstream.clients.whole_answer import limit_all_answers
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
+
+T = TypeVar("T")
+# Bytes of one answer: a driver with a thousand threads sends 2 MB.
+_MOST = 16 << 20
+_REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
+
+
+class SparkPages:
+    """One running application's pages, read as one identity. All requests together take at most `within` seconds.
+
+    Raises Denied: when this identity may not view the application. Raises NotFound: when it has no such page.
+    Raises Unavailable: when the proxy or the driver doesn't answer, or answers with something else.
+    """
+
+    def __init__(self, resourcemanager: str, application: str, identity: Identity, tls: Tls, within: float) -> None:
+        self._server, self._identity = resourcemanager, identity
+        self._path = f"/proxy/{application}/api/v1/applications/{application}"
+        self._session = kerberos_session(identity, tls, limited=False)
+        limit_all_answers(self._session, within)
+
+    def processes(self) -> tuple[SparkProcess, ...]:
+        """Return the driver and the executors that live, as the driver sees them."""
+        return self._ask("list the executors", "/executors", lambda body: tuple(_process(one) for one in body))
+
+    def threads(self, process: SparkProcess) -> ThreadDump:
+        path = f"/executors/{process.id}/threads"
+        tried = f"take a thread dump of {process}"
+        return ThreadDump(process, self._ask(tried, path, lambda body: tuple(_thread(one) for one in body)))
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _ask(self, tried: str, path: str, understand: Callable[[Any], T]) -> T:
+        context = {"tried": tried, "server": self._server, "principal": str(self._identity)}
+        with (
+            http_errors(tried, self._server, self._identity),
+            self._session.get(self._server + self._path + path, allow_redirects=False, stream=True) as answer,
+        ):
+            body: bytes = answer.raw.read(_MOST, decode_content=True)
+        if answer.status_code != 200 or "json" not in answer.headers.get("Content-Type", ""):
+            raise _refusal(answer, context)
+        try:
+            return understand(json.loads(body))
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise Unavailable(f"its answer makes no sense ({type(error).__name__})", **context) from None
+
+
+def _refusal(answer: requests.Response, context: Mapping[str, str]) -> KstreamError:
+    """Return the error for what is none of Spark's JSON: the proxy redirects to its own page where no web UI is."""
+    said = f"it answered {answer.status_code}"
+    if answer.status_code in {200, 302, 303, 307}:
+        return Unavailable(
+            f"{said}, and nothing of Spark's: has the application its web UI (spark.ui.enabled)?", **context
+        )
+    return _REFUSALS.get(answer.status_code, Unavailable)(said, **context)
+
+
+def _process(body: Mapping[str, Any]) -> SparkProcess:
+    name, logs = str(body["id"]), body.get("executorLogs") or {}
+    links = (LoggedContainer.of_link(str(link).rpartition("/")[0]) for link in logs.values())
+    tasks = None if name == DRIVER else int(body["activeTasks"])
+    return SparkProcess(
+        name, str(body["hostPort"]).rpartition(":")[0], tasks, next((one for one in links if one), None)
+    )
+
+
+def _thread(body: Mapping[str, Any]) -> Thread:
+    frames = tuple(plain_frame(str(frame)) for frame in body["stackTrace"]["elems"])
+    return Thread(str(body["threadName"]), str(body["threadState"]), frames)

@@ -1,0 +1,184 @@
+"""Evidence of a stall: three thread dumps of what runs, in words, and the ends of its logs. It changes nothing.
+
+It lies in the stream's folder, below `evidence/`, for the stream's own user alone: job logs show data.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.clients.spark_pages import SparkPages
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, ThreadDump
+from airflow_kstream.policy.streams.hanging import Hanging, hanging, place_of
+from airflow_kstream.supervise.streams.run import StreamRun
+
+# Seconds between two dumps, that one round of them may take, and that all logs together may take.
+_APART, _ROUND, _LOGS = 10.0, 10.0, 30.0
+_ROUNDS = 3
+# A round asks so many executors at most, the busiest first, and the logs of so many are read, the hanging ones first.
+_EXECUTORS, _LOGGED = 20, 4
+# Bytes: of the dumps of one round, and of all logs together.
+_MOST_OF_A_ROUND, _MOST_OF_LOGS = 1 << 20, 8 << 20
+_GENERATIONS = 5
+_FOLDER_MODE, _FILE_MODE = "700", "600"
+_LOG_NAMES = ("stdout", "stderr")
+
+
+@dataclass
+class _Taken:
+    """The sources that answered: the dumps of each round, the logs by their file's name, and the errors of the rest."""
+
+    rounds: list[list[ThreadDump]] = field(default_factory=list)
+    logs: dict[str, str] = field(default_factory=dict)
+    missing: list[KstreamError] = field(default_factory=list)
+
+    @property
+    def processes(self) -> tuple[SparkProcess, ...]:
+        return tuple(dump.process for dump in self.rounds[-1]) if self.rounds else ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The threads of an application that hang, and the folder on HDFS where the evidence lies.
+
+    `dumped` is whether its threads were seen often enough to tell. `missing` is what could not be taken, and why.
+    """
+
+    application: str
+    generation: int
+    folder: str
+    hanging: tuple[Hanging, ...]
+    dumped: bool
+    missing: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        hung = [
+            {
+                "process": str(each.process),
+                "what": each.what,
+                "where": place_of(each.thread),
+                "frames": each.thread.frames,
+            }
+            for each in self.hanging
+        ]
+        return {
+            "application": self.application,
+            "generation": self.generation,
+            "folder": self.folder,
+            "hanging": hung,
+            "dumped": self.dumped,
+            "missing": self.missing,
+        }
+
+
+def take_evidence(run: StreamRun, app: Application, generation: int, tell: Callable[[str], None]) -> Evidence:
+    """Dump the threads of the driver and of busy executors three times, and keep them with the ends of their logs.
+
+    Takes half a minute, and at most 80 seconds. What one source lacks is no reason to leave out another.
+
+    Raises NotFound: when the application doesn't run. Raises Denied, Unavailable: when nothing at all could be taken,
+    or when nothing can be kept.
+    """
+    if app.state is not ApplicationState.RUNNING:
+        raise NotFound(f"{app.id} is {app.state}, and nothing of it runs", tried=f"take evidence of {run.spec.name}")
+    taken = _Taken()
+    _dump(run, app, taken, tell)
+    still = hanging(taken.rounds)
+    _read_logs(run, _to_read(app, taken, still), taken)
+    if taken.missing and not (taken.rounds or taken.logs):
+        raise taken.missing[0]
+    missing = tuple(dict.fromkeys(str(error) for error in taken.missing))
+    found = Evidence(app.id, generation, _folder(run, generation), still, len(taken.rounds) > 1, missing)
+    _keep(run, found, taken)
+    return found
+
+
+def _dump(run: StreamRun, app: Application, taken: _Taken, tell: Callable[[str], None]) -> None:
+    for number in range(_ROUNDS):
+        began = time.monotonic()
+        try:
+            taken.rounds.append(_one_round(run, app, taken.missing))
+        except KstreamError as error:
+            taken.missing.append(error)
+            return
+        tell(f"took thread dump {number + 1} of {_ROUNDS} of {app.id}: {len(taken.rounds[-1])} processes")
+        if number + 1 < _ROUNDS:
+            time.sleep(max(began + _APART - time.monotonic(), 0.0))
+
+
+def _one_round(run: StreamRun, app: Application, missing: list[KstreamError]) -> list[ThreadDump]:
+    session = run.session
+    server = session.yarn.active()
+    dumps: list[ThreadDump] = []
+    with closing(SparkPages(server, app.id, session.identity, session.cluster.tls, _ROUND)) as pages:
+        for process in _asked(pages.processes()):
+            try:
+                dumps.append(pages.threads(process))
+            except KstreamError as error:
+                missing.append(error)
+    return dumps
+
+
+def _asked(processes: Iterable[SparkProcess]) -> list[SparkProcess]:
+    """Return the driver, and the executors that run most tasks."""
+    busiest = sorted(processes, key=lambda process: (process.tasks is not None, -(process.tasks or 0), process.id))
+    return [process for process in busiest[: _EXECUTORS + 1] if process.tasks != 0]
+
+
+def _to_read(app: Application, taken: _Taken, still: Sequence[Hanging]) -> Mapping[str, LoggedContainer]:
+    """Return the containers whose logs matter, by the name of their files: YARN knows the driver's in any case."""
+    hung = {each.process.id for each in still}
+    ranked = sorted(taken.processes, key=lambda process: (process.tasks is not None, process.id not in hung))
+    known = {_file_name(process): process.container for process in ranked[:_LOGGED]}
+    known.setdefault(DRIVER, LoggedContainer.of_link(app.logs_url))
+    return {name: container for name, container in known.items() if container}
+
+
+def _file_name(process: SparkProcess) -> str:
+    return process.id if process.id == DRIVER else f"executor-{process.id}"
+
+
+def _read_logs(run: StreamRun, containers: Mapping[str, LoggedContainer], taken: _Taken) -> None:
+    logs, ends = ContainerLogs(run.cluster, run.session.identity), time.monotonic() + _LOGS
+    for name, container in containers.items():
+        try:
+            tails = logs.tails(container, _LOG_NAMES, _MOST_OF_LOGS // (2 * _LOGGED), max(ends - time.monotonic(), 0.0))
+        except KstreamError as error:
+            taken.missing.append(error)
+        else:
+            taken.logs.update({f"{name}-{log}.txt": tail.text for log, tail in tails.items()})
+
+
+def _folder(run: StreamRun, generation: int) -> str:
+    return f"{run.id.folder}/evidence/{generation:06d}"
+
+
+def _keep(run: StreamRun, found: Evidence, taken: _Taken) -> None:
+    """Write it in place of what was taken of this generation before, and forget that of old generations."""
+    hdfs, above = run.session.hdfs, found.folder.rpartition("/")[0]
+    hdfs.make_folder(above, _FOLDER_MODE)
+    hdfs.delete(found.folder, recursive=True)
+    hdfs.make_folder(found.folder, _FOLDER_MODE)
+    for name, text in _files(found, taken).items():
+        hdfs.write(f"{found.folder}/{name}", text, permission=_FILE_MODE)
+    for old in sorted(hdfs.names(above))[:-_GENERATIONS]:
+        hdfs.delete(f"{above}/{old}", recursive=True)
+
+
+def _files(found: Evidence, taken: _Taken) -> Mapping[str, str]:
+    dumps = {
+        f"threads-{number}.txt": without_secrets("\n".join(line for dump in dumps for line in dump.lines()))
+        for number, dumps in enumerate(taken.rounds, start=1)
+    }
+    words = [*(str(each) for each in found.hanging), *(f"not taken: {why}" for why in found.missing)]
+    bounded = {name: text[:_MOST_OF_A_ROUND] for name, text in dumps.items()}
+    return {"summary.txt": "\n".join([found.application, *words, ""]), **bounded, **taken.logs}

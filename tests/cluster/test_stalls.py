@@ -1,0 +1,159 @@
+"""Seed 003 for real: an executor waits for bytes from a socket during a checkpoint, and no batch ever ends."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+import pytest
+
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.stream_policies import HeartbeatPolicy
+from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.desired import request_restart
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.watch import Watch
+from tests.cluster.cli import cluster_file, ran
+from tests.cluster.streams import BRISK_STOP, await_commits, await_that, cluster, rate_stream, reconciler
+from tests.cluster.test_stream_life import stop
+from tests.faults.rows import ROWS_A_SECOND, Rows
+
+NAME = "asking"
+
+
+@dataclass
+class Desk:
+    """A server that answers whoever connects, until it is told to leave the next checkpoint without an answer."""
+
+    address: str
+    silent: threading.Event = field(default_factory=threading.Event)
+    held: threading.Event = field(default_factory=threading.Event)
+    waiting: list[socket.socket] = field(default_factory=list)
+
+    def serve(self, listening: socket.socket) -> None:
+        asked = 0
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                asked += 1
+                if self.silent.is_set() and asked % 2 == 0:
+                    self.waiting.append(connection)
+                    self.held.set()
+                else:
+                    connection.sendall(b"!")
+                    connection.close()
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with serving() as running:
+        yield running
+
+
+@contextmanager
+def serving() -> Iterator[Desk]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        desk = Desk(f"127.0.0.1:{listening.getsockname()[1]}")
+        thread = threading.Thread(target=desk.serve, args=(listening,))
+        thread.start()
+        try:
+            yield desk
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in desk.waiting:
+                connection.close()
+
+
+def asking(desk: Desk) -> StreamSpec:
+    usual = rate_stream(NAME, TicketCredentials())
+    return replace(
+        usual,
+        application=usual.application.replace("rate.py", "asking.py"),
+        arguments=(*usual.arguments, desk.address),
+        stop=replace(BRISK_STOP, marker_grace=timedelta(seconds=5), quiescent_wait=timedelta(seconds=2)),
+        heartbeat=HeartbeatPolicy(stall_floor=timedelta(seconds=20), stall_factor=1.0),
+    )
+
+
+def test_an_executor_that_hangs_in_a_checkpoint_is_noticed_named_and_replaced(
+    minicluster: Minicluster, desk: Desk, tmp_path: Path
+) -> None:
+    spec = asking(desk)
+    with reconciler(minicluster, spec) as supervisor:
+        supervisor.run()
+        await_commits(supervisor.session, spec)
+        desk.silent.set()
+        assert desk.held.wait(120)
+        beats = watched_until_stalled(supervisor)
+        assert [beat.pulse for beat in beats] == [Pulse.HEALTHY, Pulse.SLOW, Pulse.STALLED]
+        assert "is in flight for" in beats[-1].why
+
+        evidence_names_the_hang(minicluster, supervisor, tmp_path)
+
+        desk.silent.clear()
+        request_restart(supervisor.subject, "it hangs")
+        supervisor.run()
+        await_commits(supervisor.session, spec, 2)
+        stop(supervisor)
+        rows = rows_in(minicluster, supervisor, tmp_path)
+    assert rows.produced > 0
+    assert (rows.lost, rows.doubled) == (0, 0)
+
+
+def watched_until_stalled(supervisor: Reconciler) -> list[Heartbeat]:
+    """Return a watcher's heartbeats, one for each verdict in a row."""
+    beats: list[Heartbeat] = []
+    watch = Watch(supervisor.session, again=True)
+
+    def stalled() -> bool:
+        verdict = watch.round([NAME])[NAME]
+        beat = verdict.heartbeat
+        assert beat is not None, verdict.why
+        if not beats or beats[-1].pulse is not beat.pulse:
+            beats.append(beat)
+        return beat.pulse is Pulse.STALLED
+
+    await_that(stalled, "the stream counts as stalled")
+    return beats
+
+
+def evidence_names_the_hang(minicluster: Minicluster, supervisor: Reconciler, folder: Path) -> None:
+    """Let a person ask what hangs: the task, what it lacks, and in which work; kept for the stream's user alone."""
+    file = str(cluster_file(minicluster, "streamer", folder))
+    found = ran("streams", "evidence", NAME, "--cluster", file)
+    assert found.code == 0, found.err
+    assert "executor 1 on localhost, task 0.0 in stage" in found.words
+    words = "waits for bytes from a socket, and lacks the answer of its Python worker, in the checkpoint of an RDD"
+    assert words in found.words
+    hdfs, kept = supervisor.session.hdfs, f"{supervisor.subject.id.folder}/evidence"
+    assert f"kept in {kept}/000001" in found.out
+    assert words in hdfs.read(f"{kept}/000001/summary.txt")
+    assert "ReliableCheckpointRDD" in hdfs.read(f"{kept}/000001/threads-3.txt")
+    assert {"driver-stderr.txt", "executor-1-stderr.txt"} <= hdfs.names(f"{kept}/000001")
+    with (
+        cluster(minicluster, "watcher") as opened,
+        open_session(opened, opened.watcher) as other,
+        pytest.raises(Denied),
+    ):
+        other.hdfs.names(f"{kept}/000001")
+
+
+def rows_in(minicluster: Minicluster, supervisor: Reconciler, folder: Path) -> Rows:
+    """Compare the values of the committed batches with what the source produced until the last of them."""
+    hdfs, data = supervisor.session.hdfs, supervisor.spec.arguments[0]
+    last = hdfs.checkpoint(f"{data}/checkpoint").position.commit
+    seconds = int(hdfs.read(f"{data}/checkpoint/offsets/{last}").splitlines()[-1])
+    minicluster.hdfs("dfs", "-get", f"{data}/table", str(folder), as_="streamer")
+    files = [file for number in range(last + 1) for file in (folder / f"table/batch={number}").glob("*.parquet")]
+    values = [value for file in files for value in parquet.read_table(file)["value"].to_pylist()]
+    return Rows.counted(seconds * ROWS_A_SECOND, values)

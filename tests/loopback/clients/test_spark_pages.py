@@ -1,0 +1,105 @@
+"""Spark's pages behind the ResourceManager's proxy: what a driver sends, and what comes where there is none."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import pytest
+
+from airflow_kstream.clients.spark_pages import SparkPages
+from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread
+from tests.loopback.clients.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
+
+WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")
+APP = "application_1700000000000_0001"
+BASE = f"/proxy/{APP}/api/v1/applications/{APP}"
+LINK = "http://node7:8042/node/containerlogs/container_1700000000000_0001_01_000002/streamer/stdout?start=-4096"
+EXECUTORS = said(
+    [
+        {"id": "driver", "hostPort": "node1:41121", "activeTasks": 0, "executorLogs": {}},
+        {"id": "1", "hostPort": "node7:35001", "activeTasks": 2, "executorLogs": {"stdout": LINK}},
+    ]
+)
+THREADS = said(
+    [
+        {
+            "threadName": "main",
+            "threadState": "WAITING",
+            "stackTrace": {"elems": ["java.base@17/java.lang.Object.wait(Native Method)\n\t- waiting on x@1\n"]},
+        }
+    ]
+)
+
+
+@contextmanager
+def pages(server: StrangeServer, within: float = 5.0) -> Iterator[SparkPages]:
+    with closing(SparkPages(server.address, APP, WATCHER, Tls(), within)) as opened:
+        yield opened
+
+
+def test_the_driver_and_its_executors_are_listed_with_their_containers() -> None:
+    with serving({f"{BASE}/executors": EXECUTORS}) as server, pages(server) as asked:
+        driver, executor = asked.processes()
+    assert driver == SparkProcess(DRIVER, "node1")
+    assert (executor.id, executor.host, executor.tasks) == ("1", "node7", 2)
+    assert executor.container is not None
+    assert executor.container.id == "container_1700000000000_0001_01_000002"
+
+
+def test_a_process_tells_what_its_threads_do() -> None:
+    with serving({f"{BASE}/executors/driver/threads": THREADS}) as server, pages(server) as asked:
+        dump = asked.threads(SparkProcess(DRIVER, "node1"))
+    assert dump.threads == (Thread("main", "WAITING", ("java.lang.Object.wait(Native Method)",)),)
+    assert list(dump.lines()) == [
+        "# driver on node1",
+        '"main" WAITING',
+        "\tat java.lang.Object.wait(Native Method)",
+        "",
+    ]
+
+
+REFUSALS = {
+    "no web UI": (Answer(302, headers={"Location": "http://rm:8088/cluster/app/x"}), Unavailable, "spark.ui.enabled"),
+    "a page": (Answer(200, HTML, "text/html"), Unavailable, "nothing of Spark's"),
+    "not allowed": (Answer(403, HTML, "text/html"), Denied, "it answered 403"),
+    "no such executor": (Answer(404, HTML, "text/html"), NotFound, "it answered 404"),
+    "no dumps": (Answer(503, b"", "text/plain"), Unavailable, "it answered 503"),
+    "truncated": (STRANGE["truncated JSON"], Unavailable, "makes no sense"),
+    "another product's": (STRANGE["another product's JSON"], Unavailable, "makes no sense"),
+    "deep": (STRANGE["JSON nested 100,000 deep"], Unavailable, "makes no sense"),
+    "endless": (Answer(200, b"[" + b" " * (17 << 20)), Unavailable, "makes no sense"),
+}
+
+
+@pytest.mark.parametrize(("answer", "kind", "words"), REFUSALS.values(), ids=REFUSALS)
+def test_what_is_none_of_sparks_is_an_error_that_names_what_was_tried(
+    answer: Answer, kind: type[KstreamError], words: str
+) -> None:
+    with serving({"": answer}) as server, pages(server) as asked, pytest.raises(kind) as caught:
+        asked.threads(SparkProcess("1", "node7"))
+    assert words in str(caught.value)
+    assert "take a thread dump of executor 1 on node7" in str(caught.value)
+    assert server.address in str(caught.value)
+    assert "watcher@EXAMPLE.COM" in str(caught.value)
+
+
+def test_a_driver_that_sends_a_byte_a_second_is_left_in_time() -> None:
+    slow = replace(THREADS, drip=1.0)
+    began = time.monotonic()
+    with serving({"": slow}) as server, pages(server, within=1.0) as asked, pytest.raises(Unavailable):
+        asked.threads(SparkProcess(DRIVER, "node1"))
+    assert time.monotonic() - began < 5
+
+
+def test_an_unknown_link_to_logs_names_no_container() -> None:
+    body = json.loads(EXECUTORS.body)
+    body[1]["executorLogs"] = {"stdout": "https://logs.example.com/?q=1"}
+    with serving({f"{BASE}/executors": said(body)}) as server, pages(server) as asked:
+        assert asked.processes()[1].container is None
