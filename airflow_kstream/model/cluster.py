@@ -25,6 +25,8 @@ class Cluster:
 
     `resourcemanagers` and `namenodes` are base URLs of their web addresses, all members of an HA pair.
     `state_dir` is an absolute HDFS path outside every checkpoint. `watcher` needs only the right to view.
+    `proxy_user_privileges` is whether the ResourceManager makes tokens of its own for the logs of applications that
+    outlive theirs (yarn.resourcemanager.proxy-user-privileges.enabled, YARN-2704), as far as the conf folder tells.
     """
 
     name: str
@@ -37,3 +39,4 @@ class Cluster:
     krb5_conf: str | None = None
     tls: Tls = Tls()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    proxy_user_privileges: bool = False

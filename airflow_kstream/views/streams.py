@@ -62,9 +62,18 @@ def _last_commit(verdict: Verdict) -> str:
 
 
 def _horizon(verdict: Verdict) -> str:
-    """Return when the credentials end that are counted, and the services whose are not."""
+    """Return when the credentials end that are counted, the services whose are not, and from when logs are lost."""
     others = f"; not counted: {', '.join(verdict.uncounted)}" if verdict.uncounted else ""
-    return f"{_counted(verdict)}{others}"
+    return f"{_counted(verdict)}{others}{_logs(verdict)}"
+
+
+def _logs(verdict: Verdict) -> str:
+    """Return from when its end leaves no aggregated logs, unless that is its horizon."""
+    if verdict.logs_left is None or verdict.logs_left == verdict.remaining:
+        return ""
+    if verdict.logs_left <= timedelta():
+        return "; its logs are not aggregated when it ends"
+    return f"; its logs are not aggregated if it ends in {format_duration(verdict.logs_left)} or later"
 
 
 def _counted(verdict: Verdict) -> str:

@@ -80,7 +80,13 @@ def asking(desk: Desk) -> StreamSpec:
         usual,
         application=usual.application.replace("rate.py", "asking.py"),
         arguments=(*usual.arguments, desk.address),
-        stop=replace(BRISK_STOP, marker_grace=timedelta(seconds=5), quiescent_wait=timedelta(seconds=2)),
+        # The last of these is longer than its tokens live: nobody may aggregate the logs of what is stopped.
+        stop=replace(
+            BRISK_STOP,
+            marker_grace=timedelta(seconds=5),
+            quiescent_wait=timedelta(seconds=2),
+            kill_wait=timedelta(days=8),
+        ),
         heartbeat=HeartbeatPolicy(stall_floor=timedelta(seconds=20), stall_factor=1.0),
     )
 
@@ -105,6 +111,7 @@ def test_an_executor_that_hangs_in_a_checkpoint_is_noticed_named_and_replaced(
         supervisor.run()
         await_commits(supervisor.session, spec, 2)
         stop(supervisor)
+        its_logs_are_kept(supervisor, 2)
         rows = rows_in(minicluster, supervisor, tmp_path)
     assert rows.produced > 0
     assert (rows.lost, rows.doubled) == (0, 0)
@@ -146,6 +153,13 @@ def evidence_names_the_hang(minicluster: Minicluster, supervisor: Reconciler, fo
         pytest.raises(Denied),
     ):
         other.hdfs.names(f"{kept}/000001")
+
+
+def its_logs_are_kept(supervisor: Reconciler, generation: int) -> None:
+    hdfs, kept = supervisor.session.hdfs, f"{supervisor.subject.id.folder}/evidence/{generation:06d}"
+    of_each = {f"{process}-{log}.txt" for process in ("driver", "executor-1") for log in ("stdout", "stderr")}
+    assert hdfs.names(kept) == of_each
+    assert "kstream" in hdfs.read(f"{kept}/driver-stderr.txt")
 
 
 def rows_in(minicluster: Minicluster, supervisor: Reconciler, folder: Path) -> Rows:

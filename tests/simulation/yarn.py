@@ -159,6 +159,17 @@ class ResourceManager:
         root = {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": [queue]}}
         return Reply(200, {"scheduler": {"schedulerInfo": root}})
 
+    def executors(self, request: Request, number: str, _: str) -> Reply:
+        """Pass on what the driver tells of itself, if it runs."""
+        app = self._known().get(number)
+        if app is None or app.state != "RUNNING":
+            return Reply(302, b"", {"Location": f"{self.address}/cluster/app/{number}"})
+        logs = {
+            "stdout": f"http://{app.node.name}:8042/node/containerlogs/{app.container}/{app.user}/stdout?start=-4096"
+        }
+        driver = {"id": "driver", "hostPort": f"{app.node.name}:41121", "activeTasks": 0, "executorLogs": logs}
+        return Reply(200, [driver])
+
     def who_asks(self, request: Request) -> Reply:
         return Reply(200, {"clusterUserInfo": {"rmLoginUser": "yarn", "requestedUser": "streamer"}})
 
@@ -286,6 +297,7 @@ ROUTES: tuple[tuple[str, str, tuple[str, ...], Callable[..., Reply]], ...] = (
     ("GET", f"{_API}/apps/{_APP}", (), ResourceManager.one),
     ("GET", f"{_API}/userinfo", (), ResourceManager.who_asks),
     ("GET", f"{_API}/scheduler", (), ResourceManager.scheduler),
+    ("GET", f"/proxy/{_APP}/api/v1/applications/{_APP}/executors", (), ResourceManager.executors),
     ("GET", f"{_API}/apps/{_APP}/appattempts", (), ResourceManager.attempts),
     ("GET", f"{_API}/apps/{_APP}/appattempts/{_ATTEMPT}/containers", (), ResourceManager.containers),
     ("GET", f"{_API}/apps/{_APP}/state", (), ResourceManager.state),
@@ -327,13 +339,22 @@ class NodeManager:
         if (request.method, request.path) == ("GET", f"{_NODE_API}/info"):
             started = int((EPOCH - 30 * 86400.0) * 1000)
             return dated(Reply(200, {"nodeInfo": {"nmStartupTime": started}}), self.yarn.now())
-        if re.fullmatch(f"{_NODE_API}/containers/{_CONTAINER}/logs/\\w+", request.path):
-            # It aggregates logs at once, and HDFS loses them: what a history tries are the times and the order.
-            return dated(Reply(404, {}), self.yarn.now())
+        if log := re.fullmatch(f"{_NODE_API}/containers/{_CONTAINER}/logs/(\\w+)", request.path):
+            return dated(self._log(*log.groups()), self.yarn.now())
         match = re.fullmatch(f"{_NODE_API}/apps/{_APP}", request.path)
         if match is None or request.method != "GET":
             raise request.unknown()
         return dated(self._application(match[1]), self.yarn.now())
+
+    def _log(self, container: str, name: str) -> Reply:
+        """Return a line while the application lives. It aggregates logs at once then, and HDFS loses them: what a
+        history tries are the times and the order."""
+        if not any(
+            app.container == container and app.node is self.node and app.alive for app in self.yarn.apps.values()
+        ):
+            return Reply(404, {})
+        end = f"End of LogType:{name}\n{'*' * 40}\n"
+        return Reply(200, f"LogLength:6\nLogContents:\nwords\n{end}".encode(), {"Content-Type": "text/plain"})
 
     def _application(self, number: str) -> Reply:
         app, runs = self.yarn.apps.get(number), self.runs(number)

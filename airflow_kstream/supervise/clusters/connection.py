@@ -77,6 +77,9 @@ def connection_fields(name: str, fields: Mapping[str, object]) -> ConnectionFiel
         raise InvalidInput(f"connection {name}: {error.message}") from None
 
 
+_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
+
+
 @contextmanager
 def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
     """Make the cluster; a keytab inside the connection is kept in a private folder until the context ends.
@@ -99,6 +102,7 @@ def cluster_of(name: str, fields: ConnectionFields) -> Iterator[Cluster]:
             krb5_conf=fields.krb5_conf,
             tls=Tls(fields.tls_ca),
             spark_conf=fields.spark_conf,
+            proxy_user_privileges=conf is not None and conf.get(_PRIVILEGES).lower() == "true",
         )
 
 

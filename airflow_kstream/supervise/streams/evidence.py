@@ -1,7 +1,4 @@
-"""Evidence of a stall: three thread dumps of what runs, in words, and the ends of its logs. It changes nothing.
-
-It lies in the stream's folder, below `evidence/`, for the stream's own user alone: job logs show data.
-"""
+"""Evidence of a stall: three thread dumps of what runs, in words, and the ends of its logs. It changes nothing."""
 
 from __future__ import annotations
 
@@ -11,26 +8,21 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.secrets import without_secrets
-from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, ThreadDump
+from airflow_kstream.model.thread_dump import SparkProcess, ThreadDump
 from airflow_kstream.policy.streams.hanging import Hanging, hanging, place_of
+from airflow_kstream.supervise.streams.kept_evidence import containers_of, folder_of, keep, read_logs
 from airflow_kstream.supervise.streams.run import StreamRun
 
-# Seconds between two dumps, that one round of them may take, and that all logs together may take.
-_APART, _ROUND, _LOGS = 10.0, 10.0, 30.0
+# Seconds between two dumps, and that one round of them may take.
+_APART, _ROUND = 10.0, 10.0
 _ROUNDS = 3
-# A round asks so many executors at most, the busiest first, and the logs of so many are read, the hanging ones first.
-_EXECUTORS, _LOGGED = 20, 4
-# Bytes: of the dumps of one round, and of all logs together.
-_MOST_OF_A_ROUND, _MOST_OF_LOGS = 1 << 20, 8 << 20
-_GENERATIONS = 5
-_FOLDER_MODE, _FILE_MODE = "700", "600"
-_LOG_NAMES = ("stdout", "stderr")
+# A round asks so many executors at most, the busiest first, and keeps so many bytes.
+_EXECUTORS, _MOST_OF_A_ROUND = 20, 1 << 20
 
 
 @dataclass
@@ -38,7 +30,7 @@ class _Taken:
     """The sources that answered: the dumps of each round, the logs by their file's name, and the errors of the rest."""
 
     rounds: list[list[ThreadDump]] = field(default_factory=list)
-    logs: dict[str, str] = field(default_factory=dict)
+    logs: Mapping[str, str] = field(default_factory=dict)
     missing: list[KstreamError] = field(default_factory=list)
 
     @property
@@ -93,12 +85,13 @@ def take_evidence(run: StreamRun, app: Application, generation: int, tell: Calla
     taken = _Taken()
     _dump(run, app, taken, tell)
     still = hanging(taken.rounds)
-    _read_logs(run, _to_read(app, taken, still), taken)
+    taken.logs, unread = read_logs(run, _logged(app, taken, still))
+    taken.missing += unread
     if taken.missing and not (taken.rounds or taken.logs):
         raise taken.missing[0]
     missing = tuple(dict.fromkeys(str(error) for error in taken.missing))
-    found = Evidence(app.id, generation, _folder(run, generation), still, len(taken.rounds) > 1, missing)
-    _keep(run, found, taken)
+    found = Evidence(app.id, generation, folder_of(run, generation), still, len(taken.rounds) > 1, missing)
+    keep(run, generation, _files(found, taken))
     return found
 
 
@@ -134,44 +127,9 @@ def _asked(processes: Iterable[SparkProcess]) -> list[SparkProcess]:
     return [process for process in busiest[: _EXECUTORS + 1] if process.tasks != 0]
 
 
-def _to_read(app: Application, taken: _Taken, still: Sequence[Hanging]) -> Mapping[str, LoggedContainer]:
-    """Return the containers whose logs matter, by the name of their files: YARN knows the driver's in any case."""
+def _logged(app: Application, taken: _Taken, still: Sequence[Hanging]) -> Mapping[str, LoggedContainer]:
     hung = {each.process.id for each in still}
-    ranked = sorted(taken.processes, key=lambda process: (process.tasks is not None, process.id not in hung))
-    known = {_file_name(process): process.container for process in ranked[:_LOGGED]}
-    known.setdefault(DRIVER, LoggedContainer.of_link(app.logs_url))
-    return {name: container for name, container in known.items() if container}
-
-
-def _file_name(process: SparkProcess) -> str:
-    return process.id if process.id == DRIVER else f"executor-{process.id}"
-
-
-def _read_logs(run: StreamRun, containers: Mapping[str, LoggedContainer], taken: _Taken) -> None:
-    logs, ends = ContainerLogs(run.cluster, run.session.identity), time.monotonic() + _LOGS
-    for name, container in containers.items():
-        try:
-            tails = logs.tails(container, _LOG_NAMES, _MOST_OF_LOGS // (2 * _LOGGED), max(ends - time.monotonic(), 0.0))
-        except KstreamError as error:
-            taken.missing.append(error)
-        else:
-            taken.logs.update({f"{name}-{log}.txt": tail.text for log, tail in tails.items()})
-
-
-def _folder(run: StreamRun, generation: int) -> str:
-    return f"{run.id.folder}/evidence/{generation:06d}"
-
-
-def _keep(run: StreamRun, found: Evidence, taken: _Taken) -> None:
-    """Write it in place of what was taken of this generation before, and forget that of old generations."""
-    hdfs, above = run.session.hdfs, found.folder.rpartition("/")[0]
-    hdfs.make_folder(above, _FOLDER_MODE)
-    hdfs.delete(found.folder, recursive=True)
-    hdfs.make_folder(found.folder, _FOLDER_MODE)
-    for name, text in _files(found, taken).items():
-        hdfs.write(f"{found.folder}/{name}", text, permission=_FILE_MODE)
-    for old in sorted(hdfs.names(above))[:-_GENERATIONS]:
-        hdfs.delete(f"{above}/{old}", recursive=True)
+    return containers_of(app, sorted(taken.processes, key=lambda process: process.id not in hung))
 
 
 def _files(found: Evidence, taken: _Taken) -> Mapping[str, str]:

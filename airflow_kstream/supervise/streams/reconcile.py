@@ -17,6 +17,7 @@ from functools import partial
 
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.clients.whole_answer import at_most
+from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.errors import (
     Conflict,
@@ -43,6 +44,7 @@ from airflow_kstream.model.plan import (
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.after_end import needs_a_person, told_end
 from airflow_kstream.policy.streams.environment import cause_of
+from airflow_kstream.policy.streams.lost_logs import logs_end, must_be_fetched
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -50,6 +52,7 @@ from airflow_kstream.supervise.streams.blocked import note_blocked
 from airflow_kstream.supervise.streams.cleanup import clean_up
 from airflow_kstream.supervise.streams.driver_log import with_log_error
 from airflow_kstream.supervise.streams.former_spec import to_be_submitted, with_silence, with_way_back
+from airflow_kstream.supervise.streams.kept_evidence import save_logs
 from airflow_kstream.supervise.streams.memory import Memory
 from airflow_kstream.supervise.streams.neighbours import with_company
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
@@ -236,11 +239,19 @@ class Reconciler:
         if somebody_spoke(self.subject, observation):
             return
         self._reached.note(observation)
+        self._save_logs(observation)
         ended = stop(self.subject, step, lambda: self._witnesses.remember_places(step.application))
         if ended is None:
             self.tell(f"the stop of generation {step.generation} is left as it is: {self.subject.freeze()}")
             return
         self._story.record(f"generation {step.generation} ({ended.application.id}) is dead: {ended.means}", step.why)
+
+    def _save_logs(self, observation: Observation) -> None:
+        """Keep the ends of the generation's logs, if nobody will aggregate them by the time at which it has ended."""
+        app, privileged = observation.current, self.session.cluster.proxy_user_privileges
+        ends = logs_end(self.spec.restart, observation.claim, renewed=observation.renewed, privileged=privileged)
+        if app and app.state is ApplicationState.RUNNING and must_be_fetched(self.spec.stop, ends, observation.now):
+            save_logs(self.subject, app, observation.generation, self.tell)
 
     def _note_blocked(self, observation: Observation, why: str) -> None:
         """Keep why it is blocked for those who look from elsewhere; a full quota is no other reason to abort."""

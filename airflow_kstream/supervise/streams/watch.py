@@ -26,6 +26,7 @@ from airflow_kstream.policy.streams.blocked import blocked
 from airflow_kstream.policy.streams.environment import trouble
 from airflow_kstream.policy.streams.freeze import freeze_of
 from airflow_kstream.policy.streams.heartbeat import heartbeat, overlong, queued_since, verified, works
+from airflow_kstream.policy.streams.lost_logs import logs_end
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.turns import may_wait
 from airflow_kstream.policy.streams.unclaimed import lost_claim
@@ -77,6 +78,7 @@ class Verdict:
     `start_may_wait` is how long a start that is due, now or after the freeze, may wait; None if none is due.
     `blocked` is what keeps it from its start or restart. `notify` is the notifier of its events.
     `uncounted` are the services whose tokens may end before the horizon, which counts HDFS's.
+    `logs_left` is the time until its end would leave no aggregated logs, None if that is not known or never comes.
     """
 
     step: Step | None
@@ -107,6 +109,7 @@ class Verdict:
     blocked: Blocked | None = None
     notify: NotifyPolicy | None = None
     uncounted: tuple[str, ...] = ()
+    logs_left: timedelta | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -120,6 +123,7 @@ class Verdict:
             "horizon_seconds": _seconds(self.remaining),
             "horizon": self.horizon.name.lower() if self.horizon else None,
             "uncounted": list(self.uncounted),
+            "logs_seconds": _seconds(self.logs_left),
             "verified": self.verified,
             "failure": self.failure,
             "followed_at": plain(self.step.until) if isinstance(self.step, Settled) else None,
@@ -257,7 +261,13 @@ class Watch:
             blocked=blocked(step, observation, blocked_now(self._session.hdfs, step, observation, now)),
             start_may_wait=may_wait(step, observation, ends),
             uncounted=self._uncounted(spec) if claim else (),
+            logs_left=self._logs_left(spec, observation),
         )
+
+    def _logs_left(self, spec: StreamSpec, observation: Observation) -> timedelta | None:
+        privileged = self._session.cluster.proxy_user_privileges
+        ends = logs_end(spec.restart, observation.claim, renewed=observation.renewed, privileged=privileged)
+        return ends - observation.now if ends and observation.any_alive else None
 
     def _uncounted(self, spec: StreamSpec) -> tuple[str, ...]:
         cluster = self._session.cluster
