@@ -120,7 +120,7 @@ class World:
 
     def arrive(self, order: Order, issued: float, hidden: float) -> None:
         """Let a submission reach the ResourceManager."""
-        app = self.yarn.submit(OUR_USER, order.name, order.tags, self.rng.choice(self.nodes), hidden)
+        app = self.yarn.submit(OUR_USER, order.name, order.tags, self._free_node(), hidden)
         self.checks.tell("YARN", f"accepts {app.id} of generation {order.generation}")
         driver = Driver(self, app, order, CHECKPOINT, issued)
         self.drivers.append(driver)
@@ -128,7 +128,7 @@ class World:
 
     def start_foreign_job(self) -> None:
         """Start a job that somebody submitted by hand, on the stream's checkpoint."""
-        app = self.yarn.submit(OUR_USER, "by hand", (), self.rng.choice(self.nodes))
+        app = self.yarn.submit(OUR_USER, "by hand", (), self._free_node())
         self.checks.tell("a person", f"submits {app.id} by hand on {CHECKPOINT}")
         self.drivers.append(Driver(self, app, Order("by hand", (), "", 0, ""), CHECKPOINT, self.now))
 
@@ -201,6 +201,10 @@ class World:
             for driver in self.drivers:
                 if driver.folder == folder:
                     driver.noticed(name)
+
+    def _free_node(self) -> Node:
+        """Return a node for an ApplicationMaster: YARN places one at a node's heartbeat, so none that is cut off."""
+        return self.rng.choice([node for node in self.nodes if not node.cut_off] or self.nodes)
 
     def _kill(self, app: App, diagnostics: str, by: str) -> None:
         self.checks.on_kill(app, by, f"kills ({diagnostics})")
