@@ -40,11 +40,15 @@ def plan(family: str, number: int) -> Plan:
 
 
 def _polled(seed: str, plan: Plan) -> Plan:
-    """Let Airflow's poller watch for some of the keepers, and trouble some of its triggerers."""
+    """Let Airflow's poller watch for some of the keepers, and trouble some of its triggerers.
+
+    A stream that is down while its only watcher is blind waits for the next waking, so no gap is too long then.
+    """
     rng = random.Random(f"polled/{seed}")
     polled = plan.polled or tuple(name for name in KEEPERS if rng.random() < _POLLED)
     others = [watchers_trouble(rng, plan.ends) for _ in range(rng.choice((0, 0, 1)))] if polled else []
-    return replace(plan, polled=polled, happenings=in_order([*plan.happenings, *others]))
+    longest_gap = None if others else plan.longest_gap
+    return replace(plan, polled=polled, happenings=in_order([*plan.happenings, *others]), longest_gap=longest_gap)
 
 
 def _usual(rng: random.Random, plan: Plan) -> Plan:
@@ -184,7 +188,8 @@ def _lost_replies(rng: random.Random, plan: Plan) -> Plan:
         keepers=((0.0, _ONE),),
         ends=1800.0,
         max_lifetime=7 * 86400.0,
-        longest_gap=300.0,
+        # Each lost reply can cost a deferral and the pace of the looks after it, 135 s together.
+        longest_gap=360.0,
     )
 
 
