@@ -15,13 +15,15 @@ class Checkpoint:
     """A checkpoint at one moment. `offsets` and `commits` map batch ids to the file's modification time, by the
     NameNode's clock; `query` is the id in `metadata`.
 
-    A checkpoint that does not exist has empty maps and a query of None.
+    A checkpoint that does not exist has empty maps and a query of None. `dstreams` is when Spark's older streaming last
+    wrote a checkpoint of its own there (DStreams' `checkpoint-<milliseconds>`), None if it never did.
     """
 
     path: str
     query: str | None
     offsets: Mapping[int, datetime] = field(default_factory=dict)
     commits: Mapping[int, datetime] = field(default_factory=dict)
+    dstreams: datetime | None = None
 
     @property
     def position(self) -> Position:
@@ -35,7 +37,7 @@ class Checkpoint:
     @property
     def absent(self) -> bool:
         """Return True if no query ever started in it: the first file of each is its metadata."""
-        return self.empty and self.query is None
+        return self.empty and self.query is None and self.dstreams is None
 
     @property
     def quiescent(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from airflow_kstream.model.identity import Identity
 if TYPE_CHECKING:
     from airflow_kstream.clients.hdfs.operations import Renamed, WebHdfs
 
+# org.apache.spark.streaming.Checkpoint.checkpointFile; the one before stands beside it, with .bk.
+_DSTREAMS = re.compile(r"checkpoint-\d+")
 # The words of a server whose rename decides between no two callers.
 _NOT_EXCLUSIVE = (
     "it ignores renameoptions, as HttpFS does, so it could grant one claim to two supervisors: name the NameNodes "
@@ -197,7 +200,8 @@ class Hdfs:
         """Read a Structured Streaming checkpoint, without the `.N.<uuid>.tmp` files of dead writers."""
         inside = {file.name: file for file in self.list(path)}
         offsets, commits = (self._batches(f"{path}/{log}") if log in inside else {} for log in ("offsets", "commits"))
-        return Checkpoint(path, self._query_id(path, inside.get("metadata")), offsets, commits)
+        dstreams = max((file.modified for name, file in inside.items() if _DSTREAMS.fullmatch(name)), default=None)
+        return Checkpoint(path, self._query_id(path, inside.get("metadata")), offsets, commits, dstreams)
 
     def new_token(self, renewer: str) -> str:
         """Get a delegation token in its URL form: a secret."""

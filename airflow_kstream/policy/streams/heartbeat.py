@@ -46,6 +46,7 @@ def heartbeat(policy: HeartbeatPolicy, observation: Observation, looks: Looks | 
     claim, now = observation.claim, observation.now
     beats = [
         _changed(point, looks, runs=runs)
+        or _of_dstreams(point, now)
         or _nowhere(policy, point, claim, now, runs=runs)
         or _confirmed(_pulse(policy, point, claim, now), _overlong(policy, point, claim, now), looks)
         for point in observation.checkpoints
@@ -132,6 +133,15 @@ def _changed(point: Checkpoint, looks: Looks | None, *, runs: bool) -> Heartbeat
         return None
     words = "; ".join(changes(point, before))
     return Heartbeat(Pulse.CHANGED, None, f"{words}, while the job runs") if words else None
+
+
+def _of_dstreams(point: Checkpoint, now: datetime) -> Heartbeat | None:
+    """Return the heartbeat of a job of DStreams, None for any other: its files tell nothing of its batches."""
+    if point.dstreams is None or not point.empty:
+        return None
+    age = now - point.dstreams
+    written = f"{point.path} is a checkpoint of DStreams, written {format_duration(age)} ago"
+    return Heartbeat(Pulse.UNKNOWN, age, f"{written}: their batches are not watched, only Structured Streaming's")
 
 
 def _nowhere(

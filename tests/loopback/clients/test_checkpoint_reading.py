@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 
 import pytest
 
@@ -55,6 +56,17 @@ def test_a_query_id_is_read_from_metadata_whatever_json_it_is(
 ) -> None:
     namenode.script["/c/metadata?"] = metadata(content)
     assert hdfs.checkpoint("/c").query == query
+
+
+def test_a_checkpoint_of_dstreams_is_recognised_by_its_newest_file(namenode: StrangeServer, hdfs: Hdfs) -> None:
+    names = ("checkpoint-1700000000000", "checkpoint-1700000010000.bk", "receivedData", "a1b2-c3d4")
+    namenode.script["/c?op=LISTSTATUS"] = listing(*names, at=5000)
+    seen = hdfs.checkpoint("/c")
+    assert seen.dstreams == datetime.fromtimestamp(5, UTC)
+    assert seen.empty
+    assert not seen.absent
+    namenode.script["/c?op=LISTSTATUS"] = listing("checkpoint-old", "checkpoint-1.bk")
+    assert hdfs.checkpoint("/c").dstreams is None
 
 
 def test_a_checkpoint_is_three_listings_and_its_metadata_is_read_once(namenode: StrangeServer, hdfs: Hdfs) -> None:

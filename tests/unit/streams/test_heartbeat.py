@@ -167,6 +167,20 @@ def test_a_job_that_writes_elsewhere_than_declared_is_no_slow_start() -> None:
     assert pulse(waiting) is Pulse.START_STALLED
 
 
+def test_a_job_of_dstreams_is_recognised_and_is_no_stall() -> None:
+    """Its files tell nothing of its batches, so nothing is concluded from them, however long it runs."""
+    yarn = yarn_at(6000, offsets={}, commits={})
+    yarn.claims[1] = claim_of(TICKET_SPEC, 1, START)
+    yarn.applications = [(1, application(1, ApplicationState.RUNNING))]
+    point = Checkpoint(CHECKPOINT, None, dstreams=START + timedelta(seconds=5990))
+    observation = replace(yarn.look(), checkpoints=(point,))
+    beat = heartbeat(POLICY, observation)
+    assert (beat.pulse, beat.commit_age) == (Pulse.UNKNOWN, timedelta(seconds=10))
+    assert beat.why.startswith(f"{CHECKPOINT} is a checkpoint of DStreams, written 10s ago")
+    moved_on = replace(point, query="q", offsets={0: START}, commits={0: START})
+    assert "DStreams" not in heartbeat(POLICY, replace(observation, checkpoints=(moved_on,))).why
+
+
 @pytest.mark.parametrize("spelled", ["hdfs://ns" + CHECKPOINT, CHECKPOINT + "/", "/" + CHECKPOINT])
 def test_a_checkpoint_in_another_spelling_is_the_one_of_the_claim(spelled: str) -> None:
     """Otherwise a generation without a commit had worked, and its circuit breaker never counted it."""
