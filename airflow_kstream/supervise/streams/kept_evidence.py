@@ -5,6 +5,7 @@ It lies below `evidence/`, for the stream's own user alone, because logs show da
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -16,6 +17,8 @@ from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess
 from airflow_kstream.supervise.streams.run import StreamRun
+
+log = logging.getLogger(__name__)
 
 # Seconds for the list of executors, and for all logs together; containers whose logs are read; bytes of all logs.
 _LIST, _LOGS = 5.0, 30.0
@@ -78,6 +81,11 @@ def save_logs(run: StreamRun, app: Application, generation: int, tell: Callable[
             keep(run, generation, files)
     except KstreamError as error:
         tell(f"the logs of {app.id} are not kept: {error.without_advice}")
+        return
+    except Exception as error:
+        # A defect of ours must not keep a generation from being stopped in time.
+        log.exception("The logs of %s are not kept", app.id)
+        tell(f"the logs of {app.id} are not kept: {error!r}")
         return
     for lost in unread:
         tell(f"a log of {app.id} is not kept: {lost.without_advice}")
