@@ -31,7 +31,8 @@ _WAYS_OUT: Mapping[str, str] = {
     EventKind.ENVIRONMENT: "repair it; the streams then start again by themselves",
     EventKind.KILLED: "`kstream streams start {stream}` lets it run again, `kstream streams stop {stream}` gives it up",
     UNSEEN: "remove the cause: until then nobody restarts the stream in time",
-    EventKind.STALLED: "the driver's log tells why; `kstream streams restart {stream}` replaces the generation",
+    EventKind.STALLED: "`kstream streams evidence {stream}` says what hangs; "
+    "`kstream streams restart {stream}` replaces the generation",
     EventKind.CHANGED: "restore it, or find out who writes it; nothing follows this generation until a person decides",
     EventKind.QUEUED: "make room in its queue, or name another one in its declaration",
     EventKind.NO_CHECKPOINT: "declare the checkpoint that the job writes",
