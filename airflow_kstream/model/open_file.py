@@ -151,6 +151,10 @@ class FileHistory:
         """Estimate when it was opened: its creation or, for an appended file, when it was last closed."""
         return min(self.first_seen, self.state.modified)
 
+    def age(self, now: datetime) -> timedelta:
+        """Return how long it has been open, never less than nothing: a NameNode tells its time in whole seconds."""
+        return max(timedelta(0), now - self.open_since)
+
 
 def _other(one: str | None, another: str | None) -> bool:
     return one is not None and another is not None and one != another

@@ -37,7 +37,7 @@ def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
             listed,
             finding.path,
             finding.judgement.condition,
-            format_duration(now - history.open_since),
+            format_duration(history.age(now)),
             format_duration(history.unchanged_for),
             str(_length(finding)),
             _writer(finding),

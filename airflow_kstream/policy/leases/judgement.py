@@ -55,7 +55,7 @@ def worth_probing(history: FileHistory, about: JudgementContext, rules: LeaseRul
         and about.holder is HolderLiveness.UNKNOWN
         and not history.state.erasure_coded
         and _settled(history, rules)
-        and about.now - history.open_since >= rules.min_age
+        and history.age(about.now) >= rules.min_age
     )
 
 
@@ -148,7 +148,7 @@ def _no_replica(history: FileHistory, about: JudgementContext, rules: LeaseRules
 
 
 def _young(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
-    age = about.now - history.open_since
+    age = history.age(about.now)
     if age >= rules.min_age:
         return None
     least = format_duration(rules.min_age)

@@ -190,7 +190,7 @@ def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:
 
 def _needs_another_scan(finding: Finding, survey: Survey) -> bool:
     history, rules = finding.history, survey.rules
-    old_enough = survey.at - history.open_since >= rules.min_age
+    old_enough = history.age(survey.at) >= rules.min_age
     return old_enough and (history.checks < rules.checks or history.unchanged_for < rules.settle)
 
 

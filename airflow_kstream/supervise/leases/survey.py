@@ -70,7 +70,7 @@ class Finding:
             "owner": history.state.owner,
             "file_id": history.state.file_id,
             "open_since": history.open_since.isoformat(),
-            "open_seconds": (now - history.open_since).total_seconds(),
+            "open_seconds": history.age(now).total_seconds(),
             "unchanged_seconds": history.unchanged_for.total_seconds(),
             "checks": history.checks,
             "length": history.state.length,
@@ -226,7 +226,7 @@ class Surveyor:
 
     def _is_searched(self, history: FileHistory, now: datetime) -> bool:
         owner, min_age = self._search.owner, self._search.min_age
-        return owner in (None, history.state.owner) and now - history.open_since >= min_age
+        return owner in (None, history.state.owner) and history.age(now) >= min_age
 
     def _remember(self, history: Mapping[str, FileHistory]) -> None:
         """Save the history, keeping what others have learned meanwhile of files outside this search."""

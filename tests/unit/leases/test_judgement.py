@@ -199,6 +199,15 @@ def test_no_holder_is_called_dead_or_probed_in_safe_mode() -> None:
     assert not worth_probing(history, replace(about, holder=HolderLiveness.UNKNOWN), RULES)
 
 
+def test_a_file_of_this_second_is_not_opened_in_the_future() -> None:
+    """A NameNode's answers round its time down, so the next one may seem to be earlier than the first check."""
+    history = FileHistory.begin(FILE, replace(STATE, modified=START), START)
+    assert history.age(START - timedelta(milliseconds=900)) == timedelta(0)
+    context = JudgementContext(START - timedelta(milliseconds=900), HolderLiveness.UNKNOWN)
+    judgement = judge_file(history, context, replace(RULES, min_age=timedelta(0)))
+    assert judgement.condition is not FileCondition.YOUNG
+
+
 def test_young_files_and_files_checked_once_are_not_called_idle() -> None:
     """Either may be growing, and neither has a holder that is known to be alive."""
     young = replace(STATE, modified=START)
