@@ -49,6 +49,16 @@ class SparkPages:
         tried = f"take a thread dump of {process}"
         return ThreadDump(process, self._ask(tried, path, lambda body: tuple(_thread(one) for one in body)))
 
+    def progress(self) -> str:
+        """Return what Spark counts for the jobs that run: tasks, records and bytes, one line for each active stage.
+
+        Executors send what their running tasks have counted with each heartbeat (spark.executor.heartbeatInterval, 10
+        s), so the text is another one once any task has read or written something more, or ended.
+        """
+        ended = self._ask("count the tasks", "/executors", lambda body: tuple(sorted(map(_tasks_ended, body))))
+        stages = self._ask("list the active stages", "/stages?status=active", lambda body: sorted(map(_counts, body)))
+        return "\n".join([*(f"executor {name}: {count} tasks ended" for name, count in ended), *stages])
+
     def close(self) -> None:
         self._session.close()
 
@@ -65,6 +75,32 @@ class SparkPages:
             return understand(json.loads(body))
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise Unavailable(f"its answer makes no sense ({type(error).__name__})", **context) from None
+
+
+# Of a stage, what grows while its tasks work (org.apache.spark.status.api.v1.StageData).
+_COUNTS = (
+    "numCompleteTasks",
+    "numFailedTasks",
+    "inputRecords",
+    "inputBytes",
+    "outputRecords",
+    "outputBytes",
+    "shuffleReadRecords",
+    "shuffleReadBytes",
+    "shuffleWriteRecords",
+    "shuffleWriteBytes",
+    "memoryBytesSpilled",
+    "diskBytesSpilled",
+)
+
+
+def _counts(stage: Mapping[str, Any]) -> str:
+    counts = " ".join(f"{name}={int(stage.get(name) or 0)}" for name in _COUNTS)
+    return f"stage {int(stage['stageId'])}.{int(stage['attemptId'])}: {counts}"
+
+
+def _tasks_ended(executor: Mapping[str, Any]) -> tuple[str, int]:
+    return str(executor["id"]), int(executor["completedTasks"]) + int(executor["failedTasks"])
 
 
 def _refusal(answer: requests.Response, context: Mapping[str, str]) -> KstreamError:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from airflow_kstream.model.stall import PastStall
 
 CONTRACT = "1"
 CONTRACT_KEY = "contract"
@@ -20,11 +23,16 @@ _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 # Of versions that had only one; the first numbered file supersedes it.
 _UNNUMBERED_DESIRED = "desired.json"
 _ENDED = re.compile(r"ended-(\d{6,})")
+_STALLED = re.compile(r"stalled-(\d{6,})-(\d+)-(\d{1,11})")
 _CLEANED = "cleaned-"
-_DRAFT = re.compile(r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|ended|check)[-.].+")
+_DRAFT = re.compile(
+    r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check)[-.].+"
+)
 # What only a generation that was claimed has. A fence, or a person's word on the next one, comes before its claim.
 _TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended)-(\d{6,})")
-_OF_A_GENERATION = re.compile(r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked)-(\d+)(?:-.*)?")
+_OF_A_GENERATION = re.compile(
+    r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked|examined)-(\d+)(?:-.*)?"
+)
 
 
 def claim_file(generation: int) -> str:
@@ -70,6 +78,23 @@ def reached_marker(generation: int) -> str:
 def blocked_marker(generation: int) -> str:
     """Return the name of the last refusal that kept this generation from being followed; it holds nobody up."""
     return f"blocked-{generation:06d}"
+
+
+def examined_marker(generation: int) -> str:
+    """Return the name of the last examination of a batch of this generation that took too long."""
+    return f"examined-{generation:06d}"
+
+
+def stalled_marker(stall: PastStall) -> str:
+    """Return the name of the record that a generation is ended for a batch that hung: the name says it all."""
+    return f"stalled-{stall.generation:06d}-{stall.batch}-{int(stall.at.timestamp())}"
+
+
+def past_stalls(names: Iterable[str]) -> tuple[PastStall, ...]:
+    """Return the restarts for stalls that files of these names record, oldest first."""
+    found = (match for name in names if (match := _STALLED.fullmatch(name)))
+    past = (PastStall(int(each[1]), int(each[2]), datetime.fromtimestamp(int(each[3]), UTC)) for each in found)
+    return tuple(sorted(past, key=lambda stall: (stall.generation, stall.at)))
 
 
 def ended_file(generation: int) -> str:
@@ -126,7 +151,13 @@ def is_draft(name: str) -> bool:
 
 def is_known_file(name: str) -> bool:
     """Return True for a file of a stream's folder that this version knows, whatever it holds."""
-    kinds = (is_draft(name), is_cleaned_marker(name), _ENDED.fullmatch(name), generation_of_file(name) is not None)
+    kinds = (
+        is_draft(name),
+        is_cleaned_marker(name),
+        _ENDED.fullmatch(name),
+        _STALLED.fullmatch(name),
+        generation_of_file(name) is not None,
+    )
     return any(kinds) or number_of_desired(name) is not None
 
 

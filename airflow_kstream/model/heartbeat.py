@@ -21,6 +21,10 @@ class Pulse(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+# What a query shows that does not get on as it should, whether or not that is an event already.
+LATE = frozenset({Pulse.SLOW, Pulse.STALLED, Pulse.START_STALLED})
+
+
 @dataclass(frozen=True)
 class Heartbeat:
     """A pulse and its reason. `commit_age` is the time since the last commit, None if there is none."""

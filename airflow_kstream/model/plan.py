@@ -7,11 +7,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from airflow_kstream.model.application import Application
 from airflow_kstream.model.generation import FailedSpec
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.heartbeat import Heartbeat
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.plain import fields_of
+from airflow_kstream.model.stall import Stall
 
 
 class Phase(StrEnum):
@@ -61,7 +63,8 @@ class Kill:
 class Stop:
     """A graceful end of a generation. `preflight`: check that its successor could start before stopping anything.
 
-    `obstacle` is what is known already to keep its successor from starting, empty if nothing is.
+    `obstacle` is what is known already to keep its successor from starting, empty if nothing is. `hung` is the batch
+    for which it is ended, None if it is ended for anything else.
     """
 
     generation: int
@@ -69,6 +72,16 @@ class Stop:
     why: str
     preflight: bool
     obstacle: str = ""
+    hung: Stall | None = None
+
+
+@dataclass(frozen=True)
+class Examine:
+    """A look into the processes of a generation whose batch may hang, and the evidence of what they do."""
+
+    stall: Stall
+    application: Application
+    why: str
 
 
 @dataclass(frozen=True)
@@ -115,7 +128,7 @@ class Refuse:
     why: str
 
 
-Step = Settled | Wait | Kill | Stop | GiveUp | Note | Submit | Refuse
+Step = Settled | Wait | Kill | Stop | Examine | GiveUp | Note | Submit | Refuse
 
 
 @dataclass(frozen=True)

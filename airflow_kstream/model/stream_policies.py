@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 
 from pydantic import ConfigDict
 
@@ -94,13 +95,23 @@ class SubmitPolicy:
     ttl: Patience = timedelta(minutes=10)
 
 
+class OnStall(StrEnum):
+    """The reaction to a batch that hangs. Either way it is an event."""
+
+    REPORT = "report"
+    RESTART = "restart"
+
+
 @dataclass(frozen=True)
 class HeartbeatPolicy:
-    """The thresholds from which a query counts as stalled.
+    """The thresholds from which a query counts as stalled, and the reaction to it.
 
     Its first commit may take `start_timeout`. A batch may take `stall_floor`, or `stall_factor` times the duration of
     the longest batches in the query's own history, whichever is longer. An application that YARN accepted and has not
     started for `accept_timeout` is an event, and never a reason to kill it: its queue may be full.
+
+    With `on_stall: restart`, a generation whose batch hangs is replaced, `stall_restarts_per_day` times within 24 hours
+    at most. A batch that hangs again after that, and a start without a commit, are for a person.
     """
 
     __pydantic_config__ = STRICT
@@ -109,6 +120,8 @@ class HeartbeatPolicy:
     stall_floor: Patience = timedelta(minutes=10)
     stall_factor: Factor = 4.0
     accept_timeout: Patience = timedelta(minutes=10)
+    on_stall: OnStall = OnStall.REPORT
+    stall_restarts_per_day: Count = 3
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from airflow_kstream.model.errors import (
 )
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import POLICIES, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
@@ -143,8 +144,10 @@ class SparkStreamOperator(KstreamOperator):
 
     def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         """Act; whatever fails, a stream that runs stays watched."""
+        # A stall is acted upon once: its watcher decides whether it is time for another examination.
+        stall, memory = memory.stall, replace(memory, stall=None)
         try:
-            return self._act(context, mode, memory)
+            return self._act(context, mode, memory, stall)
         except StreamEnded:
             raise
         except Unavailable as error:
@@ -156,10 +159,10 @@ class SparkStreamOperator(KstreamOperator):
                 raise
             self._watch_blocked(self._spec(), mode, memory, error, pause=UNREACHED_PAUSE)
 
-    def _act(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
+    def _act(self, context: Context, mode: Mode, memory: Memory, stall: Stall | None) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
             try:
-                report = reconciler.run(mode, memory.reached)
+                report = reconciler.run(mode, memory.reached, stall)
             except RestartAborted as error:
                 self._watch_blocked(reconciler.spec, mode, memory, error)
             if memory.blocked:

@@ -9,7 +9,9 @@ from typing import Any
 
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.looks import NOWHERE, Reached
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
+from airflow_kstream.policy.streams.heartbeat import CONFIRMS
 from airflow_kstream.policy.streams.looks import furthest
 
 
@@ -21,7 +23,8 @@ class Memory:
     times, `word` the time of the person's last word, `stopped` whether the stream was seen stopped. `reached` are the
     furthest positions that were seen: a checkpoint that is restored later shows older ones. `ledger` is what was told
     of the stream. `doubt` is why nothing can follow generation `doubted`, the running one if that is 0: only the task
-    sees who owns a checkpoint, or that the stream is declared twice.
+    sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine,
+    and before `examine_at` it is not woken for another.
     """
 
     plan: datetime | None = None
@@ -34,6 +37,8 @@ class Memory:
     ledger: Ledger = field(default_factory=Ledger)
     doubt: str = ""
     doubted: int = 0
+    stall: Stall | None = None
+    examine_at: datetime | None = None
 
     def saw(self, reached: Reached) -> Memory:
         """Return what is known after one more look; a newer generation may have started from an older position."""
@@ -57,6 +62,10 @@ class Memory:
             return replace(self, doubt="", doubted=0)
         return replace(self, doubted=generation)
 
+    def examines(self, stall: Stall, now: datetime) -> Memory:
+        """Return what is known once the task is woken to examine a batch; the next time it waits for longer."""
+        return replace(self, stall=stall, examine_at=now + stall.lasts * CONFIRMS)
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601."""
         blocked = self.blocked
@@ -77,6 +86,8 @@ class Memory:
                 "word": _written(blocked.word),
             },
             "reached": self.reached.to_json(),
+            "stall": self.stall and self.stall.to_json(),
+            "examine_at": _written(self.examine_at),
         }
 
     @classmethod
@@ -96,6 +107,8 @@ class Memory:
                 ledger=Ledger.from_json(data.get("told")),
                 doubt=str(data.get("doubt") or ""),
                 doubted=int(data.get("doubted") or 0),
+                stall=Stall.from_json(data.get("stall")),
+                examine_at=_read(data.get("examine_at")),
             )
         except (ValueError, TypeError):
             return cls()

@@ -13,7 +13,11 @@ from datetime import UTC, datetime, timedelta
 from airflow_kstream import metrics
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.heartbeat import LATE as LATE_PULSES
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, reason_to_wake
+from airflow_kstream.policy.streams.heartbeat import CONFIRMS
+from airflow_kstream.policy.streams.stalled_together import Together
 from airflow_kstream.policy.streams.turns import Turns
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.watch import Subject, Verdict, Watch
@@ -32,6 +36,7 @@ BEAT = 30.0
 _clusters: dict[str, ClusterSight] = {}
 _environments: dict[str, Environment] = {}
 _turns: dict[str, Turns] = {}
+_together: dict[str, Together] = {}
 _tellers: dict[str, ClusterTeller] = {}
 
 
@@ -123,6 +128,11 @@ class ClusterPoller:
         _turns[self._conn_id] = turns
         return wait if due else None
 
+    def why_held_back(self, stall: Stall) -> str:
+        """Return why a stall is no reason for a restart while the cluster is as it is; empty if it may be one."""
+        now, together = asyncio.get_running_loop().time(), _together.get(self._conn_id, Together())
+        return together.why_held_back(now, self._cluster(now), (stall.limit * CONFIRMS).total_seconds())
+
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -180,6 +190,9 @@ class ClusterPoller:
 
     def _deliver(self, name: str, verdict: Verdict, began: float) -> None:
         now = asyncio.get_running_loop().time()
+        late = verdict.heartbeat is not None and verdict.heartbeat.pulse in LATE_PULSES
+        together = _together.get(self._conn_id, Together())
+        _together[self._conn_id] = together.saw(name, now, gets_on=verdict.step is not None and not late)
         if verdict.step is not None:
             self._notice(self._cluster(now).saw(now), verdict, now)
             environment = _environments.setdefault(self._conn_id, Environment(self._conn_id))

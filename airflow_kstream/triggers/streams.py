@@ -14,6 +14,7 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.policy.streams.blindness import Sight
 from airflow_kstream.policy.streams.blocked_restart import held_back
+from airflow_kstream.policy.streams.turns import NO_HURRY
 from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
@@ -124,8 +125,11 @@ class StreamTrigger(BaseTrigger):
                 publish(*subject, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
                 publish_events(*subject, before, memory.ledger.kinds)
                 recording.saw(verdict, memory, clock.host, recalled=recall.done)
-                logged = self._log_change(seen, clock, logged)
-                if seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
+                held = poller.why_held_back(verdict.stall) if verdict.stall else ""
+                logged = self._log_change(seen, clock, logged, held)
+                if verdict.stall and not held and await self._examination_comes(poller, verdict, memory, clock, every):
+                    memory = memory.examines(verdict.stall, _Clock.read().host)
+                if memory.stall or seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
                     yield self._event(seen, memory.recalls(await recall.awaited()), ensure=ensure)
                     return
 
@@ -144,6 +148,17 @@ class StreamTrigger(BaseTrigger):
             await asyncio.sleep(wait)
         return wait is not None
 
+    async def _examination_comes(
+        self, poller: ClusterPoller, verdict: Verdict, memory: Memory, clock: _Clock, every: float
+    ) -> bool:
+        """Wait for this stream's turn to be examined, as a start does: it may end with one."""
+        if memory.examine_at is not None and clock.host < memory.examine_at:
+            return False
+        wait = poller.turn(self.stream, replace(verdict, start_may_wait=NO_HURRY), due=True, within=every)
+        if wait:
+            await asyncio.sleep(wait)
+        return wait is not None
+
     def _remember(self, before: Memory, seen: Seen, clock: _Clock) -> Memory:
         verdict, sight = seen.verdict, seen.sight
         memory = replace(
@@ -154,18 +169,20 @@ class StreamTrigger(BaseTrigger):
         )
         if verdict.step is None:
             return memory
-        if memory.blocked and not verdict.calls_for_action and not verdict.freeze:
+        if memory.blocked and not (verdict.calls_for_action or verdict.freeze or verdict.stall):
             self.log.info("%s: its restart, blocked since %s, is not due any longer", self.stream, memory.blocked.since)
             memory = replace(memory, blocked=None)
         stopped = isinstance(verdict.step, Settled) and verdict.step.phase is Phase.STOPPED
         return replace(memory.saw(verdict.reached).sees(verdict.generation), word=verdict.word, stopped=stopped)
 
     def _event(self, seen: Seen, memory: Memory, *, ensure: bool) -> TriggerEvent:
-        why = f"{seen.wake}: {seen.verdict.why}" if seen.wake else seen.verdict.why
+        verdict = seen.verdict
+        stalled = verdict.heartbeat.why if memory.stall and verdict.heartbeat else ""
+        why = f"{seen.wake}: {verdict.why}" if seen.wake else stalled or verdict.why
         payload = {"stream": self.stream, "why": why, "ensure": ensure, "memory": memory.to_json()}
         return TriggerEvent(payload)  # type: ignore[no-untyped-call]
 
-    def _log_change(self, seen: Seen, clock: _Clock, logged: tuple[str, ...]) -> tuple[str, ...]:
+    def _log_change(self, seen: Seen, clock: _Clock, logged: tuple[str, ...], held: str) -> tuple[str, ...]:
         """Log a line if something changed, and return the state that the log now shows."""
         verdict = seen.verdict
         pulse = verdict.heartbeat.pulse.value if verdict.heartbeat else ""
@@ -181,6 +198,7 @@ class StreamTrigger(BaseTrigger):
             str(blind),
             verdict.freeze,
             str(bool(verdict.freeze_warning)),
+            str(bool(held)),
             str(verdict.reminders),
         )
         if state != logged:
@@ -197,6 +215,8 @@ class StreamTrigger(BaseTrigger):
                 # With the first look of this trigger, and daily: the last of the state counts the days.
                 since = _words(verdict.waits_for_a_person)
                 self.log.error("%s has waited for a person for %s: %s", self.stream, since, verdict.why)
+            if held:
+                self.log.warning("%s is not examined, and not restarted for its stall: %s", self.stream, held)
             if blind:
                 self.log.error("%s can't be seen, so its task looks: %s", self.stream, seen.wake)
         return state

@@ -141,6 +141,7 @@ class Fleet:
         patch.setattr(polling, "_clusters", {})
         patch.setattr(polling, "_environments", {})
         patch.setattr(polling, "_turns", {})
+        patch.setattr(polling, "_together", {})
         patch.setattr(polling, "_tellers", {})
         patch.setattr(ledgers, "get", self._read_store)
         patch.setattr(ledgers, "put", self._write_store)
@@ -267,7 +268,7 @@ class Fleet:
         ended, self._triggers = self._triggers, set()
         for trigger in ended:
             trigger.cancel()
-        for known in (polling._clusters, polling._environments, polling._turns, polling._tellers):
+        for known in (polling._clusters, polling._environments, polling._turns, polling._together, polling._tellers):
             cast("dict[str, object]", known).clear()
         telling._process = telling._Process()
         recorder._process = recorder._Process()

@@ -11,7 +11,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.event import EventKind, Lasting, Ledger
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import NOWHERE, Reached
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.retries import RETRY_IF_IT_HELPS
@@ -59,6 +60,8 @@ MEMORY = Memory(
     ledger=Ledger({(EventKind.BLOCKED, ""): Lasting(EventKind.BLOCKED, _THEN, "the queue is gone")}, changes=5),
     doubt="its checkpoint belongs to another stream",
     doubted=7,
+    stall=Stall(7, "a-nonce", "/data/orders", 41, timedelta(minutes=10), timedelta(minutes=13)),
+    examine_at=_THEN,
 )
 
 
@@ -155,7 +158,7 @@ def test_the_worker_has_the_method_that_a_release_wants_called(row: dict[str, An
 def test_what_a_release_remembers_of_a_stream_is_not_forgotten(row: dict[str, Any]) -> None:
     expected = Memory() if "nothing" in row["task"] else MEMORY
     if "told" not in row["fields"]["memory"]:
-        expected = replace(expected, reached=NOWHERE, ledger=Ledger(), doubt="", doubted=0)
+        expected = replace(expected, reached=NOWHERE, ledger=Ledger(), doubt="", doubted=0, stall=None, examine_at=None)
     assert Memory.from_json(row["fields"]["memory"]) == expected
 
 

@@ -16,10 +16,12 @@ import pytest
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.plan import Report
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.model.stream_policies import HeartbeatPolicy
+from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall
+from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
-from airflow_kstream.supervise.streams.desired import request_restart
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.watch import Watch
 from tests.cluster.cli import cluster_file, ran
@@ -87,7 +89,7 @@ def asking(desk: Desk) -> StreamSpec:
             quiescent_wait=timedelta(seconds=2),
             kill_wait=timedelta(days=8),
         ),
-        heartbeat=HeartbeatPolicy(stall_floor=timedelta(seconds=20), stall_factor=1.0),
+        heartbeat=HeartbeatPolicy(stall_floor=timedelta(seconds=20), stall_factor=1.0, on_stall=OnStall.RESTART),
     )
 
 
@@ -100,15 +102,17 @@ def test_an_executor_that_hangs_in_a_checkpoint_is_noticed_named_and_replaced(
         await_commits(supervisor.session, spec)
         desk.silent.set()
         assert desk.held.wait(120)
-        beats = watched_until_stalled(supervisor)
-        assert [beat.pulse for beat in beats] == [Pulse.HEALTHY, Pulse.SLOW, Pulse.STALLED]
-        assert "is in flight for" in beats[-1].why
+        watcher = Watcher(supervisor)
+        stall = watcher.stall()
+        assert [beat.pulse for beat in watcher.beats] == [Pulse.HEALTHY, Pulse.SLOW, Pulse.STALLED]
+        assert "is in flight for" in watcher.beats[-1].why
 
         evidence_names_the_hang(minicluster, supervisor, tmp_path)
 
         desk.silent.clear()
-        request_restart(supervisor.subject, "it hangs")
-        supervisor.run()
+        restarted = replaced_once_seen_twice(supervisor, watcher, stall)
+        assert restarted.generation == 2
+        assert any(f"batch {stall.batch} is in flight for" in done.why for done in restarted.done)
         await_commits(supervisor.session, spec, 2)
         stop(supervisor)
         its_logs_are_kept(supervisor, 2)
@@ -117,21 +121,38 @@ def test_an_executor_that_hangs_in_a_checkpoint_is_noticed_named_and_replaced(
     assert (rows.lost, rows.doubled) == (0, 0)
 
 
-def watched_until_stalled(supervisor: Reconciler) -> list[Heartbeat]:
-    """Return a watcher's heartbeats, one for each verdict in a row."""
-    beats: list[Heartbeat] = []
-    watch = Watch(supervisor.session, again=True)
+class Watcher:
+    """One who looks again and again. `beats` are the heartbeats that it saw, one for each verdict in a row."""
 
-    def stalled() -> bool:
-        verdict = watch.round([NAME])[NAME]
-        beat = verdict.heartbeat
-        assert beat is not None, verdict.why
-        if not beats or beats[-1].pulse is not beat.pulse:
-            beats.append(beat)
-        return beat.pulse is Pulse.STALLED
+    def __init__(self, supervisor: Reconciler) -> None:
+        self._watch = Watch(supervisor.session, again=True)
+        self.beats: list[Heartbeat] = []
 
-    await_that(stalled, "the stream counts as stalled")
-    return beats
+    def stall(self) -> Stall:
+        """Watch until a batch counts as stalled, and return it."""
+        found: list[Stall] = []
+
+        def stalled() -> bool:
+            verdict = self._watch.round([NAME])[NAME]
+            beat = verdict.heartbeat
+            assert beat is not None, verdict.why
+            if not self.beats or self.beats[-1].pulse is not beat.pulse:
+                self.beats.append(beat)
+            found.extend([verdict.stall] if verdict.stall else [])
+            return bool(found)
+
+        await_that(stalled, "the stream counts as stalled")
+        return found[0]
+
+
+def replaced_once_seen_twice(supervisor: Reconciler, watcher: Watcher, stall: Stall) -> Report:
+    """Let its task act on the stall: it examines, and replaces the generation where it finds the same once more."""
+    first = supervisor.run(Mode.WATCH, stall=stall)
+    assert (first.generation, [done.what for done in first.done]) == (
+        1,
+        [f"examined batch {stall.batch} of generation 1"],
+    )
+    return supervisor.run(Mode.WATCH, stall=watcher.stall())
 
 
 def evidence_names_the_hang(minicluster: Minicluster, supervisor: Reconciler, folder: Path) -> None:

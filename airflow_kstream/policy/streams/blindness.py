@@ -68,7 +68,8 @@ class Sight:
 class ClusterSight:
     """The sight of a cluster: the time of the last conclusion about any stream, and of the first failure after it.
 
-    `unreachable_since` is set for as long as the event lasts; `woken` is the time of the last waking.
+    `unreachable_since` is set for as long as the event lasts; `woken` is the time of the last waking. `answers_since`
+    is the time of the first conclusion after the last failure, None if there was no failure.
     """
 
     seen: float
@@ -76,9 +77,11 @@ class ClusterSight:
     unreachable_since: float | None = None
     wakings: int = 0
     woken: float | None = None
+    answers_since: float | None = None
 
     def saw(self, now: float) -> ClusterSight:
-        return replace(self, seen=now, failing_since=None, unreachable_since=None, wakings=0)
+        answers = self.answers_since if self.failing_since is None else now
+        return replace(self, seen=now, failing_since=None, unreachable_since=None, wakings=0, answers_since=answers)
 
     def failed(self, now: float, sight: Sight) -> ClusterSight:
         """Return the sight after a stream's failed look: the event begins when failures have lasted for its patience.

@@ -11,11 +11,14 @@ from airflow_kstream.policy.streams.after_end import recorded_end
 def blocked(step: Step, observation: Observation, noted: Blocked | None) -> Blocked | None:
     """Return what keeps the stream from its start or restart; None if nothing does.
 
-    `noted` is the last refusal of a restart that its task tried; it counts only while that restart is due.
+    `noted` is the last refusal of a restart that its task tried; there is one only while that restart is due.
     """
     match step:
         case Stop(obstacle=obstacle) if obstacle or noted:
             return Blocked(Obstacle.REFUSED, noted.since if noted else None, obstacle) if obstacle else noted
+        case Settled(phase=Phase.RUNNING):
+            # Its batch hangs, and its successor could not start.
+            return noted
         case Refuse(why):
             return Blocked(Obstacle.REFUSED, None, why)
         case Settled(phase=Phase.FROZEN, why=why):

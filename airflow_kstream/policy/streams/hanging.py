@@ -33,9 +33,10 @@ _HOW = (
     ("sleeps", ("java.lang.Thread.sleep",)),
     ("waits for another thread", ("java.lang.Object.wait", "jdk.internal.misc.Unsafe.park", "sun.misc.Unsafe.park")),
 )
+_OF_A_JOB = ("org.apache.spark.scheduler.DAGScheduler.",)
 # The first of these with any frame tells whose answer it lacks: one that speaks by means of another comes before it.
 _WHOSE = (
-    ("a Spark job", ("org.apache.spark.scheduler.DAGScheduler.",)),
+    ("a Spark job", _OF_A_JOB),
     ("a DataNode that writes", ("org.apache.hadoop.hdfs.DFSOutputStream.", "org.apache.hadoop.hdfs.DataStreamer.")),
     (
         "a DataNode that reads",
@@ -89,6 +90,16 @@ def hanging(dumps: Sequence[Sequence[ThreadDump]]) -> tuple[Hanging, ...]:
     ]
     tasks = tuple(each for each in still if each.process.tasks is not None)
     return tasks or tuple(still)
+
+
+def stuck(still: Sequence[Hanging]) -> tuple[Hanging, ...]:
+    """Return those whose stillness is the query's: not one that waits for the tasks of a Spark job, which may move, or
+    wait for executors."""
+    return tuple(each for each in still if each.process.tasks is not None or not _waits_for_a_job(each.thread))
+
+
+def _waits_for_a_job(thread: Thread) -> bool:
+    return any(frame.startswith(_OF_A_JOB) for frame in thread.frames)
 
 
 def place_of(thread: Thread) -> str:

@@ -12,6 +12,7 @@ from airflow_kstream.model.generation import Claim, Missing, Position
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.looks import Looks, Sign, SignKind
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream_policies import FailurePolicy, HeartbeatPolicy
 from airflow_kstream.policy.streams.positions import changes
 
@@ -30,7 +31,7 @@ _BY_WEIGHT = (
 
 
 # Of a threshold, between the two verdicts that make a stall: a NameNode that fails over may be minutes ahead.
-_CONFIRMS = 0.25
+CONFIRMS = 0.25
 
 
 def heartbeat(policy: HeartbeatPolicy, observation: Observation, looks: Looks | None = None) -> Heartbeat:
@@ -61,6 +62,33 @@ def overlong(policy: HeartbeatPolicy, observation: Observation) -> tuple[Sign, .
         return ()
     found = [_overlong(policy, point, claim, observation.now) for point in observation.checkpoints]
     return tuple(each.sign for each in found if each)
+
+
+def overlong_batches(
+    policy: HeartbeatPolicy, observation: Observation, looks: Looks | None = None
+) -> tuple[Stall, ...]:
+    """Return the batches in flight that take longer than they may; with a watcher's `looks`, those that it found twice.
+
+    A start without a commit is none: it may restore its state.
+    """
+    claim = observation.claim
+    if claim is None or claim.generation != observation.generation:
+        return ()
+    found = [(point, _overlong(policy, point, claim, observation.now)) for point in observation.checkpoints]
+    return tuple(
+        Stall(
+            claim.generation,
+            claim.nonce,
+            point.path,
+            point.position.offset,
+            overlong.limit,
+            observation.now - point.offsets[point.position.offset],
+        )
+        for point, overlong in found
+        if overlong
+        and overlong.unconfirmed is Pulse.SLOW
+        and (looks is None or looks.age(overlong.sign) >= overlong.limit * CONFIRMS)
+    )
 
 
 def verified(observation: Observation) -> bool:
@@ -119,7 +147,7 @@ def _overlong(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: dat
 def _confirmed(beat: Heartbeat, overlong: _Overlong | None, looks: Looks | None) -> Heartbeat:
     if overlong is None or looks is None:
         return beat
-    wait = overlong.limit * _CONFIRMS - looks.age(overlong.sign)
+    wait = overlong.limit * CONFIRMS - looks.age(overlong.sign)
     if wait <= timedelta():
         return beat
     why = f"{beat.why}; it counts as stalled if that is so in {format_duration(wait)}"

@@ -20,7 +20,7 @@ from airflow_kstream.model.plan import GiveUp, Phase, Settled, Step, Stop, Submi
 SPACING = 6.0
 # A stream that is down comes before each one that lives for longer than this.
 _DOWN = timedelta(minutes=30)
-_NO_HURRY = timedelta(days=1)
+NO_HURRY = timedelta(days=1)
 # Seconds after which one that waits no longer says so has gone: its task was detached, or another triggerer has it.
 _GONE = 600.0
 _STARTS = (GiveUp, Stop, Submit, Wait)
@@ -37,7 +37,7 @@ def may_wait(step: Step, observation: Observation, ends: Horizon | None) -> time
     if not observation.any_alive:
         return _DOWN
     left = ends.remaining(observation.now) if ends else None
-    return _NO_HURRY if left is None else left
+    return NO_HURRY if left is None else left
 
 
 @dataclass(frozen=True)

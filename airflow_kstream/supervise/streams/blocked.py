@@ -34,14 +34,16 @@ def note_blocked(folder: StreamFolder, generation: int, names: frozenset[str], n
     folder.put(marker, json.dumps({"version": VERSION, "since": since.isoformat(), "why": why}))
 
 
-def blocked_now(hdfs: Hdfs, step: Step, observation: Observation, now: datetime) -> Blocked | None:
+def blocked_now(
+    hdfs: Hdfs, step: Step, observation: Observation, now: datetime, *, stalled: bool = False
+) -> Blocked | None:
     """Read the last refusal of the restart that is due; None if none is, or it was begun, or none was refused.
 
     Nor of one that nobody has tried for long: what stands in its way is then that nobody tries. `now` is by the
-    NameNode's clock.
+    NameNode's clock. A restart is due as well when the stream is `stalled` and its rules allow one.
     """
     begun = stop_marker(observation.generation) in observation.files
-    if not isinstance(step, Stop) or begun or observation.desired.state is not DesiredState.RUNNING:
+    if not (isinstance(step, Stop) or stalled) or begun or observation.desired.state is not DesiredState.RUNNING:
         return None
     folder = StreamFolder(hdfs, observation.stream)
     noted = blocked_restart(folder, observation.generation, observation.files)

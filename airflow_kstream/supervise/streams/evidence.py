@@ -14,7 +14,7 @@ from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.thread_dump import SparkProcess, ThreadDump
-from airflow_kstream.policy.streams.hanging import Hanging, hanging, place_of
+from airflow_kstream.policy.streams.hanging import Hanging, hanging, place_of, stuck
 from airflow_kstream.supervise.streams.kept_evidence import containers_of, folder_of, keep, read_logs
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -27,9 +27,10 @@ _EXECUTORS, _MOST_OF_A_ROUND = 20, 1 << 20
 
 @dataclass
 class _Taken:
-    """The sources that answered: the dumps of each round, the logs by their file's name, and the errors of the rest."""
+    """The answers: dumps and Spark's counts of each round, logs by their file's name, and the errors of the rest."""
 
     rounds: list[list[ThreadDump]] = field(default_factory=list)
+    counts: list[str] = field(default_factory=list)
     logs: Mapping[str, str] = field(default_factory=dict)
     missing: list[KstreamError] = field(default_factory=list)
 
@@ -43,6 +44,7 @@ class Evidence:
     """The threads of an application that hang, and the folder on HDFS where the evidence lies.
 
     `dumped` is whether its threads were seen often enough to tell. `missing` is what could not be taken, and why.
+    `progress` is what Spark counted at the end, `moves` whether that was more than at the beginning.
     """
 
     application: str
@@ -51,6 +53,13 @@ class Evidence:
     hanging: tuple[Hanging, ...]
     dumped: bool
     missing: tuple[str, ...]
+    progress: str = ""
+    moves: bool = False
+
+    @property
+    def stuck(self) -> tuple[Hanging, ...]:
+        """Return what shows that the batch itself stands still, and not that its driver waits for tasks."""
+        return stuck(self.hanging)
 
     def to_json(self) -> dict[str, Any]:
         hung = [
@@ -69,6 +78,7 @@ class Evidence:
             "hanging": hung,
             "dumped": self.dumped,
             "missing": self.missing,
+            "moves": self.moves,
         }
 
 
@@ -90,7 +100,16 @@ def take_evidence(run: StreamRun, app: Application, generation: int, tell: Calla
     if taken.missing and not (taken.rounds or taken.logs):
         raise taken.missing[0]
     missing = tuple(dict.fromkeys(str(error) for error in taken.missing))
-    found = Evidence(app.id, generation, folder_of(run, generation), still, len(taken.rounds) > 1, missing)
+    found = Evidence(
+        app.id,
+        generation,
+        folder_of(run, generation),
+        still,
+        dumped=len(taken.rounds) > 1,
+        missing=missing,
+        progress=taken.counts[-1] if taken.counts else "",
+        moves=len(set(taken.counts)) > 1,
+    )
     keep(run, generation, _files(found, taken))
     return found
 
@@ -99,7 +118,7 @@ def _dump(run: StreamRun, app: Application, taken: _Taken, tell: Callable[[str],
     for number in range(_ROUNDS):
         began = time.monotonic()
         try:
-            taken.rounds.append(_one_round(run, app, taken.missing))
+            taken.rounds.append(_one_round(run, app, taken))
         except KstreamError as error:
             taken.missing.append(error)
             return
@@ -108,16 +127,17 @@ def _dump(run: StreamRun, app: Application, taken: _Taken, tell: Callable[[str],
             time.sleep(max(began + _APART - time.monotonic(), 0.0))
 
 
-def _one_round(run: StreamRun, app: Application, missing: list[KstreamError]) -> list[ThreadDump]:
+def _one_round(run: StreamRun, app: Application, taken: _Taken) -> list[ThreadDump]:
     session = run.session
     server = session.yarn.active()
     dumps: list[ThreadDump] = []
     with closing(SparkPages(server, app.id, session.identity, session.cluster.tls, _ROUND)) as pages:
+        taken.counts.append(pages.progress())
         for process in _asked(pages.processes()):
             try:
                 dumps.append(pages.threads(process))
             except KstreamError as error:
-                missing.append(error)
+                taken.missing.append(error)
     return dumps
 
 
@@ -139,4 +159,5 @@ def _files(found: Evidence, taken: _Taken) -> Mapping[str, str]:
     }
     words = [*(str(each) for each in found.hanging), *(f"not taken: {why}" for why in found.missing)]
     bounded = {name: text[:_MOST_OF_A_ROUND] for name, text in dumps.items()}
-    return {"summary.txt": "\n".join([found.application, *words, ""]), **bounded, **taken.logs}
+    counts = {"progress.txt": "\n\n".join([*taken.counts, ""])}
+    return {"summary.txt": "\n".join([found.application, *words, ""]), **counts, **bounded, **taken.logs}

@@ -21,7 +21,7 @@ from airflow_kstream.supervise.streams.run import StreamRun
 log = logging.getLogger(__name__)
 
 # Seconds for the list of executors, and for all logs together; containers whose logs are read; bytes of all logs.
-_LIST, _LOGS = 5.0, 30.0
+_LIST, _LOGS = 10.0, 30.0
 _CONTAINERS, _MOST = 4, 8 << 20
 _NAMES = ("stdout", "stderr")
 _GENERATIONS = 5

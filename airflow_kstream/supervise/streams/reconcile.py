@@ -29,6 +29,7 @@ from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import (
+    Examine,
     GiveUp,
     Kill,
     Note,
@@ -41,6 +42,7 @@ from airflow_kstream.model.plan import (
     Submit,
     Wait,
 )
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.after_end import needs_a_person, told_end
 from airflow_kstream.policy.streams.environment import cause_of
@@ -62,6 +64,7 @@ from airflow_kstream.supervise.streams.past_ends import record_end
 from airflow_kstream.supervise.streams.positions_reached import PositionsReached
 from airflow_kstream.supervise.streams.report import report
 from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.stalls import StallCare
 from airflow_kstream.supervise.streams.stop import stop
 from airflow_kstream.supervise.streams.story import Story
 from airflow_kstream.supervise.streams.submit import (
@@ -99,6 +102,7 @@ class Reconciler:
     _story: Story = field(init=False)
     _submitter: Submitter = field(init=False)
     _reached: PositionsReached = field(init=False)
+    _stalls: StallCare = field(init=False)
     _looked: bool = False
 
     def __post_init__(self) -> None:
@@ -106,6 +110,7 @@ class Reconciler:
         self._story = Story(self.session, self.tell)
         self._submitter = Submitter(self.subject, self._story, self.may_submit)
         self._reached = PositionsReached(self.subject, self._story, self._memory)
+        self._stalls = StallCare(self.subject, self._story, None)
 
     @property
     def session(self) -> ClusterSession:
@@ -126,8 +131,11 @@ class Reconciler:
         self._reached.recall(observation)
         return observation, next_step(self.spec, observation, self._memory.look(observation), mode)
 
-    def run(self, mode: Mode = Mode.ENSURE, seen: Reached = NOWHERE) -> Report:
-        """Take steps until the stream is settled. `seen` is what a watcher saw, who may note nothing in its folder.
+    def run(self, mode: Mode = Mode.ENSURE, seen: Reached = NOWHERE, stall: Stall | None = None) -> Report:
+        """Take steps until the stream is settled.
+
+        `seen` is what a watcher saw, who may note nothing in its folder, and `stall` the batch that it found to be
+        stalled, if `on_stall` calls for action.
 
         Raises Conflict: when somebody else moves the checkpoint. Raises RestartAborted: when the successor couldn't
         start. Raises SubmissionFailed, and the servers' refusals. Unavailable is waited out while a step is under way,
@@ -140,6 +148,7 @@ class Reconciler:
         self._looked = False
         self._memory, self._known = Memory(look_every=self.spec.watch.look_every), Prefetched()
         self._reached = PositionsReached(self.subject, self._story, self._memory, seen)
+        self._stalls = StallCare(self.subject, self._story, stall)
         waits = False
         try:
             while True:
@@ -183,6 +192,8 @@ class Reconciler:
                 self._submitter.go_on(observation, pending)
                 return step
             if isinstance(step, Settled):
+                step = self._stalls.instead_of(step, observation)
+            if isinstance(step, Settled):
                 return self._settle(observation, step)
             self._story.tell_once(f"{type(step).__name__.lower()}: {step.why}")
             if isinstance(step, Note):
@@ -204,6 +215,8 @@ class Reconciler:
                 self._kill(step)
             case Stop():
                 self._stop(observation, step)
+            case Examine():
+                self._stalls.examine(observation, step)
             case GiveUp():
                 self._give_up(step)
             case Submit():
@@ -240,6 +253,8 @@ class Reconciler:
             return
         self._reached.note(observation)
         self._save_logs(observation)
+        if step.hung:
+            self._stalls.record(observation, step.hung)
         ended = stop(self.subject, step, lambda: self._witnesses.remember_places(step.application))
         if ended is None:
             self.tell(f"the stop of generation {step.generation} is left as it is: {self.subject.freeze()}")

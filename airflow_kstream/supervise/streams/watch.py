@@ -13,21 +13,31 @@ from airflow_kstream.model.blocked import Blocked
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.generation_end import PastEnd
-from airflow_kstream.model.heartbeat import Heartbeat
+from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.model.looks import NOWHERE, Reached
+from airflow_kstream.model.looks import NOWHERE, Looks, Reached
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream_policies import OnStall
 from airflow_kstream.policy.streams.after_end import waits_for_a_person
 from airflow_kstream.policy.streams.blocked import blocked
 from airflow_kstream.policy.streams.environment import trouble
 from airflow_kstream.policy.streams.freeze import freeze_of
-from airflow_kstream.policy.streams.heartbeat import heartbeat, overlong, queued_since, verified, works
+from airflow_kstream.policy.streams.heartbeat import (
+    heartbeat,
+    overlong,
+    overlong_batches,
+    queued_since,
+    verified,
+    works,
+)
 from airflow_kstream.policy.streams.lost_logs import logs_end
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.stalls import restarted_in_vain, why_left_alone
 from airflow_kstream.policy.streams.turns import may_wait
 from airflow_kstream.policy.streams.unclaimed import lost_claim
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
@@ -79,6 +89,7 @@ class Verdict:
     `blocked` is what keeps it from its start or restart. `notify` is the notifier of its events.
     `uncounted` are the services whose tokens may end before the horizon, which counts HDFS's.
     `logs_left` is the time until its end would leave no aggregated logs, None if that is not known or never comes.
+    `stall` is the batch that hangs, if its task is to examine it: only one who looks again knows of any.
     """
 
     step: Step | None
@@ -110,6 +121,7 @@ class Verdict:
     notify: NotifyPolicy | None = None
     uncounted: tuple[str, ...] = ()
     logs_left: timedelta | None = None
+    stall: Stall | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -230,6 +242,7 @@ class Watch:
         ends = horizon_of(spec, observation)
         confirmed = looks if self._again else None
         beat = heartbeat(spec.heartbeat, observation, confirmed) if claim and not watches_no_progress(claim) else None
+        stall, beat = _stalled(spec, observation, confirmed, beat)
         since = queued_since(observation)
         queued = self._clock.time_since(since) if since else None
         freeze, warning = freeze_of(observation, ends)
@@ -258,10 +271,13 @@ class Watch:
             reached=Reached(observation.generation, looks.furthest, observation.nonce),
             freeze=freeze,
             freeze_warning=warning,
-            blocked=blocked(step, observation, blocked_now(self._session.hdfs, step, observation, now)),
+            blocked=blocked(
+                step, observation, blocked_now(self._session.hdfs, step, observation, now, stalled=bool(stall))
+            ),
             start_may_wait=may_wait(step, observation, ends),
             uncounted=self._uncounted(spec) if claim else (),
             logs_left=self._logs_left(spec, observation),
+            stall=stall if isinstance(step, Settled) and step.phase is Phase.RUNNING else None,
         )
 
     def _logs_left(self, spec: StreamSpec, observation: Observation) -> timedelta | None:
@@ -288,6 +304,22 @@ class Watch:
         if claim is not None:
             self._claims[stream.name] = claim
         return claim
+
+
+def _stalled(
+    spec: StreamSpec, observation: Observation, looks: Looks | None, beat: Heartbeat | None
+) -> tuple[Stall | None, Heartbeat | None]:
+    """Return the batch that its task is to examine, and the heartbeat with what the stream's rules have against it."""
+    if looks is None or beat is None or spec.heartbeat.on_stall is not OnStall.RESTART:
+        return None, beat
+    if beat.pulse is Pulse.START_STALLED and (vain := restarted_in_vain(observation)):
+        return None, replace(beat, why=f"{beat.why}; {vain}")
+    stalls = overlong_batches(spec.heartbeat, observation, looks)
+    alone = [(stall, why_left_alone(spec, observation, stall)) for stall in stalls]
+    free = next((stall for stall, why in alone if not why), None)
+    if free or not alone:
+        return free, beat
+    return None, replace(beat, why=f"{beat.why}; it is not restarted: {alone[0][1]}")
 
 
 def _lives(step: Step) -> bool:

@@ -27,6 +27,7 @@ EXECUTORS = said(
         {"id": "1", "hostPort": "node7:35001", "activeTasks": 2, "executorLogs": {"stdout": LINK}},
     ]
 )
+NONE = {"failedTasks": 0}
 THREADS = said(
     [
         {
@@ -63,6 +64,24 @@ def test_a_process_tells_what_its_threads_do() -> None:
         "\tat java.lang.Object.wait(Native Method)",
         "",
     ]
+
+
+def counted(records: int) -> Answer:
+    return said([{"stageId": 3, "attemptId": 0, "numCompleteTasks": 1, "inputRecords": records, "outputBytes": None}])
+
+
+def test_progress_is_what_spark_counts_and_differs_by_one_record() -> None:
+    ended = said([{"id": "1", "completedTasks": 7, "failedTasks": 1}, {"id": "driver", "completedTasks": 0} | NONE])
+    texts = []
+    for records in (100, 100, 101):
+        with (
+            serving({f"{BASE}/executors": ended, f"{BASE}/stages?status=active": counted(records)}) as server,
+            pages(server) as asked,
+        ):
+            texts.append(asked.progress())
+    assert texts[0] == texts[1] != texts[2]
+    assert texts[0].splitlines()[:2] == ["executor 1: 8 tasks ended", "executor driver: 0 tasks ended"]
+    assert "stage 3.0: numCompleteTasks=1 numFailedTasks=0 inputRecords=100" in texts[0]
 
 
 REFUSALS = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
-from airflow_kstream.policy.streams.hanging import hanging, place_of
+from airflow_kstream.policy.streams.hanging import hanging, place_of, stuck
 
 EXECUTOR, DRIVING = SparkProcess("3", "node7", tasks=1), SparkProcess(DRIVER, "node1")
 # Seed 003, shortened.
@@ -75,6 +75,14 @@ def test_a_query_that_hangs_by_itself_is_named() -> None:
         "driver on node1, the query orders [id = 1, runId = 2]: waits for another thread, and lacks the answer of a "
         "Spark job, in foreachBatch"
     )
+
+
+def test_a_query_that_waits_for_the_tasks_of_a_job_is_not_stuck_itself() -> None:
+    """Its tasks may move, and where it has none YARN may have no room for its executors."""
+    assert stuck(hanging([dumped()] * 3)) == ()
+    asks = Thread(QUERY.name, "RUNNABLE", ("java.net.SocketInputStream.socketRead0(Native Method)",))
+    assert [each.process for each in stuck(hanging([dumped(driver=asks)] * 3))] == [DRIVING]
+    assert [each.process for each in stuck(hanging([dumped(TASK)] * 3))] == [EXECUTOR]
 
 
 PLACES = {

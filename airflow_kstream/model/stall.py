@@ -1,0 +1,110 @@
+"""A batch that hangs: what a watcher concluded of it, what an examination found, and the restarts of earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Stall:
+    """A batch of a generation that a watcher found in flight for longer than `limit`, twice.
+
+    `claim` is the nonce of the generation's claim, `path` is the checkpoint, `lasts` is how long the batch was in
+    flight then, by the NameNode's clock.
+    """
+
+    generation: int
+    claim: str
+    path: str
+    batch: int
+    limit: timedelta
+    lasts: timedelta
+
+    def is_same(self, other: Stall) -> bool:
+        """Return whether both are of one batch of one generation, whenever each was seen."""
+        mine, theirs = ((one.generation, one.claim, one.path, one.batch) for one in (self, other))
+        return mine == theirs
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, durations in seconds."""
+        return {
+            "generation": self.generation,
+            "claim": self.claim,
+            "path": self.path,
+            "batch": self.batch,
+            "limit": self.limit.total_seconds(),
+            "lasts": self.lasts.total_seconds(),
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> Stall | None:
+        """Read what `to_json` wrote; None for anything else, because a watcher finds a stall again."""
+        if not isinstance(data, Mapping):
+            return None
+        try:
+            return cls(
+                int(data["generation"]),
+                str(data["claim"]),
+                str(data["path"]),
+                int(data["batch"]),
+                timedelta(seconds=float(data["limit"])),
+                timedelta(seconds=float(data["lasts"])),
+            )
+        except (KeyError, ValueError, TypeError, OverflowError):
+            return None
+
+
+@dataclass(frozen=True)
+class PastStall:
+    """A generation that was ended because its batch hung; `at` by the NameNode's clock."""
+
+    generation: int
+    batch: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A look into the processes of a stalled stream, `at` by the NameNode's clock.
+
+    `dumped` is whether their threads were seen often enough to tell, `hangs` is what stood still among those that work
+    on the batch, in words. `moves` is whether Spark counted a task, a record or a byte more while it lasted;
+    `progress` are its counts at the end.
+    """
+
+    stall: Stall
+    at: datetime
+    dumped: bool
+    hangs: tuple[str, ...] = ()
+    moves: bool = False
+    progress: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stall": self.stall.to_json(),
+            "at": self.at.isoformat(),
+            "dumped": self.dumped,
+            "hangs": list(self.hangs),
+            "moves": self.moves,
+            "progress": self.progress,
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> Examination | None:
+        """Read what `to_json` wrote; None for anything else: then the next examination is the first."""
+        if not isinstance(data, Mapping) or (stall := Stall.from_json(data.get("stall"))) is None:
+            return None
+        try:
+            return cls(
+                stall,
+                datetime.fromisoformat(data["at"]),
+                bool(data["dumped"]),
+                tuple(map(str, data["hangs"])),
+                bool(data["moves"]),
+                str(data["progress"]),
+            )
+        except (KeyError, ValueError, TypeError):
+            return None

@@ -1,0 +1,281 @@
+"""Streams with `on_stall: restart` under Airflow's triggers and tasks: what hangs is replaced, and nothing else.
+
+Time is virtual, because stalls take hours. Simulated are the servers, and what a driver's pages show: the real ones are
+in tests/cluster/test_stalls.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from airflow_kstream.assets import asset_uri
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.contract import past_stalls
+from airflow_kstream.model.errors import Unavailable
+from airflow_kstream.model.event import EventKind, Ledger
+from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall, WatchPolicy
+from airflow_kstream.model.thread_dump import SparkProcess, Thread
+from airflow_kstream.notifications import ledgers
+from airflow_kstream.policy.streams.hanging import Hanging
+from airflow_kstream.supervise.streams import stalls
+from airflow_kstream.supervise.streams.evidence import Evidence
+from airflow_kstream.supervise.streams.run import StreamRun
+from tests.airflow.fleet import Fleet
+from tests.unit.streams.fake_engine import FakeEngine
+
+MINUTE, HOUR = 60.0, 3600.0
+# A look a minute: a day of virtual time then takes seconds.
+PATIENT = WatchPolicy(every=timedelta(minutes=1), look_every=timedelta(seconds=10))
+RESTARTS = HeartbeatPolicy(on_stall=OnStall.RESTART)
+TASK = Thread("Executor task launch worker for task 0.0 in stage 3.0 (TID 3)", "RUNNABLE", ("java.net.Socket.read",))
+EXECUTOR = SparkProcess("1", "node7", tasks=1)
+
+
+class BatchEngine(FakeEngine):
+    """An engine that shows which batches are in flight, by stream and since when."""
+
+    in_flight: dict[str, datetime]
+
+    def _point(self, path: str) -> Checkpoint:
+        point = super()._point(path)
+        name = path.rpartition("/")[2]
+        if name not in self.in_flight:
+            return point
+        number = max(point.offsets, default=-1) + 1
+        return replace(point, offsets={**point.offsets, number: self.in_flight[name]})
+
+
+@dataclass
+class Drivers:
+    """The drivers' pages. `moving` are the streams whose tasks get on, `silent` those without a web UI."""
+
+    moving: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
+    asked: list[tuple[str, float]] = field(default_factory=list)
+
+
+class Stalls(Fleet):
+    """A fleet whose batches can hang: no commit comes until the stream is restarted, or let go."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        super().__init__(patch, caplog)
+        engine = BatchEngine(self.hdfs, self.yarn)
+        self.in_flight: dict[str, datetime] = {}
+        engine.in_flight = self.in_flight
+        self.engine = self.watchers_engine = engine
+        self.drivers = Drivers()
+        patch.setattr(stalls, "take_evidence", self._evidence)
+
+    def hang(self, *names: str) -> None:
+        self.in_flight.update(dict.fromkeys(names, self.clock.now()))
+
+    def let_go(self, *names: str) -> None:
+        for name in names:
+            del self.in_flight[name]
+            self.engine.complete_epoch(self.specs[name])
+
+    async def commits(self, seconds: float, *but: str) -> None:
+        """Let so much time pass, in which every stream commits a batch each minute, but for these."""
+        for _ in range(int(seconds / MINUTE)):
+            await asyncio.sleep(MINUTE)
+            for name, spec in self.specs.items():
+                if name not in self.in_flight and name not in but:
+                    self.engine.complete_epoch(spec)
+
+    def restarts(self, name: str) -> int:
+        return max(number for number, _ in self.generations(name)) - 1
+
+    def _evidence(self, run: StreamRun, app: Application, generation: int, tell: Callable[[str], None]) -> Evidence:
+        name = run.spec.name
+        self.drivers.asked.append((name, self.loop.time()))
+        if name in self.drivers.silent:
+            raise Unavailable("it answered 302, and nothing of Spark's", tried="list the executors")
+        progress = str(self.loop.time()) if name in self.drivers.moving else "stage 3.0: inputRecords=100"
+        hangs = (Hanging(EXECUTOR, "task 0.0 in stage 3.0 (TID 3)", TASK),)
+        return Evidence(app.id, generation, "/evidence", hangs, dumped=True, missing=(), progress=progress)
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Stalls]:
+    fleet = Stalls(monkeypatch, caplog)
+    yield fleet
+    fleet.loop.close()
+
+
+def names(count: int) -> list[str]:
+    return [f"stream-{number}" for number in range(count)]
+
+
+def test_a_batch_that_hangs_is_examined_twice_and_its_generation_replaced(fleet: Stalls) -> None:
+    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        await fleet.commits(14 * MINUTE)
+        assert fleet.restarts("stream-3") == 0
+        await fleet.commits(4 * MINUTE)
+        assert fleet.restarts("stream-3") == 1
+        fleet.let_go("stream-3")
+        await fleet.commits(HOUR)
+
+    fleet.live(story)
+    assert [name for name, _ in fleet.drivers.asked] == ["stream-3"] * 2
+    assert fleet.told("batch 3: executor 1 on node7, task 0.0 in stage 3.0 (TID 3)") == 2
+    assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(7)}
+    (past,) = past_stalls(fleet.run_of("stream-3").folder.names())
+    assert (past.generation, past.batch) == (1, 3)
+    assert fleet.ended == {}
+
+
+def test_a_batch_that_hangs_again_is_for_a_person(fleet: Stalls) -> None:
+    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        await fleet.commits(20 * MINUTE)
+        assert fleet.restarts("stream-3") == 1
+        fleet.hang("stream-3")
+        await fleet.commits(3 * HOUR)
+        assert _told_of(fleet, "stream-3") == {EventKind.STALLED}
+
+    fleet.live(story)
+    assert fleet.restarts("stream-3") == 1
+    assert fleet.told("generation 1 was ended because its batch 3 hung, and that did not help: a person has to look")
+
+
+def test_a_slow_batch_is_examined_ever_less_often_and_never_ended(fleet: Stalls) -> None:
+    """For twelve hours: one that is ten times as long as the longest before is none."""
+    fleet.declare(*names(4), heartbeat=RESTARTS, watch=PATIENT)
+    fleet.drivers.moving.add("stream-3")
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        await fleet.commits(12 * HOUR)
+
+    fleet.live(story)
+    assert fleet.restarts("stream-3") == 0
+    looked = [at for _, at in fleet.drivers.asked]
+    assert len(looked) <= 20
+    assert all(later - earlier >= 0.25 * (earlier - 2 * MINUTE) for earlier, later in pairwise(looked))
+
+
+def test_a_batch_without_a_web_ui_has_to_last_three_times_as_long(fleet: Stalls) -> None:
+    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+    fleet.drivers.silent.add("stream-3")
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        await fleet.commits(30 * MINUTE)
+        assert fleet.restarts("stream-3") == 0
+        await fleet.commits(10 * MINUTE)
+        assert fleet.restarts("stream-3") == 1
+        fleet.let_go("stream-3")
+        await fleet.commits(MINUTE)
+
+    fleet.live(story)
+
+
+def test_by_default_nobody_is_woken_for_a_stall(fleet: Stalls) -> None:
+    fleet.declare(*names(7), watch=PATIENT)
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        await fleet.commits(3 * HOUR)
+
+    fleet.live(story)
+    assert (fleet.drivers.asked, fleet.wakings) == ([], [])
+
+
+def test_a_third_of_the_streams_is_not_restarted(fleet: Stalls) -> None:
+    """What keeps eleven of thirty is none of theirs, and eleven restarts would not heal it."""
+    fleet.declare(*names(30), heartbeat=RESTARTS, watch=PATIENT)
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang(*names(11))
+        await fleet.commits(40 * MINUTE)
+        assert fleet.told("11 of 30 streams do not get on, so the cause may be the cluster's") > 0
+        fleet.let_go(*names(10))
+        await fleet.commits(40 * MINUTE)
+
+    fleet.live(story)
+    assert {name for name, _ in fleet.drivers.asked} == {"stream-10"}
+    assert {name for name in fleet.specs if fleet.restarts(name)} == {"stream-10"}
+
+
+def test_an_hour_without_servers_restarts_nothing(fleet: Stalls) -> None:
+    """Batches were in flight all the time, and end a minute after the servers are back."""
+    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-1")
+        await fleet.commits(11 * MINUTE)
+        fleet.yarn.away = True
+        fleet.hang("stream-2", "stream-3")
+        await fleet.commits(HOUR)
+        fleet.yarn.away = False
+        await fleet.commits(2 * MINUTE)
+        fleet.let_go("stream-1", "stream-2", "stream-3")
+        await fleet.commits(HOUR)
+
+    fleet.live(story)
+    assert (fleet.drivers.asked, {fleet.restarts(name) for name in fleet.specs}) == ([], {0})
+
+
+def test_what_can_not_be_kept_is_no_reason_to_restart(fleet: Stalls) -> None:
+    """As where DataNodes are frozen: the batch waits for them, and so would its successor."""
+    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        fleet.hdfs.refuses_writes = True
+        await fleet.commits(HOUR, *names(7))
+        assert fleet.restarts("stream-3") == 0
+        fleet.hdfs.refuses_writes = False
+        fleet.let_go("stream-3")
+        await fleet.commits(MINUTE)
+
+    fleet.live(story)
+    assert fleet.drivers.asked
+    assert fleet.ended == {}
+
+
+def test_a_stall_whose_successor_could_not_start_is_an_event(fleet: Stalls) -> None:
+    fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        fleet.engine.obstacle = "spark-submit is not on the PATH"
+        await fleet.commits(30 * MINUTE)
+        assert fleet.restarts("stream-3") == 0
+        assert fleet.told("stream-3: its restart is blocked: ") == 1
+        assert _told_of(fleet, "stream-3") >= {EventKind.STALLED, EventKind.BLOCKED}
+        fleet.engine.obstacle = ""
+        await fleet.commits(30 * MINUTE)
+        assert fleet.restarts("stream-3") == 1
+        fleet.let_go("stream-3")
+        await fleet.commits(5 * MINUTE)
+        assert _told_of(fleet, "stream-3") == set()
+
+    fleet.live(story)
+
+
+def _told_of(fleet: Stalls, name: str) -> set[EventKind]:
+    """Return the kinds of events of a stream that last, as the store has them."""
+    stored = fleet.store.get((asset_uri("simulated", name), ledgers.KEY))
+    return {trouble.kind for trouble in Ledger.from_json(stored).lasting.values()}
