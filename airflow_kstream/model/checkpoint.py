@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from airflow_kstream.model.generation import Position
+from airflow_kstream.model.kafka import Backlog
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class Checkpoint:
     NameNode's clock; `query` is the id in `metadata`.
 
     A checkpoint that does not exist has empty maps and a query of None. `dstreams` is when Spark's older streaming last
-    wrote a checkpoint of its own there (DStreams' `checkpoint-<milliseconds>`), None if it never did.
+    wrote a checkpoint of its own there (DStreams' `checkpoint-<milliseconds>`), None if it never did. `backlog` is what
+    waits in Kafka; None if nobody asked, or the query reads something else.
     """
 
     path: str
@@ -24,6 +26,7 @@ class Checkpoint:
     offsets: Mapping[int, datetime] = field(default_factory=dict)
     commits: Mapping[int, datetime] = field(default_factory=dict)
     dstreams: datetime | None = None
+    backlog: Backlog | None = None
 
     @property
     def position(self) -> Position:

@@ -34,6 +34,7 @@ _APPLICATION = re.compile(r"application_[0-9]+_[0-9]{4,}")
 _PATH_PARTS = re.compile(r"(/[A-Za-z0-9_=@+-][A-Za-z0-9._=@+-]*)+/?")
 _MEMORY = re.compile(r"[1-9][0-9]{0,8}(b|k|kb|m|mb|g|gb|t|tb|p|pb)?", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SERVICE = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*\$?")
 _LONGEST = timedelta(days=3660)
 
@@ -112,6 +113,15 @@ def addresses(text: str | None) -> tuple[str, ...]:
 def _are_addresses(text: str) -> bool:
     listed = addresses(text)
     return bool(listed) and len(set(listed)) == len(listed) and all(_is_address(address) for address in listed)
+
+
+def _are_brokers(text: str) -> bool:
+    """Return True for host:port, several with commas between them, none twice."""
+    listed = text.split(",")
+    hosts = [one.rpartition(":") for one in listed]
+    return len(set(listed)) == len(listed) and all(
+        _HOST.fullmatch(host.strip("[]")) and port.isdecimal() and 0 < int(port) < 65_536 for host, _, port in hosts
+    )
 
 
 def _is_address(text: str) -> bool:
@@ -215,6 +225,8 @@ Addresses = Annotated[
         hidden=_may_hold_a_password,
     ),
 ]
+Brokers = Annotated[str, must(_are_brokers, "host:port, several with commas between them", hidden=_may_hold_a_password)]
+ServiceName = Annotated[str, must(lambda text: _SERVICE.fullmatch(text) is not None, "the primary of a principal")]
 DefaultFs = Annotated[str, must(lambda text: _FILESYSTEM.fullmatch(text) is not None, "hdfs://nameservice")]
 Base64 = Annotated[str, must(_is_base64, "base64 of a file", hidden=_always)]
 TicketCacheName = Annotated[

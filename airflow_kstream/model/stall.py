@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.model.durations import format_duration
+
 
 @dataclass(frozen=True)
 class Stall:
     """A batch of a generation that a watcher found in flight for longer than `limit`, twice.
 
     `claim` is the nonce of the generation's claim, `path` is the checkpoint, `lasts` is how long the batch was in
-    flight then, by the NameNode's clock.
+    flight then, by the NameNode's clock. One that is not `planned` has input that waits, and the time is that since the
+    last plan.
     """
 
     generation: int
@@ -22,6 +25,13 @@ class Stall:
     batch: int
     limit: timedelta
     lasts: timedelta
+    planned: bool = True
+
+    def __str__(self) -> str:
+        state = "is in flight" if self.planned else "has input, and is not planned"
+        return (
+            f"batch {self.batch} {state} for {format_duration(self.lasts)}, longer than {format_duration(self.limit)}"
+        )
 
     def is_same(self, other: Stall) -> bool:
         """Return whether both are of one batch of one generation, whenever each was seen."""
@@ -37,6 +47,7 @@ class Stall:
             "batch": self.batch,
             "limit": self.limit.total_seconds(),
             "lasts": self.lasts.total_seconds(),
+            "planned": self.planned,
         }
 
     @classmethod
@@ -52,6 +63,7 @@ class Stall:
                 int(data["batch"]),
                 timedelta(seconds=float(data["limit"])),
                 timedelta(seconds=float(data["lasts"])),
+                bool(data.get("planned", True)),
             )
         except (KeyError, ValueError, TypeError, OverflowError):
             return None

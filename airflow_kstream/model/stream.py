@@ -29,6 +29,7 @@ from airflow_kstream.model.fields import (
     VariableName,
     Word,
 )
+from airflow_kstream.model.kafka import KafkaPolicy
 from airflow_kstream.model.notify import NotifyPolicy, require_notifier
 from airflow_kstream.model.secrets import require_no_literals
 from airflow_kstream.model.spark_conf import SparkConf
@@ -172,6 +173,7 @@ class StreamSpec:
     heartbeat: HeartbeatPolicy = field(default_factory=HeartbeatPolicy)
     watch: WatchPolicy = field(default_factory=WatchPolicy)
     notify: NotifyPolicy = field(default_factory=NotifyPolicy)
+    kafka: KafkaPolicy = field(default_factory=KafkaPolicy)
     on_change: OnChange = OnChange.REPORT
     airflow: AirflowOptions = field(default_factory=AirflowOptions)
 
@@ -224,4 +226,5 @@ POLICIES: dict[str, type[Any]] = {
     "heartbeat": HeartbeatPolicy,
     "watch": WatchPolicy,
     "notify": NotifyPolicy,
+    "kafka": KafkaPolicy,
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafka import TopicPartition
 
-from airflow_kstream.demo.shipping.kafka import KafkaLogin, committed_reader, kafka_trouble
+from airflow_kstream.clients.kafka import KafkaLogin, committed_reader, kafka_trouble
 from airflow_kstream.demo.shipping.shipper import ShipperSettings
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.declared import written

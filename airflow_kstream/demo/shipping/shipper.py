@@ -35,12 +35,14 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.errors import TopicAlreadyExistsError
 from pydantic import ConfigDict, PositiveFloat
 
+from airflow_kstream.clients.kafka import KafkaLogin, committed_reader, kafka_trouble
 from airflow_kstream.clients.local.regular_files import read_text
-from airflow_kstream.demo.shipping.kafka import KafkaLogin, TransactionalProducer, committed_reader, kafka_trouble
+from airflow_kstream.demo.shipping.kafka import TransactionalProducer
 from airflow_kstream.demo.shipping.log_lines import Block, Position, next_block
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.fields import Count, Line, Principal, Word
+from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.yaml_text import read_mapping
 
 # Small segments, so that the compaction keeps a topic that is read whole at each start short.
@@ -77,7 +79,9 @@ class ShipperSettings:
 
     @property
     def login(self) -> KafkaLogin:
-        return KafkaLogin(self.bootstrap_servers, self.principal, self.keytab, self.security_protocol)
+        return KafkaLogin(
+            self.bootstrap_servers, Identity(self.principal, keytab=str(self.keytab)), self.security_protocol
+        )
 
     @property
     def positions_topic(self) -> str:

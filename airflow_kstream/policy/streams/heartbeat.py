@@ -76,19 +76,18 @@ def overlong_batches(
         return ()
     found = [(point, _overlong(policy, point, claim, observation.now)) for point in observation.checkpoints]
     return tuple(
-        Stall(
-            claim.generation,
-            claim.nonce,
-            point.path,
-            point.position.offset,
-            overlong.limit,
-            observation.now - point.offsets[point.position.offset],
-        )
+        _stall(point, claim, overlong, observation.now)
         for point, overlong in found
         if overlong
         and overlong.unconfirmed is Pulse.SLOW
         and (looks is None or looks.age(overlong.sign) >= overlong.limit * CONFIRMS)
     )
+
+
+def _stall(point: Checkpoint, claim: Claim, overlong: _Overlong, now: datetime) -> Stall:
+    planned, at = not _between(point), point.position
+    batch, since = (at.offset, point.offsets[at.offset]) if planned else (at.commit + 1, point.last_move or now)
+    return Stall(claim.generation, claim.nonce, point.path, batch, overlong.limit, now - since, planned)
 
 
 def verified(observation: Observation) -> bool:
@@ -124,9 +123,26 @@ def stall_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
     return max(policy.stall_floor, p99 * policy.stall_factor)
 
 
+def rests(policy: HeartbeatPolicy, point: Checkpoint, now: datetime) -> bool:
+    """Return whether every planned batch is committed, and that for longer than a batch may take."""
+    moved = point.last_move
+    between = not point.empty and point.position.offset <= point.position.commit
+    return between and moved is not None and now - moved > stall_threshold(policy, point)
+
+
+def planning_threshold(policy: HeartbeatPolicy, point: Checkpoint) -> timedelta:
+    """Return the time for which input may wait for a plan: as a batch may take, or a multiple of the longest times
+    between the plans of the query's own history, as for one that a trigger starts once an hour."""
+    intervals = sorted(point.intervals())
+    if not intervals:
+        return stall_threshold(policy, point)
+    p99 = intervals[min(len(intervals) - 1, int(len(intervals) * 0.99))]
+    return max(stall_threshold(policy, point), p99 * policy.stall_factor)
+
+
 @dataclass(frozen=True)
 class _Overlong:
-    """A batch, or a start, that has taken longer than `limit`."""
+    """A batch, a start, or a wait for the next plan, that has taken longer than `limit`."""
 
     sign: Sign
     limit: timedelta
@@ -138,6 +154,9 @@ def _overlong(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: dat
     if beat.pulse is Pulse.START_STALLED:
         sign = Sign(SignKind.OVERLONG, (point.path, "start", claim.nonce))
         return _Overlong(sign, policy.start_timeout, Pulse.STARTING)
+    if beat.pulse is Pulse.STALLED and _between(point):
+        sign = Sign(SignKind.OVERLONG, (point.path, point.query, point.position.commit, "unplanned"))
+        return _Overlong(sign, planning_threshold(policy, point), Pulse.SLOW)
     if beat.pulse is Pulse.STALLED:
         sign = Sign(SignKind.OVERLONG, (point.path, point.query, point.position.offset))
         return _Overlong(sign, stall_threshold(policy, point), Pulse.SLOW)
@@ -187,8 +206,8 @@ def _pulse(policy: HeartbeatPolicy, point: Checkpoint, claim: Claim, now: dateti
     age = now - point.last_commit if point.last_commit else None
     if not _advanced(point, claim):
         return _starting(policy, claim, now, age)
-    if point.position.offset <= point.position.commit:
-        return _between_batches(policy, point, age)
+    if _between(point):
+        return _between_batches(policy, point, now, age)
     in_flight = now - point.offsets[point.position.offset]
     limit = stall_threshold(policy, point)
     batch = f"batch {point.position.offset} is in flight for {format_duration(in_flight)}"
@@ -203,11 +222,26 @@ def _starting(policy: HeartbeatPolicy, claim: Claim, now: datetime, age: timedel
     return Heartbeat(Pulse.START_STALLED if waited > policy.start_timeout else Pulse.STARTING, age, why)
 
 
-def _between_batches(policy: HeartbeatPolicy, point: Checkpoint, age: timedelta | None) -> Heartbeat:
+def _between(point: Checkpoint) -> bool:
+    return point.position.offset <= point.position.commit
+
+
+def _between_batches(policy: HeartbeatPolicy, point: Checkpoint, now: datetime, age: timedelta | None) -> Heartbeat:
     committed = f"batch {point.position.commit} is committed"
     if age is not None and age <= stall_threshold(policy, point):
         return Heartbeat(Pulse.HEALTHY, age, committed)
-    return Heartbeat(Pulse.IDLE, age, f"{committed} and none is planned since: no input, or blocked before planning")
+    since, waits = f"{committed} and none is planned since", point.backlog
+    if waits is None:
+        return Heartbeat(Pulse.IDLE, age, f"{since}: no input, or blocked before planning")
+    if waits.records is None:
+        return Heartbeat(Pulse.IDLE, age, f"{since}; whether input waits is not known: {waits.why}")
+    if not waits.records:
+        return Heartbeat(Pulse.IDLE, age, f"{since}: nothing waits in Kafka")
+    words = f"{since}, although {waits.records} records wait in {', '.join(waits.topics)}"
+    moved, limit = now - (point.last_move or now), planning_threshold(policy, point)
+    if moved <= limit:
+        return Heartbeat(Pulse.IDLE, age, words)
+    return Heartbeat(Pulse.STALLED, age, f"{words}; the last plan is {format_duration(moved)} old")
 
 
 def _advanced(point: Checkpoint, claim: Claim) -> bool:

@@ -12,7 +12,6 @@ from enum import StrEnum
 
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import past_stalls
-from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Examine, Phase, Settled, Step, Stop
@@ -73,11 +72,10 @@ def step_for_stall(
         return settled
     if why_left_alone(spec, observation, now):
         return settled
-    words = f"batch {now.batch} is in flight for {format_duration(now.lasts)}, longer than {format_duration(now.limit)}"
     if found is None:
-        return Examine(now, app, f"{words}: what hangs?")
+        return Examine(now, app, f"{now}: what hangs?")
     if found is Finding.HANGS:
-        return Stop(observation.generation, app.id, f"{words}, and hangs", preflight=True, hung=now)
+        return Stop(observation.generation, app.id, f"{now}, and hangs", preflight=True, hung=now)
     return settled
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
@@ -20,6 +21,7 @@ class ClusterSession:
     identity: Identity
     hdfs: Hdfs
     yarn: ResourceManager
+    kafka: KafkaEnds
 
 
 @contextmanager
@@ -28,7 +30,7 @@ def open_session(cluster: Cluster, identity: Identity) -> Iterator[ClusterSessio
     hdfs = Hdfs(cluster.namenodes, identity, cluster.tls)
     yarn = ResourceManager(cluster.resourcemanagers, identity, cluster.tls)
     try:
-        yield ClusterSession(cluster, identity, hdfs, yarn)
+        yield ClusterSession(cluster, identity, hdfs, yarn, KafkaEnds(identity, cluster.tls.ca))
     finally:
         hdfs.close()
         yarn.close()

@@ -27,6 +27,7 @@ from airflow_kstream.policy.streams.spark_renewal import renewal_ratio, tokens_a
 from airflow_kstream.policy.streams.spark_stream import stream_submission
 from airflow_kstream.policy.streams.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.backlog import with_backlog
 from airflow_kstream.supervise.streams.engine import Stopped
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -75,7 +76,10 @@ class SparkEngine:
     def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
         """Read the checkpoints. One on another filesystem, in a claim of an earlier version, is not known to move."""
         here = {path: is_watchable(path, session.cluster) for path in spec.checkpoints}
-        return tuple(session.hdfs.checkpoint(path) if here[path] else Checkpoint(path, None) for path in here)
+        return tuple(
+            with_backlog(session, spec, session.hdfs.checkpoint(path)) if here[path] else Checkpoint(path, None)
+            for path in here
+        )
 
     def stop_gracefully(
         self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]

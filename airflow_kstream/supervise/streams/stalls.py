@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from airflow_kstream.model.contract import examined_marker, past_stalls, stalled_marker
 from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.kafka import planned_offsets
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Examine, Settled, Step
 from airflow_kstream.model.stall import Examination, PastStall, Stall
@@ -46,6 +47,7 @@ class StallCare:
         Raises KstreamError: when nothing can be kept; then nothing is concluded.
         """
         folder, number = self.subject.folder, observation.generation
+        self._require_kafka(step.stall)
         before = _last(folder, number, observation.files)
         now = self._examined(observation, step)
         folder.put(examined_marker(number), json.dumps(now.to_json()))
@@ -60,6 +62,17 @@ class StallCare:
         if all(each.generation != past.generation for each in past_stalls(observation.files)):
             self.subject.folder.mark(stalled_marker(past))
         self.subject.folder.forget(stalled_marker(old) for old in past_stalls(observation.files)[:-_RECORDS_KEPT])
+
+    def _require_kafka(self, stall: Stall) -> None:
+        """Raises Unavailable: when the declared brokers don't answer, for which the batch may wait."""
+        run = self.subject
+        if run.spec.kafka.bootstrap_servers is None:
+            return
+        planned = planned_offsets(
+            run.session.hdfs.read(f"{stall.path}/offsets/{stall.batch if stall.planned else stall.batch - 1}")
+        )
+        if planned:
+            run.session.kafka.of(run.spec.kafka, planned)
 
     def _examined(self, observation: Observation, step: Examine) -> Examination:
         hdfs, tell = self.subject.session.hdfs, self.story.tell

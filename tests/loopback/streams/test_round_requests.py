@@ -18,6 +18,7 @@ from email.utils import format_datetime
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.contract import claim_file, fence_name
@@ -87,7 +88,7 @@ class Counted:
         self.names = [f"s{number}" for number in range(STREAMS)]
         hdfs = Hdfs((namenode.address,), CLUSTER.watcher, Tls())
         yarn = ResourceManager((resourcemanager.address,), CLUSTER.watcher, Tls())
-        self.session = ClusterSession(CLUSTER, CLUSTER.watcher, hdfs, yarn)
+        self.session = ClusterSession(CLUSTER, CLUSTER.watcher, hdfs, yarn, KafkaEnds(CLUSTER.watcher))
         self.watch = Watch(self.session)
 
     def round(self) -> Counter[str]:

@@ -13,6 +13,7 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
@@ -33,6 +34,8 @@ APP = "application_1_0001"
 SPEC = replace(TICKET_SPEC, checkpoints=(), stop=StopPolicy(signal_grace=timedelta(), kill_wait=timedelta(seconds=5)))
 ABSENT = {"RemoteException": {"exception": "YarnException", "message": "Trying to signal an absent container"}}
 
+ENDS = KafkaEnds(CLUSTER.watcher)
+
 
 @pytest.mark.parametrize(
     "answer",
@@ -51,7 +54,9 @@ def test_a_signal_that_fails_is_followed_by_the_kill(answer: Answer, refused: st
     }
     with serving(script) as server:
         yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
-        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        session = ClusterSession(
+            CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn, KafkaEnds(CLUSTER.watcher)
+        )
         ended = stop(StreamRun(session, SPEC, SparkEngine()), Stop(1, APP, "a test", preflight=False))
         yarn.close()
     assert ended
@@ -69,7 +74,9 @@ def test_a_stop_is_marked_before_anything_is_done_to_the_application() -> None:
     seen: list[frozenset[str]] = []
     with serving(script) as server:
         yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
-        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        session = ClusterSession(
+            CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn, KafkaEnds(CLUSTER.watcher)
+        )
         run = StreamRun(session, SPEC, SparkEngine())
         stop(run, Stop(1, APP, "a test", preflight=False), lambda: seen.append(run.folder.names()))
         yarn.close()
@@ -81,7 +88,9 @@ def test_a_driver_gets_no_sigterm_once_the_cluster_is_frozen() -> None:
     script = {"/info": introduction(), f"/apps/{APP}": said({"app": {"id": APP, "state": "RUNNING"}})}
     with serving(script) as server:
         yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
-        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        session = ClusterSession(
+            CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn, KafkaEnds(CLUSTER.watcher)
+        )
         step = Stop(1, APP, "a test", preflight=False)
         assert SparkEngine().stop_gracefully(session, SPEC, step, lambda: False) is None
         yarn.close()
@@ -100,7 +109,9 @@ def test_where_containers_run_is_noted_right_before_the_signal_and_the_kill(answ
     }
     with serving(script) as server:
         yarn = ResourceManager((server.address,), CLUSTER.watcher, Tls())
-        session = ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn)
+        session = ClusterSession(
+            CLUSTER, CLUSTER.watcher, cast(Hdfs, SimHdfs(SimClock())), yarn, KafkaEnds(CLUSTER.watcher)
+        )
         noted: list[int] = []
         step = Stop(1, APP, "a test", preflight=False)
         stop(StreamRun(session, SPEC, SparkEngine()), step, lambda: noted.append(len(server.requests)))

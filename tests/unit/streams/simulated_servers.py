@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
+from airflow_kstream.clients.kafka_ends import KafkaEnds
 from airflow_kstream.clients.yarn import ContainerPlace, ResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
 from airflow_kstream.model.application import Application, ApplicationState
@@ -230,4 +231,6 @@ class SimYarn:
 
 
 def session_of(hdfs: SimHdfs, yarn: SimYarn) -> ClusterSession:
-    return ClusterSession(CLUSTER, CLUSTER.watcher, cast(Hdfs, hdfs), cast(ResourceManager, yarn))
+    return ClusterSession(
+        CLUSTER, CLUSTER.watcher, cast(Hdfs, hdfs), cast(ResourceManager, yarn), KafkaEnds(CLUSTER.watcher)
+    )

@@ -10,9 +10,10 @@ import pytest
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Position
-from airflow_kstream.model.heartbeat import Pulse
+from airflow_kstream.model.heartbeat import Heartbeat, Pulse
+from airflow_kstream.model.kafka import Backlog
 from airflow_kstream.policy.streams.death import ran
-from airflow_kstream.policy.streams.heartbeat import heartbeat, overlong, verified
+from airflow_kstream.policy.streams.heartbeat import heartbeat, overlong, overlong_batches, verified
 from airflow_kstream.supervise.streams.memory import Memory
 from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
@@ -191,3 +192,58 @@ def test_a_checkpoint_in_another_spelling_is_the_one_of_the_claim(spelled: str) 
         seen = replace(SimulatedYarn().look(), claim=claim, checkpoints=(point,))
         assert verified(seen) is moved
         assert ran(seen) is moved
+
+
+class Topic:
+    """A query of a Kafka topic that committed batch 0 at START, and then nothing for so long, while records wait."""
+
+    def __init__(self, records: int | None, why: str = "") -> None:
+        self.backlog = Backlog(records, ("events",) if records else (), why)
+
+    def beat(self, seconds: float, watcher: Watcher | None = None) -> Heartbeat:
+        seen = yarn_at(int(seconds), offsets={0: 20}, commits={0: 30}).look()
+        seen = replace(seen, checkpoints=tuple(replace(point, backlog=self.backlog) for point in seen.checkpoints))
+        looks = watcher.memory.look(seen, overlong(POLICY, seen)) if watcher else None
+        return heartbeat(POLICY, seen, looks)
+
+
+def test_an_idle_topic_is_idle_and_one_whose_records_wait_is_not() -> None:
+    assert Topic(0).beat(5000).pulse is Pulse.IDLE
+    assert Topic(0).beat(5000).why == "batch 0 is committed and none is planned since: nothing waits in Kafka"
+    waits = Topic(7).beat(5000)
+    assert waits.pulse is Pulse.STALLED
+    assert "although 7 records wait in events; the last plan is 1h 22m old" in waits.why
+
+
+def test_input_that_waits_makes_a_stall_at_the_second_verdict() -> None:
+    watcher = Watcher()
+    assert Topic(7).beat(5000, watcher).pulse is Pulse.SLOW
+    watcher.seconds += QUARTER
+    assert Topic(7).beat(5000 + QUARTER, watcher).pulse is Pulse.STALLED
+
+
+def test_kafka_that_does_not_answer_is_no_stall_and_is_named() -> None:
+    beat = Topic(None, "cannot ask where events end: no answer").beat(5000)
+    assert beat.pulse is Pulse.IDLE
+    assert "whether input waits is not known: cannot ask where events end" in beat.why
+
+
+def test_a_trigger_of_once_an_hour_lets_its_input_wait() -> None:
+    point = Checkpoint(
+        CHECKPOINT,
+        "q",
+        {batch: START + timedelta(hours=batch) for batch in range(5)},
+        {batch: START + timedelta(hours=batch, seconds=30) for batch in range(5)},
+        backlog=Backlog(7, ("events",)),
+    )
+    seen = replace(yarn_at(8 * 3600 - 60, offsets={}, commits={}).look(), checkpoints=(point,))
+    assert heartbeat(POLICY, seen).pulse is Pulse.IDLE
+    later = replace(seen, now=START + timedelta(hours=8, minutes=1))
+    assert heartbeat(POLICY, later).pulse is Pulse.STALLED
+
+
+def test_input_that_waits_is_a_stall_of_the_batch_that_is_not_planned() -> None:
+    seen = yarn_at(5000, offsets={0: 20}, commits={0: 30}).look()
+    seen = replace(seen, checkpoints=tuple(replace(each, backlog=Backlog(7, ("events",))) for each in seen.checkpoints))
+    (stall,) = overlong_batches(POLICY, seen)
+    assert str(stall) == "batch 1 has input, and is not planned for 1h 22m, longer than 10m"
