@@ -34,7 +34,7 @@ MINUTE, HOUR = 60.0, 3600.0
 # A look a minute: a day of virtual time then takes seconds.
 PATIENT = WatchPolicy(every=timedelta(minutes=1), look_every=timedelta(seconds=10))
 RESTARTS = HeartbeatPolicy(on_stall=OnStall.RESTART)
-TASK = Thread("Executor task launch worker for task 0.0 in stage 3.0 (TID 3)", "RUNNABLE", ("java.net.Socket.read",))
+TASK = Thread("Executor task launch worker for task 0.0 in stage 3.0 (TID 3)", "BLOCKED", ("java.lang.Object.run",))
 EXECUTOR = SparkProcess("1", "node7", tasks=1)
 
 

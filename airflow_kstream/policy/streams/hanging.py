@@ -33,6 +33,8 @@ _HOW = (
     ("sleeps", ("java.lang.Thread.sleep",)),
     ("waits for another thread", ("java.lang.Object.wait", "jdk.internal.misc.Unsafe.park", "sun.misc.Unsafe.park")),
 )
+_COMPUTES, _PYTHON, _DRIVERS_PYTHON = "computes", "its Python worker", "the driver's Python"
+_MAY_COMPUTE = {_PYTHON, _DRIVERS_PYTHON}
 _OF_A_JOB = ("org.apache.spark.scheduler.DAGScheduler.",)
 # The first of these with any frame tells whose answer it lacks: one that speaks by means of another comes before it.
 _WHOSE = (
@@ -50,9 +52,9 @@ _WHOSE = (
     ("Hive's metastore", ("org.apache.hadoop.hive.metastore.", "org.apache.thrift.")),
     ("a database", ("org.postgresql.", "com.mysql.", "oracle.jdbc.", "com.microsoft.sqlserver.", "org.mariadb.")),
     ("another executor", ("org.apache.spark.storage.ShuffleBlockFetcherIterator.",)),
-    ("its Python worker", ("org.apache.spark.api.python.", f"{_SQL}python.")),
+    (_PYTHON, ("org.apache.spark.api.python.", f"{_SQL}python.")),
     ("an HTTP server", ("org.apache.http.", "okhttp3.", "jdk.internal.net.http.", "sun.net.www.protocol.http")),
-    ("the driver's Python", ("py4j.",)),
+    (_DRIVERS_PYTHON, ("py4j.",)),
 )
 # The first of these with any frame tells in which work.
 _WORK = (
@@ -98,16 +100,29 @@ def stuck(still: Sequence[Hanging]) -> tuple[Hanging, ...]:
     return tuple(each for each in still if each.process.tasks is not None or not _waits_for_a_job(each.thread))
 
 
+def waits(thread: Thread) -> bool:
+    """Return whether a thread that stands still waits for a server, a lock or another thread.
+
+    One that computes may end some day, and so may the Python worker that it waits for: a JVM's dump does not tell.
+    """
+    how, whose = _how(thread), _first(_WHOSE, thread.frames)
+    return how != _COMPUTES and whose not in _MAY_COMPUTE
+
+
 def _waits_for_a_job(thread: Thread) -> bool:
     return any(frame.startswith(_OF_A_JOB) for frame in thread.frames)
 
 
 def place_of(thread: Thread) -> str:
     """Return in words where a thread stands: how it waits, for whose answer, and in which work."""
-    how = _first(_HOW, thread.frames[:_INNERMOST]) or ("waits for a lock" if thread.state == "BLOCKED" else "computes")
-    whose, work = _first(_WHOSE, thread.frames), _first(_WORK, thread.frames)
-    words = f"{how}, and lacks the answer of {whose}" if whose and how != "computes" else how
+    how, whose, work = _how(thread), _first(_WHOSE, thread.frames), _first(_WORK, thread.frames)
+    words = f"{how}, and lacks the answer of {whose}" if whose and how != _COMPUTES else how
     return f"{words}, in {work}" if work else words
+
+
+def _how(thread: Thread) -> str:
+    known = _first(_HOW, thread.frames[:_INNERMOST])
+    return known or ("waits for a lock" if thread.state == "BLOCKED" else _COMPUTES)
 
 
 def _first(table: Sequence[tuple[str, tuple[str, ...]]], frames: Sequence[str]) -> str:

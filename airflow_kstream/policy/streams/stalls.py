@@ -21,7 +21,7 @@ from airflow_kstream.model.stream_policies import OnStall
 from airflow_kstream.policy.streams.heartbeat import CONFIRMS, overlong_batches
 
 _DAY = timedelta(days=1)
-# Of the threshold: where the threads can't be seen, a batch ten times as long as the longest before is left alone.
+# Of the threshold: where nothing shows that the batch waits, one ten times as long as the longest before is left alone.
 _UNSEEN = 3.0
 
 
@@ -83,9 +83,8 @@ def finding(before: Examination | None, now: Examination) -> Finding:
     """Return what this examination shows after the one `before`, of whatever batch that was."""
     again = before if before is not None and before.stall.is_same(now.stall) else None
     apart = again is not None and now.at - again.at >= now.stall.limit * CONFIRMS
-    if not now.dumped:
-        lasts_too_long = now.stall.lasts >= now.stall.limit * _UNSEEN
-        return Finding.HANGS if apart and lasts_too_long else Finding.UNCERTAIN
-    if now.moves or not now.hangs or (again is not None and again.dumped and again.progress != now.progress):
+    if now.dumped and (now.moves or not now.hangs or (again and again.dumped and again.progress != now.progress)):
         return Finding.MOVES
-    return Finding.HANGS if apart and again is not None and again.dumped else Finding.UNCERTAIN
+    long_enough = now.waits or now.stall.lasts >= now.stall.limit * _UNSEEN
+    alike = again is not None and again.dumped == now.dumped
+    return Finding.HANGS if apart and alike and long_enough else Finding.UNCERTAIN

@@ -11,6 +11,7 @@ from airflow_kstream.model.kafka import planned_offsets
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Examine, Settled, Step
 from airflow_kstream.model.stall import Examination, PastStall, Stall
+from airflow_kstream.policy.streams.hanging import waits
 from airflow_kstream.policy.streams.stalls import Finding, finding, step_for_stall
 from airflow_kstream.supervise.streams.evidence import take_evidence
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -84,7 +85,8 @@ class StallCare:
         for why in found.missing:
             tell(f"not taken: {why}")
         hangs = tuple(str(each) for each in found.stuck)
-        return Examination(step.stall, hdfs.now(), found.dumped, hangs, found.moves, found.progress)
+        waits_for_another = any(waits(each.thread) for each in found.stuck)
+        return Examination(step.stall, hdfs.now(), found.dumped, hangs, waits_for_another, found.moves, found.progress)
 
 
 def _last(folder: StreamFolder, generation: int, names: frozenset[str]) -> Examination | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
-from airflow_kstream.policy.streams.hanging import hanging, place_of, stuck
+from airflow_kstream.policy.streams.hanging import hanging, place_of, stuck, waits
 
 EXECUTOR, DRIVING = SparkProcess("3", "node7", tasks=1), SparkProcess(DRIVER, "node1")
 # Seed 003, shortened.
@@ -83,6 +83,15 @@ def test_a_query_that_waits_for_the_tasks_of_a_job_is_not_stuck_itself() -> None
     asks = Thread(QUERY.name, "RUNNABLE", ("java.net.SocketInputStream.socketRead0(Native Method)",))
     assert [each.process for each in stuck(hanging([dumped(driver=asks)] * 3))] == [DRIVING]
     assert [each.process for each in stuck(hanging([dumped(TASK)] * 3))] == [EXECUTOR]
+
+
+def test_a_wait_for_a_server_differs_from_what_may_compute() -> None:
+    python = Thread(
+        TASK.name, "RUNNABLE", ("sun.nio.ch.EPoll.wait(Native Method)", "org.apache.spark.api.python.X.read")
+    )
+    loop = Thread(TASK.name, "RUNNABLE", ("com.example.Regex.match(Regex.java:7)",))
+    assert (waits(TASK), waits(python), waits(loop)) == (True, False, False)
+    assert waits(replace(loop, state="BLOCKED"))
 
 
 PLACES = {
