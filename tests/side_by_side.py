@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -25,7 +24,7 @@ _WITHOUT_CLUSTER = (
 _WAITING = re.compile(r"tests/cluster/test_(lease|open_files|recovery|rescue|ticket|token|writers)")
 # It takes longest by far: begun late, it would run on alone.
 _LONGEST = "tests/cluster/test_stream_life.py"
-_WAITS_FIRST, _WITHOUT_CLUSTER_ALONE = "gw1", "gw2"
+_WAITS_FIRST, _WITHOUT_CLUSTER_FIRST = "gw1", "gw2"
 
 
 class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
@@ -33,7 +32,7 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
 
     They stay in the order of their collection, long ones first; by default xdist begins with those of many tests, and
     the longest files have two. Of the workers, the second one begins with what waits, so that it runs beside what
-    computes, and a third one takes nothing that needs a cluster.
+    computes, and a third one with what needs no cluster. It starts a cluster of its own once that is done.
     """
 
     def __init__(self, config: pytest.Config, log: object) -> None:
@@ -56,19 +55,14 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
 def next_scope(worker: str, scopes: list[str]) -> str | None:
     """Return what this worker takes of the queue; None if it is done."""
     alone = [scope for scope in scopes if scope.startswith(_WITHOUT_CLUSTER)]
-    if worker == _WITHOUT_CLUSTER_ALONE:
-        return next(iter(alone), None)
     waiting = [scope for scope in scopes if _WAITING.match(scope)]
     busy = sorted((scope for scope in scopes if scope not in (*waiting, *alone)), key=lambda scope: scope != _LONGEST)
-    order = (waiting, busy, alone) if worker == _WAITS_FIRST else (busy, waiting, alone)
+    order = {
+        _WAITS_FIRST: (waiting, busy, alone),
+        _WITHOUT_CLUSTER_FIRST: (alone, waiting, busy),
+    }.get(worker, (busy, waiting, alone))
     return next((kind[0] for kind in order if kind), None)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SharedServers:
     return SharedServers(config, log)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let tests without a cluster take what time the cores have left."""
-    if os.environ.get("PYTEST_XDIST_WORKER") == _WITHOUT_CLUSTER_ALONE:
-        os.nice(5)

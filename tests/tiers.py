@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-# As many clusters run side by side; a third one would slow the other two down.
+# As many clusters run side by side from the beginning: three that start at once take longer than one after the other.
 CLUSTERS = 2
-# A further worker runs what needs no cluster.
+# A further worker runs what needs no cluster, and starts one for what is left then.
 WORKERS = CLUSTERS + 1
 
 

@@ -23,6 +23,8 @@ def test_a_worker_whose_kind_of_tests_is_done_helps_the_others() -> None:
     assert next_scope("gw0", [UNITS]) == next_scope("gw1", [UNITS]) == UNITS
 
 
-def test_the_third_worker_starts_no_cluster() -> None:
+def test_the_third_worker_starts_a_cluster_for_what_is_left() -> None:
     assert next_scope("gw2", [LIVE, LEASES, UNITS]) == UNITS
-    assert next_scope("gw2", [LIVE, LEASES]) is None
+    assert next_scope("gw2", [LIVE, LEASES]) == LEASES
+    assert next_scope("gw2", [LIVE]) == LIVE
+    assert next_scope("gw2", []) is None
