@@ -2,7 +2,7 @@
 
 ./kstream test                  the tier that CI runs
 ./kstream test --slow           the rest, and this tier's faults again
-./kstream test --faults         a part of it; or --lives, --simulations, --mutants, --prometheus, --alerts,
+./kstream test --faults         a part of it; or --lives, --stalls, --simulations, --mutants, --prometheus, --alerts,
                                 --compatibility
 ./kstream test ARGUMENT ...     pytest alone, with these arguments
 """

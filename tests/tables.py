@@ -15,6 +15,7 @@ _WIDTH = 160
 # By title.
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "faults": ("fault", "what was seen", "seconds to recovery", "rows", "lost", "doubled"),
+    "false alarms": ("what it was", "how it looked", "what was found", "kills"),
     "alerts": ("event", "how its cause was made", "seconds until told", "seconds until its end was told"),
 }
 

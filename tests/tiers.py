@@ -52,6 +52,7 @@ SLOW = {
         repeats=True,
     ),
     "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
+    "stalls": Part("stalls", "what looks like a stall and is none", _pytest("-m", "stalls")),
     "simulations": Part(
         "simulations",
         "ten thousand histories of the whole supervisor, and 20 times as many of each policy",
