@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.airflow_options import AirflowOptions, CallbackName
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import SPARK_BINARIES
+from airflow_kstream.model.kafka import KafkaPolicy, KafkaProtocol
 from airflow_kstream.model.notify import NotifyPolicy, require_no_secret
 from airflow_kstream.model.persisted_spec import read_spec
 from airflow_kstream.model.secrets import SecretRef, require_no_literals, secrets_in
@@ -31,6 +32,7 @@ from airflow_kstream.model.stream import (
 from airflow_kstream.model.stream_policies import (
     FailurePolicy,
     HeartbeatPolicy,
+    OnStall,
     RestartPolicy,
     StopPolicy,
     SubmitPolicy,
@@ -95,6 +97,10 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Pace": _durations(_SECOND / 10, timedelta(days=1)),
     "Age | None": st.none() | _durations(60 * _SECOND),
     "Factor": st.floats(1, 1000),
+    "OnStall": st.sampled_from(OnStall),
+    "KafkaProtocol": st.sampled_from(KafkaProtocol),
+    "ServiceName": _WORD.map(lambda drawn: drawn.strip(".") or "kafka"),
+    "Brokers | None": st.none() | st.builds("{}:{}".format, _SMALL, st.integers(1, 65_535)),
     "Count": st.integers(1, 1_000_000),
     "Word | None": st.none() | _WORD,
     "SparkBinary | None": st.none() | st.sampled_from(SPARK_BINARIES),
@@ -148,10 +154,11 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "heartbeat": every_field(HeartbeatPolicy),
     "watch": every_field(WatchPolicy),
     "notify": _NOTIFY,
+    "kafka": every_field(KafkaPolicy),
     "on_change": st.sampled_from(OnChange),
     "airflow": every_field(AirflowOptions),
 }
-_POLICIES = ("restart", "failure", "stop", "submit", "heartbeat", "watch", "notify", "on_change", "airflow")
+_POLICIES = ("restart", "failure", "stop", "submit", "heartbeat", "watch", "notify", "kafka", "on_change", "airflow")
 specs = st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)})
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.timedeltas()
