@@ -82,9 +82,10 @@ class PastStall:
 class Examination:
     """A look into the processes of a stalled stream, `at` by the NameNode's clock.
 
-    `dumped` is whether their threads were seen often enough to tell, `hangs` is what stood still among those that work
-    on the batch, in words, and `waits` whether any of it waits for a server, a lock or another thread. `moves` is
-    whether Spark counted a task, a record or a byte more while it lasted; `progress` are its counts at the end.
+    `dumped` is whether the threads of the driver and of all busy executors were seen often enough to tell, `hangs` is
+    what stood still among those that work on the batch, in words, and `waits` whether any of it waits for a server, a
+    lock or another thread. `moves` is whether Spark counted a task, a record or a byte more while it lasted; `progress`
+    are its counts at the end.
     """
 
     stall: Stall

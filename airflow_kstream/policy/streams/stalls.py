@@ -83,7 +83,9 @@ def finding(before: Examination | None, now: Examination) -> Finding:
     """Return what this examination shows after the one `before`, of whatever batch that was."""
     again = before if before is not None and before.stall.is_same(now.stall) else None
     apart = again is not None and now.at - again.at >= now.stall.limit * CONFIRMS
-    if now.dumped and (now.moves or not now.hangs or (again and again.dumped and again.progress != now.progress)):
+    if now.moves or (again and again.progress and now.progress and again.progress != now.progress):
+        return Finding.MOVES
+    if now.dumped and not now.hangs:
         return Finding.MOVES
     long_enough = now.waits or now.stall.lasts >= now.stall.limit * _UNSEEN
     alike = again is not None and again.dumped == now.dumped

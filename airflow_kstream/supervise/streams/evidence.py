@@ -31,6 +31,7 @@ class _Taken:
 
     rounds: list[list[ThreadDump]] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
+    undumped: set[str] = field(default_factory=set)
     logs: Mapping[str, str] = field(default_factory=dict)
     missing: list[KstreamError] = field(default_factory=list)
 
@@ -43,8 +44,9 @@ class _Taken:
 class Evidence:
     """The threads of an application that hang, and the folder on HDFS where the evidence lies.
 
-    `dumped` is whether its threads were seen often enough to tell. `missing` is what could not be taken, and why.
-    `progress` is what Spark counted at the end, `moves` whether that was more than at the beginning.
+    `dumped` is whether the threads of the driver and of all busy executors were seen often enough to tell. `missing` is
+    what could not be taken, and why. `progress` is what Spark counted at the end, `moves` whether that was more than at
+    the beginning.
     """
 
     application: str
@@ -105,7 +107,7 @@ def take_evidence(run: StreamRun, app: Application, generation: int, tell: Calla
         generation,
         folder_of(run, generation),
         still,
-        dumped=len(taken.rounds) > 1,
+        dumped=len(taken.rounds) > 1 and not taken.undumped,
         missing=missing,
         progress=taken.counts[-1] if taken.counts else "",
         moves=len(set(taken.counts)) > 1,
@@ -138,6 +140,7 @@ def _one_round(run: StreamRun, app: Application, taken: _Taken) -> list[ThreadDu
                 dumps.append(pages.threads(process))
             except KstreamError as error:
                 taken.missing.append(error)
+                taken.undumped.add(process.id)
     return dumps
 
 

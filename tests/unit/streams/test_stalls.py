@@ -191,6 +191,8 @@ def test_where_nothing_can_be_seen_ten_times_the_longest_batch_is_left_alone() -
     assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is Finding.UNCERTAIN
     examined.stall = replace(examined.stall, lasts=LIMIT * 3)
     assert finding(None, examined.at(0, **unseen)) is Finding.UNCERTAIN
+    counted = finding(examined.at(0, **unseen | {"progress": "1"}), examined.at(QUARTER, **unseen | {"progress": "2"}))
+    assert counted is Finding.MOVES
     assert finding(examined.at(0, **unseen), examined.at(QUARTER, **unseen)) is Finding.HANGS
 
 
