@@ -68,12 +68,16 @@ def _horizon(verdict: Verdict) -> str:
 
 
 def _logs(verdict: Verdict) -> str:
-    """Return from when its end leaves no aggregated logs, unless that is its horizon."""
+    """Return what the end of its launch's tokens costs it, and from when, unless that is its horizon."""
     if verdict.logs_left is None or verdict.logs_left == verdict.remaining:
         return ""
-    if verdict.logs_left <= timedelta():
-        return "; its logs are not aggregated when it ends"
-    return f"; its logs are not aggregated if it ends in {format_duration(verdict.logs_left)} or later"
+    lost = "its logs are not aggregated"
+    if verdict.may_retry:
+        lost = f"{lost} and its ApplicationMaster can't be started again"
+    left = verdict.logs_left
+    return (
+        f"; {lost} if it ends in {format_duration(left)} or later" if left > timedelta() else f"; {lost} when it ends"
+    )
 
 
 def _counted(verdict: Verdict) -> str:

@@ -89,6 +89,8 @@ class Verdict:
     `blocked` is what keeps it from its start or restart. `notify` is the notifier of its events.
     `uncounted` are the services whose tokens may end before the horizon, which counts HDFS's.
     `logs_left` is the time until its end would leave no aggregated logs, None if that is not known or never comes.
+    `may_retry` is whether YARN may start its ApplicationMaster again, as that of an adopted job; not once the tokens of
+    its launch ended, which its logs need, too.
     `stall` is the batch that hangs, if its task is to examine it: only one who looks again knows of any.
     """
 
@@ -121,6 +123,7 @@ class Verdict:
     notify: NotifyPolicy | None = None
     uncounted: tuple[str, ...] = ()
     logs_left: timedelta | None = None
+    may_retry: bool = False
     stall: Stall | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -136,6 +139,7 @@ class Verdict:
             "horizon": self.horizon.name.lower() if self.horizon else None,
             "uncounted": list(self.uncounted),
             "logs_seconds": _seconds(self.logs_left),
+            "may_retry": self.may_retry,
             "verified": self.verified,
             "failure": self.failure,
             "followed_at": plain(self.step.until) if isinstance(self.step, Settled) else None,
@@ -277,6 +281,7 @@ class Watch:
             start_may_wait=may_wait(step, observation, ends),
             uncounted=self._uncounted(spec) if claim else (),
             logs_left=self._logs_left(spec, observation),
+            may_retry=claim is not None and not claim.submitted_by_us,
             stall=stall if isinstance(step, Settled) and step.phase is Phase.RUNNING else None,
         )
 

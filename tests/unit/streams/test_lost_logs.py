@@ -69,6 +69,8 @@ def test_status_says_from_when_a_streams_end_leaves_no_logs(life: Life) -> None:
     assert verdict.to_json()["logs_seconds"] == verdict.logs_left.total_seconds()
     assert "its logs are not aggregated if it ends in 7d or later" in shown(verdict)
     assert "its logs are not aggregated when it ends" in shown(replace(verdict, logs_left=-DAY))
+    retries = "its logs are not aggregated and its ApplicationMaster can't be started again if it ends in 7d or later"
+    assert (retries in shown(verdict), retries in shown(replace(verdict, may_retry=True))) == (False, True)
 
 
 def test_a_horizon_that_takes_the_logs_along_is_shown_without_more_words(life: Life) -> None:
