@@ -14,6 +14,9 @@ _FRESH = 60.0
 _PATIENCE_MS = 10_000
 
 
+_Question = tuple[KafkaPolicy, frozenset[str]]
+
+
 class KafkaEnds:
     """The ends of topics as one identity sees them. `ca` is the file of a private authority. Thread-safe.
 
@@ -24,8 +27,8 @@ class KafkaEnds:
     def __init__(self, identity: Identity, ca: str | None = None) -> None:
         self._identity, self._ca = identity, ca
         self._lock = Lock()
-        self._known: dict[tuple[KafkaPolicy, frozenset[str]], tuple[float, Offsets]] = {}
-        self._silent: dict[KafkaPolicy, tuple[float, KstreamError]] = {}
+        self._known: dict[_Question, tuple[float, Offsets]] = {}
+        self._failed: dict[KafkaPolicy | _Question, tuple[float, KstreamError]] = {}
 
     def of(self, brokers: KafkaPolicy, planned: Offsets) -> Offsets:
         """Return the ends of committed records (the last stable offsets) of these partitions.
@@ -33,22 +36,28 @@ class KafkaEnds:
         Raises InvalidInput: without brokers, or without kafka-python. Raises Denied, NotFound, CredentialError,
         Unavailable.
         """
-        key, now = (brokers, frozenset(planned)), time.monotonic()
+        question = brokers, frozenset(planned)
         with self._lock:
-            at, error = self._silent.get(brokers, (-_FRESH, None))
-            if error is not None and now - at < _FRESH:
-                raise error
-            at, ends = self._known.get(key, (-_FRESH, {}))
-            if ends and now - at < _FRESH:
-                return ends
-            try:
-                ends = self._asked(brokers, planned)
-            except KstreamError as trouble:
-                if trouble.retryable:
-                    self._silent[brokers] = time.monotonic(), trouble
-                raise
-            self._known[key] = time.monotonic(), ends
-            return ends
+            self._forget_what_is_old()
+            if failed := self._failed.get(brokers) or self._failed.get(question):
+                raise failed[1].with_traceback(None)
+            if question not in self._known:
+                self._known[question] = time.monotonic(), self._asked_or_failed(question, planned)
+            return self._known[question][1]
+
+    def _forget_what_is_old(self) -> None:
+        now = time.monotonic()
+        self._known = {key: answer for key, answer in self._known.items() if now - answer[0] < _FRESH}
+        self._failed = {key: failure for key, failure in self._failed.items() if now - failure[0] < _FRESH}
+
+    def _asked_or_failed(self, question: _Question, planned: Offsets) -> Offsets:
+        brokers, _ = question
+        try:
+            return self._asked(brokers, planned)
+        except KstreamError as error:
+            # A refusal is this question's own; silence is the brokers'.
+            self._failed[brokers if error.retryable else question] = time.monotonic(), error
+            raise
 
     def _asked(self, brokers: KafkaPolicy, planned: Offsets) -> Offsets:
         try:

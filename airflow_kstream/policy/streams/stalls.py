@@ -37,7 +37,8 @@ def why_left_alone(spec: StreamSpec, observation: Observation, stall: Stall) -> 
     """Return what the stream's own rules have against a restart for this stall; empty if nothing."""
     policy, past = spec.heartbeat, past_stalls(observation.files)
     before = next((each for each in past if each.batch == stall.batch and each.generation < stall.generation), None)
-    lately = [each for each in past if each.generation < stall.generation and observation.now - each.at < _DAY]
+    # Two supervisors may each have recorded one.
+    lately = {each.generation for each in past if observation.now - each.at < _DAY} - {stall.generation}
     reasons = (
         (policy.on_stall is not OnStall.RESTART, f"on_stall is {policy.on_stall}"),
         (before is not None, f"batch {stall.batch} hung before, and the restart did not help: a person has to look"),

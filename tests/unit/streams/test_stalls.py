@@ -131,6 +131,10 @@ def test_three_restarts_for_stalls_are_all_of_a_day() -> None:
         "3 restarts for stalls within 24h are all that stall_restarts_per_day allows"
     )
     yarn.files.clear()
+    for minutes in (1, 2, 3):
+        ended_for_a_stall(yarn, 8, 4, timedelta(minutes=minutes))
+    assert why_left_alone(SPEC, yarn.look(), the_stall(yarn)) == ""
+    yarn.files.clear()
     for number in (6, 7, 8):
         ended_for_a_stall(yarn, number, number - 4, timedelta(hours=25))
     assert why_left_alone(SPEC, yarn.look(), the_stall(yarn)) == ""
