@@ -22,8 +22,15 @@ _WITHOUT_CLUSTER = (
 )
 # These mostly wait for limits of the NameNode and of tickets; the others keep both cores busy.
 _WAITING = re.compile(r"tests/cluster/test_(lease|open_files|recovery|rescue|ticket|token|writers)")
-# It takes longest by far: begun late, it would run on alone.
-_LONGEST = "tests/cluster/test_stream_life.py"
+# They take longest: begun late, one would run on alone.
+_LONGEST = (
+    "tests/cluster/test_stream_life.py",
+    "tests/cluster/test_rotated_keytab.py",
+    "tests/cluster/test_stalls.py",
+    "tests/airflow/running/",
+    "tests/cluster/test_benchmarks.py",
+    "tests/cluster/test_cluster_events.py",
+)
 _WAITS_FIRST, _WITHOUT_CLUSTER_FIRST = "gw1", "gw2"
 
 
@@ -56,12 +63,16 @@ def next_scope(worker: str, scopes: list[str]) -> str | None:
     """Return what this worker takes of the queue; None if it is done."""
     alone = [scope for scope in scopes if scope.startswith(_WITHOUT_CLUSTER)]
     waiting = [scope for scope in scopes if _WAITING.match(scope)]
-    busy = sorted((scope for scope in scopes if scope not in (*waiting, *alone)), key=lambda scope: scope != _LONGEST)
+    busy = sorted((scope for scope in scopes if scope not in (*waiting, *alone)), key=_rank)
     order = {
         _WAITS_FIRST: (waiting, busy, alone),
         _WITHOUT_CLUSTER_FIRST: (alone, waiting, busy),
     }.get(worker, (busy, waiting, alone))
     return next((kind[0] for kind in order if kind), None)
+
+
+def _rank(scope: str) -> int:
+    return _LONGEST.index(scope) if scope in _LONGEST else len(_LONGEST)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SharedServers:

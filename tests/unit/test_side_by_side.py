@@ -15,6 +15,7 @@ def test_what_waits_runs_beside_what_computes() -> None:
 
 def test_what_takes_longest_comes_first() -> None:
     assert next_scope("gw0", [LIVE, LONGEST, UNITS]) == next_scope("gw1", [LIVE, LONGEST, UNITS]) == LONGEST
+    assert next_scope("gw0", [LIVE, "tests/cluster/test_rotated_keytab.py", LONGEST]) == LONGEST
 
 
 def test_a_worker_whose_kind_of_tests_is_done_helps_the_others() -> None:
