@@ -54,12 +54,13 @@ def is_archived() -> bool:
 
 
 def archive(site: Site) -> None:
-    """Make the archive, unless another process makes it meanwhile."""
+    """Make the archive. While another process makes it, this one's first jobs go without: that takes minutes on a busy
+    machine."""
     home = spark_home()
     if home is None:
         return
-    with _alone(home):
-        if not is_archived():
+    with _alone(home) as alone:
+        if alone and not is_archived():
             folder = site.folders.root / "spark-classes"
             (folder / "lists").mkdir(parents=True, exist_ok=True)
             # It only saves time: no failure of it keeps a minicluster from starting.
@@ -69,13 +70,21 @@ def archive(site: Site) -> None:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def _alone(home: Path) -> Iterator[bool]:
+    """Return whether no other process makes the archive."""
     lock = os.open(home, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield _locked(lock)
     finally:
         os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _train(home: Path, folder: Path) -> None:
