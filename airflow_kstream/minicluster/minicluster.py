@@ -268,11 +268,11 @@ class Minicluster:
             start(self._site, row, threading.Event())
 
     def pause(self, daemon: str) -> None:
-        """SIGSTOP the daemon: its connections stay open and nothing answers."""
-        self._identity(daemon).send(signal.SIGSTOP)
+        """SIGSTOP the daemon: from now on nothing answers, and its connections stay open."""
+        self._identity(daemon).pause()
 
     def resume(self, daemon: str) -> None:
-        self._identity(daemon).send(signal.SIGCONT)
+        self._identity(daemon).resume()
 
     def _status(self, daemon: Daemon) -> DaemonStatus:
         identity = record.read_processes(self._folders).get(daemon.name)

@@ -13,11 +13,15 @@ from pathlib import Path
 
 import psutil
 
+from airflow_kstream.model.errors import MiniclusterError
+
 # The start time that psutil computes moves by a fraction of a second when the clock is adjusted.
 _SAME_START_SECONDS = 2.0
 _GRACE_SECONDS = 4.0
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.02
+_STOP_SECONDS = 10.0
+_STILL = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,30 @@ class Identity:
         with contextlib.suppress(psutil.NoSuchProcess):
             if process := self.process():
                 process.send_signal(number)
+
+    def pause(self) -> None:
+        """SIGSTOP it, and return once it stands still or is dead. Raises MiniclusterError: when a thread runs on.
+
+        SIGSTOP stops each thread as the thread meets it, which is after kill(2) has returned: a server may still answer
+        a request that was sent later.
+        """
+        self.send(signal.SIGSTOP)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while (process := self.process()) and not _stands_still(process):
+            if time.monotonic() > deadline:
+                raise MiniclusterError(f"Process {self.pid} does not stand still {_STOP_SECONDS:.0f} s after SIGSTOP")
+            time.sleep(_POLL_SECONDS)
+
+    def resume(self) -> None:
+        self.send(signal.SIGCONT)
+
+
+def _stands_still(process: psutil.Process) -> bool:
+    try:
+        # To /proc, a thread's id is as good as a process's.
+        return all(psutil.Process(thread.id).status() in _STILL for thread in process.threads())
+    except psutil.NoSuchProcess:
+        return False
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import signal
 import subprocess
 import sys
 from pathlib import Path
+
+from airflow_kstream.minicluster.processes import Identity
 
 _SECONDS = 600
 
@@ -40,10 +41,10 @@ class Supervisor:
         self._process.wait()
 
     def freeze(self) -> None:
-        self._process.send_signal(signal.SIGSTOP)
+        Identity.of(self._process.pid).pause()
 
     def wake(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
+        Identity.of(self._process.pid).resume()
 
     def end(self) -> int:
         """Wait for its own end; return its exit code."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import threading
 from dataclasses import asdict
 
@@ -61,7 +60,7 @@ def test_a_driver_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, t
     assert len(driver) >= 2
     stream.minicluster.kill("nodemanager")
     for process in driver:
-        process.send(signal.SIGSTOP)
+        process.pause()
     clock = Clock()
     await_that(lambda: not stream.application(before).alive, "YARN gives it up")
     given_up = clock.seconds
@@ -70,7 +69,7 @@ def test_a_driver_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, t
     recovery = clock.seconds
     assert {process.state() for process in driver} == {"paused"}
     for process in driver:
-        process.send(signal.SIGCONT)
+        process.resume()
     await_that(lambda: all(process.state() == "dead" for process in driver), "the driver that woke ends by itself")
     stream.await_a_further_commit()
     seen = f"YARN gave it up after {given_up:.0f} s; it woke beside generation {before + 1} and ended by itself"

@@ -7,7 +7,6 @@ tests/slow/monitoring.
 
 from __future__ import annotations
 
-import signal
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -44,12 +43,13 @@ def test_a_stream_that_makes_no_progress(alerts: Alerts, watched: StreamSpec) ->
     frozen = alerts.executors(watched)
     assert frozen
 
-    def send(number: signal.Signals) -> None:
+    def wake() -> None:
         for process in frozen:
-            process.send(number)
+            process.resume()
 
-    with alerts.cause(EventKind.STALLED, "its executor was frozen", lambda: send(signal.SIGCONT)):
-        send(signal.SIGSTOP)
+    with alerts.cause(EventKind.STALLED, "its executor was frozen", wake):
+        for process in frozen:
+            process.pause()
 
 
 def test_a_stream_that_nobody_can_see(alerts: Alerts, watched: StreamSpec) -> None:

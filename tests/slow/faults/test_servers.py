@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
 from tests.cluster.streams import await_that
@@ -64,7 +62,7 @@ def test_a_driver_whose_node_stays_away_is_followed_after_twice_the_expiry_of_an
     driver = stream.driver(before)
     stream.minicluster.kill("nodemanager")
     for process in driver:
-        process.send(signal.SIGSTOP)
+        process.pause()
     await_that(lambda: not stream.application(before).alive, "YARN gives it up")
     supervisor = stream.truthful()
     await_that(lambda: stream.look().generation > before, "its successor is claimed", 300)
@@ -79,7 +77,7 @@ def test_a_driver_whose_node_stays_away_is_followed_after_twice_the_expiry_of_an
     stream.follow(before + 1, supervisor)
     recovery = clock.seconds
     for process in driver:
-        process.send(signal.SIGCONT)
+        process.resume()
     await_that(lambda: all(process.state() == "dead" for process in driver), "the driver that woke ends by itself")
     stream.await_a_further_commit()
     words = f"generation {before + 1} was claimed {waited.total_seconds():.0f} s after YARN gave it up"
