@@ -14,7 +14,7 @@ _FRESH = 60.0
 _PATIENCE_MS = 10_000
 
 
-_Question = tuple[KafkaPolicy, frozenset[str]]
+_Question = tuple[KafkaPolicy, frozenset[tuple[str, int]]]
 
 
 class KafkaEnds:
@@ -36,7 +36,7 @@ class KafkaEnds:
         Raises InvalidInput: without brokers, or without kafka-python. Raises Denied, NotFound, CredentialError,
         Unavailable.
         """
-        question = brokers, frozenset(planned)
+        question = brokers, frozenset((topic, number) for topic, numbers in planned.items() for number in numbers)
         with self._lock:
             self._forget_what_is_old()
             if failed := self._failed.get(brokers) or self._failed.get(question):

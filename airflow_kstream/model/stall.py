@@ -83,16 +83,14 @@ class Examination:
     """A look into the processes of a stalled stream, `at` by the NameNode's clock.
 
     `dumped` is whether the threads of the driver and of all busy executors were seen often enough to tell, `hangs` is
-    what stood still among those that work on the batch, in words, and `waits` whether any of it waits for a server, a
-    lock or another thread. `moves` is whether Spark counted a task, a record or a byte more while it lasted; `progress`
-    are its counts at the end.
+    what stood still among those that work on the batch, in words. `moves` is whether Spark counted a task, a record or
+    a byte more while it lasted; `progress` are its counts at the end.
     """
 
     stall: Stall
     at: datetime
     dumped: bool
     hangs: tuple[str, ...] = ()
-    waits: bool = False
     moves: bool = False
     progress: str = ""
 
@@ -102,7 +100,6 @@ class Examination:
             "at": self.at.isoformat(),
             "dumped": self.dumped,
             "hangs": list(self.hangs),
-            "waits": self.waits,
             "moves": self.moves,
             "progress": self.progress,
         }
@@ -118,7 +115,6 @@ class Examination:
                 datetime.fromisoformat(data["at"]),
                 bool(data["dumped"]),
                 tuple(map(str, data["hangs"])),
-                bool(data["waits"]),
                 bool(data["moves"]),
                 str(data["progress"]),
             )

@@ -190,7 +190,7 @@ class ClusterPoller:
 
     def _deliver(self, name: str, verdict: Verdict, began: float) -> None:
         now = asyncio.get_running_loop().time()
-        late = verdict.heartbeat is not None and verdict.heartbeat.pulse in LATE_PULSES
+        late = verdict.lives and verdict.heartbeat is not None and verdict.heartbeat.pulse in LATE_PULSES
         together = _together.get(self._conn_id, Together())
         _together[self._conn_id] = together.saw(name, now, gets_on=verdict.step is not None and not late)
         if verdict.step is not None:

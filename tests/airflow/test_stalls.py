@@ -113,22 +113,24 @@ def names(count: int) -> list[str]:
     return [f"stream-{number}" for number in range(count)]
 
 
-def test_a_batch_that_hangs_is_examined_twice_and_its_generation_replaced(fleet: Stalls) -> None:
+def test_a_batch_that_hangs_is_examined_and_its_generation_replaced(fleet: Stalls) -> None:
     fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
 
     async def story() -> None:
         await fleet.commits(2 * MINUTE)
         fleet.hang("stream-3")
-        await fleet.commits(14 * MINUTE)
+        await fleet.commits(29 * MINUTE)
         assert fleet.restarts("stream-3") == 0
-        await fleet.commits(4 * MINUTE)
+        await fleet.commits(9 * MINUTE)
         assert fleet.restarts("stream-3") == 1
         fleet.let_go("stream-3")
         await fleet.commits(HOUR)
 
     fleet.live(story)
-    assert [name for name, _ in fleet.drivers.asked] == ["stream-3"] * 2
-    assert fleet.told("batch 3: executor 1 on node7, task 0.0 in stage 3.0 (TID 3)") == 2
+    looked = [name for name, _ in fleet.drivers.asked]
+    assert looked == ["stream-3"] * len(looked)
+    assert 2 <= len(looked) <= 6
+    assert fleet.told("batch 3: executor 1 on node7, task 0.0 in stage 3.0 (TID 3)") == len(looked)
     assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(7)}
     (past,) = past_stalls(fleet.run_of("stream-3").folder.names())
     assert (past.generation, past.batch) == (1, 3)
@@ -141,7 +143,7 @@ def test_a_batch_that_hangs_again_is_for_a_person(fleet: Stalls) -> None:
     async def story() -> None:
         await fleet.commits(2 * MINUTE)
         fleet.hang("stream-3")
-        await fleet.commits(20 * MINUTE)
+        await fleet.commits(40 * MINUTE)
         assert fleet.restarts("stream-3") == 1
         fleet.hang("stream-3")
         await fleet.commits(3 * HOUR)
@@ -260,7 +262,7 @@ def test_a_stall_whose_successor_could_not_start_is_an_event(fleet: Stalls) -> N
         await fleet.commits(2 * MINUTE)
         fleet.hang("stream-3")
         fleet.engine.obstacle = "spark-submit is not on the PATH"
-        await fleet.commits(30 * MINUTE)
+        await fleet.commits(45 * MINUTE)
         assert fleet.restarts("stream-3") == 0
         assert fleet.told("stream-3: its restart is blocked: ") == 1
         assert _told_of(fleet, "stream-3") >= {EventKind.STALLED, EventKind.BLOCKED}

@@ -148,7 +148,7 @@ class Watcher:
 def replaced_once_seen_twice(supervisor: Reconciler, watcher: Watcher, stall: Stall) -> Report:
     """Let its task act on the stall: it examines, and replaces the generation where it finds the same once more.
 
-    Not before three times the threshold, because what waits for its Python worker may compute.
+    Not before three times the threshold: a batch of ten times the longest is left alone.
     """
     first = supervisor.run(Mode.WATCH, stall=stall)
     assert (first.generation, [done.what for done in first.done]) == (

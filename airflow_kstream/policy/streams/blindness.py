@@ -69,7 +69,7 @@ class ClusterSight:
     """The sight of a cluster: the time of the last conclusion about any stream, and of the first failure after it.
 
     `unreachable_since` is set for as long as the event lasts; `woken` is the time of the last waking. `answers_since`
-    is the time of the first conclusion after the last failure, None if there was no failure.
+    is the time of the first conclusion after servers were silent for a minute, None if they were not.
     """
 
     seen: float
@@ -80,7 +80,9 @@ class ClusterSight:
     answers_since: float | None = None
 
     def saw(self, now: float) -> ClusterSight:
-        answers = self.answers_since if self.failing_since is None else now
+        # One stream that fails now and then is no silence of the servers.
+        silent = self.failing_since is not None and now - self.failing_since > _ALONE
+        answers = now if silent else self.answers_since
         return replace(self, seen=now, failing_since=None, unreachable_since=None, wakings=0, answers_since=answers)
 
     def failed(self, now: float, sight: Sight) -> ClusterSight:

@@ -19,6 +19,7 @@ _QUERY = re.compile(r"stream execution thread for (?P<query>.*)")
 _INNERMOST = 8
 
 _SQL, _STREAMING = "org.apache.spark.sql.execution.", "org.apache.spark.sql.execution.streaming."
+_SLEEPS = "sleeps"
 # Words, and the beginnings of frames: the first of these with one among the innermost frames tells how a thread waits.
 _HOW = (
     (
@@ -30,11 +31,12 @@ _HOW = (
         ("java.net.SocketInputStream.", "sun.nio.ch.NioSocketImpl.", "sun.nio.ch.SocketDispatcher."),
     ),
     ("waits for bytes from a socket", ("sun.nio.ch.EPoll", "sun.nio.ch.SelectorImpl.")),
-    ("sleeps", ("java.lang.Thread.sleep",)),
+    (_SLEEPS, ("java.lang.Thread.sleep",)),
     ("waits for another thread", ("java.lang.Object.wait", "jdk.internal.misc.Unsafe.park", "sun.misc.Unsafe.park")),
 )
-_COMPUTES, _PYTHON, _DRIVERS_PYTHON = "computes", "its Python worker", "the driver's Python"
-_MAY_COMPUTE = {_PYTHON, _DRIVERS_PYTHON}
+_COMPUTES = "computes"
+# ProcessingTimeExecutor waits so for its next batch.
+_OF_A_TRIGGER = ("org.apache.spark.util.SystemClock.", "org.apache.spark.util.Clock.")
 _OF_A_JOB = ("org.apache.spark.scheduler.DAGScheduler.",)
 # The first of these with any frame tells whose answer it lacks: one that speaks by means of another comes before it.
 _WHOSE = (
@@ -52,9 +54,9 @@ _WHOSE = (
     ("Hive's metastore", ("org.apache.hadoop.hive.metastore.", "org.apache.thrift.")),
     ("a database", ("org.postgresql.", "com.mysql.", "oracle.jdbc.", "com.microsoft.sqlserver.", "org.mariadb.")),
     ("another executor", ("org.apache.spark.storage.ShuffleBlockFetcherIterator.",)),
-    (_PYTHON, ("org.apache.spark.api.python.", f"{_SQL}python.")),
+    ("its Python worker", ("org.apache.spark.api.python.", f"{_SQL}python.")),
     ("an HTTP server", ("org.apache.http.", "okhttp3.", "jdk.internal.net.http.", "sun.net.www.protocol.http")),
-    (_DRIVERS_PYTHON, ("py4j.",)),
+    ("the driver's Python", ("py4j.",)),
 )
 # The first of these with any frame tells in which work.
 _WORK = (
@@ -95,22 +97,13 @@ def hanging(dumps: Sequence[Sequence[ThreadDump]]) -> tuple[Hanging, ...]:
 
 
 def stuck(still: Sequence[Hanging]) -> tuple[Hanging, ...]:
-    """Return those whose stillness is the query's: not one that waits for the tasks of a Spark job, which may move, or
-    wait for executors."""
-    return tuple(each for each in still if each.process.tasks is not None or not _waits_for_a_job(each.thread))
+    """Return those whose stillness is a batch's: not a query that waits for the tasks of a Spark job, which may move or
+    wait for executors, and not one that sleeps until its trigger."""
+    return tuple(each for each in still if each.process.tasks is not None or not _rests(each.thread))
 
 
-def waits(thread: Thread) -> bool:
-    """Return whether a thread that stands still waits for a server, a lock or another thread.
-
-    One that computes may end some day, and so may the Python worker that it waits for: a JVM's dump does not tell.
-    """
-    how, whose = _how(thread), _first(_WHOSE, thread.frames)
-    return how != _COMPUTES and whose not in _MAY_COMPUTE
-
-
-def _waits_for_a_job(thread: Thread) -> bool:
-    return any(frame.startswith(_OF_A_JOB) for frame in thread.frames)
+def _rests(thread: Thread) -> bool:
+    return _how(thread) == _SLEEPS or any(frame.startswith((*_OF_A_JOB, *_OF_A_TRIGGER)) for frame in thread.frames)
 
 
 def place_of(thread: Thread) -> str:

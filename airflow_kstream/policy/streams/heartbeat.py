@@ -76,7 +76,7 @@ def overlong_batches(
         return ()
     found = [(point, _overlong(policy, point, claim, observation.now)) for point in observation.checkpoints]
     return tuple(
-        _stall(point, claim, overlong, observation.now)
+        _stall(point, claim, overlong, observation.now, looks)
         for point, overlong in found
         if overlong
         and overlong.unconfirmed is Pulse.SLOW
@@ -84,10 +84,12 @@ def overlong_batches(
     )
 
 
-def _stall(point: Checkpoint, claim: Claim, overlong: _Overlong, now: datetime) -> Stall:
+def _stall(point: Checkpoint, claim: Claim, overlong: _Overlong, now: datetime, looks: Looks | None) -> Stall:
     planned, at = not _between(point), point.position
-    batch, since = (at.offset, point.offsets[at.offset]) if planned else (at.commit + 1, point.last_move or now)
-    return Stall(claim.generation, claim.nonce, point.path, batch, overlong.limit, now - since, planned)
+    batch = at.offset if planned else at.commit + 1
+    # Input waits for as long as somebody saw it wait: the last plan may be of last week.
+    lasts = now - point.offsets[batch] if planned else looks.age(overlong.sign) if looks else timedelta()
+    return Stall(claim.generation, claim.nonce, point.path, batch, overlong.limit, lasts, planned)
 
 
 def verified(observation: Observation) -> bool:

@@ -7,6 +7,7 @@ higher. A slow batch, a skewed one, or one that waits for executors changes a co
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 
@@ -21,8 +22,9 @@ from airflow_kstream.model.stream_policies import OnStall
 from airflow_kstream.policy.streams.heartbeat import CONFIRMS, overlong_batches
 
 _DAY = timedelta(days=1)
-# Of the threshold: where nothing shows that the batch waits, one ten times as long as the longest before is left alone.
-_UNSEEN = 3.0
+# Of the threshold, which is four times the longest batch: what takes ten times as long is left alone, whatever its
+# threads look like. One that reads a database row by row stands at one place in every dump, and Spark counts nothing.
+_LASTS = 3.0
 
 
 class Finding(StrEnum):
@@ -36,12 +38,12 @@ class Finding(StrEnum):
 def why_left_alone(spec: StreamSpec, observation: Observation, stall: Stall) -> str:
     """Return what the stream's own rules have against a restart for this stall; empty if nothing."""
     policy, past = spec.heartbeat, past_stalls(observation.files)
-    before = next((each for each in past if each.batch == stall.batch and each.generation < stall.generation), None)
+    before = any((each.generation, each.batch) == (stall.generation - 1, stall.batch) for each in past)
     # Two supervisors may each have recorded one.
     lately = {each.generation for each in past if observation.now - each.at < _DAY} - {stall.generation}
     reasons = (
         (policy.on_stall is not OnStall.RESTART, f"on_stall is {policy.on_stall}"),
-        (before is not None, f"batch {stall.batch} hung before, and the restart did not help: a person has to look"),
+        (before, f"batch {stall.batch} hung before, and the restart did not help: a person has to look"),
         (
             len(lately) >= policy.stall_restarts_per_day,
             f"{len(lately)} restarts for stalls within 24h are all that stall_restarts_per_day allows",
@@ -69,6 +71,9 @@ def step_for_stall(
     app = observation.current
     wanted = observation.desired.state is DesiredState.RUNNING and settled.phase is Phase.RUNNING
     now = next((each for each in overlong_batches(spec.heartbeat, observation) if each.is_same(stall)), None)
+    if now and not now.planned:
+        # Since when its input waits, only who looked all the time knows.
+        now = replace(now, lasts=stall.lasts)
     if not (wanted and now and app and app.state is ApplicationState.RUNNING):
         return settled
     if why_left_alone(spec, observation, now):
@@ -88,6 +93,6 @@ def finding(before: Examination | None, now: Examination) -> Finding:
         return Finding.MOVES
     if now.dumped and not now.hangs:
         return Finding.MOVES
-    long_enough = now.waits or now.stall.lasts >= now.stall.limit * _UNSEEN
+    long_enough = now.stall.lasts >= now.stall.limit * _LASTS
     alike = again is not None and again.dumped == now.dumped
     return Finding.HANGS if apart and alike and long_enough else Finding.UNCERTAIN

@@ -46,7 +46,7 @@ class Evidence:
 
     `dumped` is whether the threads of the driver and of all busy executors were seen often enough to tell. `missing` is
     what could not be taken, and why. `progress` is what Spark counted at the end, `moves` whether that was more than at
-    the beginning.
+    the beginning. `starves` is whether a stage is active, and no executor runs a task of it.
     """
 
     application: str
@@ -57,11 +57,12 @@ class Evidence:
     missing: tuple[str, ...]
     progress: str = ""
     moves: bool = False
+    starves: bool = False
 
     @property
     def stuck(self) -> tuple[Hanging, ...]:
-        """Return what shows that the batch itself stands still, and not that its driver waits for tasks."""
-        return stuck(self.hanging)
+        """Return what shows that the batch itself stands still, not that its driver waits for tasks or executors."""
+        return () if self.starves else stuck(self.hanging)
 
     def to_json(self) -> dict[str, Any]:
         hung = [
@@ -111,9 +112,15 @@ def take_evidence(run: StreamRun, app: Application, generation: int, tell: Calla
         missing=missing,
         progress=taken.counts[-1] if taken.counts else "",
         moves=len(set(taken.counts)) > 1,
+        starves=_starves(taken),
     )
     keep(run, generation, _files(found, taken))
     return found
+
+
+def _starves(taken: _Taken) -> bool:
+    active = bool(taken.counts) and any(line.startswith("stage ") for line in taken.counts[-1].splitlines())
+    return active and bool(taken.rounds) and all(process.tasks is None for process in taken.processes)
 
 
 def _dump(run: StreamRun, app: Application, taken: _Taken, tell: Callable[[str], None]) -> None:

@@ -47,6 +47,7 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.after_end import needs_a_person, told_end
 from airflow_kstream.policy.streams.environment import cause_of
 from airflow_kstream.policy.streams.lost_logs import logs_end, must_be_fetched
+from airflow_kstream.policy.streams.positions import position_doubt
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -192,7 +193,7 @@ class Reconciler:
                 self._submitter.go_on(observation, pending)
                 return step
             if isinstance(step, Settled):
-                step = self._stalls.instead_of(step, observation)
+                step = self._stalls.instead_of(step, observation, position_doubt(observation, look))
             if isinstance(step, Settled):
                 return self._settle(observation, step)
             self._story.tell_once(f"{type(step).__name__.lower()}: {step.why}")

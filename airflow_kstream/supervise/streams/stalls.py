@@ -11,7 +11,6 @@ from airflow_kstream.model.kafka import planned_offsets
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Examine, Settled, Step
 from airflow_kstream.model.stall import Examination, PastStall, Stall
-from airflow_kstream.policy.streams.hanging import waits
 from airflow_kstream.policy.streams.stalls import Finding, finding, step_for_stall
 from airflow_kstream.supervise.streams.evidence import take_evidence
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -36,9 +35,12 @@ class StallCare:
     stall: Stall | None
     _found: Finding | None = field(default=None)
 
-    def instead_of(self, settled: Settled, observation: Observation) -> Step:
-        """Return the step that the stall makes of a settled state: that state itself if it calls for nothing."""
-        if self.stall is None or observation.frozen:
+    def instead_of(self, settled: Settled, observation: Observation, doubt: str | None) -> Step:
+        """Return the step that the stall makes of a settled state: that state itself if it calls for nothing.
+
+        `doubt` is what keeps any successor from the checkpoints as they are, None if nothing does.
+        """
+        if self.stall is None or observation.frozen or doubt:
             return settled
         return step_for_stall(self.subject.spec, observation, settled, self.stall, self._found)
 
@@ -65,15 +67,22 @@ class StallCare:
         self.subject.folder.forget(stalled_marker(old) for old in past_stalls(observation.files)[:-_RECORDS_KEPT])
 
     def _require_kafka(self, stall: Stall) -> None:
-        """Raises Unavailable: when the declared brokers don't answer, for which the batch may wait."""
+        """Raises Unavailable: when the declared brokers don't answer, for which the batch may wait.
+
+        What they refuse, or this host can't ask, is none of the batch's matter.
+        """
         run = self.subject
         if run.spec.kafka.bootstrap_servers is None:
             return
-        planned = planned_offsets(
-            run.session.hdfs.read(f"{stall.path}/offsets/{stall.batch if stall.planned else stall.batch - 1}")
-        )
-        if planned:
-            run.session.kafka.of(run.spec.kafka, planned)
+        number = stall.batch if stall.planned else stall.batch - 1
+        try:
+            planned = planned_offsets(run.session.hdfs.read(f"{stall.path}/offsets/{number}"))
+            if planned:
+                run.session.kafka.of(run.spec.kafka, planned)
+        except KstreamError as error:
+            if error.retryable:
+                raise
+            self.story.tell(f"Kafka is not asked: {error.without_advice}")
 
     def _examined(self, observation: Observation, step: Examine) -> Examination:
         hdfs, tell = self.subject.session.hdfs, self.story.tell
@@ -85,8 +94,7 @@ class StallCare:
         for why in found.missing:
             tell(f"not taken: {why}")
         hangs = tuple(str(each) for each in found.stuck)
-        waits_for_another = any(waits(each.thread) for each in found.stuck)
-        return Examination(step.stall, hdfs.now(), found.dumped, hangs, waits_for_another, found.moves, found.progress)
+        return Examination(step.stall, hdfs.now(), found.dumped, hangs, found.moves, found.progress)
 
 
 def _last(folder: StreamFolder, generation: int, names: frozenset[str]) -> Examination | None:

@@ -319,6 +319,8 @@ def _stalled(
         return None, beat
     if beat.pulse is Pulse.START_STALLED and (vain := restarted_in_vain(observation)):
         return None, replace(beat, why=f"{beat.why}; {vain}")
+    if beat.pulse is not Pulse.STALLED:
+        return None, beat
     stalls = overlong_batches(spec.heartbeat, observation, looks)
     alone = [(stall, why_left_alone(spec, observation, stall)) for stall in stalls]
     free = next((stall for stall, why in alone if not why), None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
-from airflow_kstream.policy.streams.hanging import hanging, place_of, stuck, waits
+from airflow_kstream.policy.streams.hanging import hanging, place_of, stuck
 
 EXECUTOR, DRIVING = SparkProcess("3", "node7", tasks=1), SparkProcess(DRIVER, "node1")
 # Seed 003, shortened.
@@ -85,13 +85,13 @@ def test_a_query_that_waits_for_the_tasks_of_a_job_is_not_stuck_itself() -> None
     assert [each.process for each in stuck(hanging([dumped(TASK)] * 3))] == [EXECUTOR]
 
 
-def test_a_wait_for_a_server_differs_from_what_may_compute() -> None:
-    python = Thread(
-        TASK.name, "RUNNABLE", ("sun.nio.ch.EPoll.wait(Native Method)", "org.apache.spark.api.python.X.read")
+def test_a_query_that_sleeps_until_its_trigger_is_not_stuck() -> None:
+    """Beside it another query of the same driver may be late."""
+    sleeps = Thread(QUERY.name, "TIMED_WAITING", ("java.lang.Thread.sleep(Native Method)",))
+    waits = Thread(
+        QUERY.name, "TIMED_WAITING", ("java.lang.Object.wait(Native)", "org.apache.spark.util.SystemClock.x")
     )
-    loop = Thread(TASK.name, "RUNNABLE", ("com.example.Regex.match(Regex.java:7)",))
-    assert (waits(TASK), waits(python), waits(loop)) == (True, False, False)
-    assert waits(replace(loop, state="BLOCKED"))
+    assert stuck(hanging([dumped(driver=sleeps)] * 3)) == stuck(hanging([dumped(driver=waits)] * 3)) == ()
 
 
 PLACES = {

@@ -246,4 +246,11 @@ def test_input_that_waits_is_a_stall_of_the_batch_that_is_not_planned() -> None:
     seen = yarn_at(5000, offsets={0: 20}, commits={0: 30}).look()
     seen = replace(seen, checkpoints=tuple(replace(each, backlog=Backlog(7, ("events",))) for each in seen.checkpoints))
     (stall,) = overlong_batches(POLICY, seen)
-    assert str(stall) == "batch 1 has input, and is not planned for 1h 22m, longer than 10m"
+    assert (stall.batch, stall.planned) == (1, False)
+    # Not for as long as the last plan is old: its input may have come just now.
+    assert stall.lasts == timedelta()
+    watcher = Watcher()
+    watcher.memory.look(seen, overlong(POLICY, seen))
+    watcher.seconds += QUARTER
+    (stall,) = overlong_batches(POLICY, seen, watcher.memory.look(seen, overlong(POLICY, seen)))
+    assert str(stall) == "batch 1 has input, and is not planned for 2m 30s, longer than 10m"
