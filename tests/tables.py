@@ -16,6 +16,7 @@ _WIDTH = 160
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "faults": ("fault", "what was seen", "seconds to recovery", "rows", "lost", "doubled"),
     "false alarms": ("what it was", "how it looked", "what was found", "kills"),
+    "predictions": ("reason", "the job", "foretold", "ended", "error, of the lifetime"),
     "alerts": ("event", "how its cause was made", "seconds until told", "seconds until its end was told"),
 }
 

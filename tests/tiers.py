@@ -53,6 +53,9 @@ SLOW = {
     ),
     "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
     "stalls": Part("stalls", "what looks like a stall and is none", _pytest("-m", "stalls")),
+    "predictions": Part(
+        "predictions", "each end of credentials, foretold and let happen", _pytest("-m", "predictions")
+    ),
     "simulations": Part(
         "simulations",
         "ten thousand histories of the whole supervisor, and 20 times as many of each policy",

@@ -56,7 +56,16 @@ class ContainerLogs:
         tails = self._live_or_why_not(container, names, size, seconds / 2)
         if isinstance(tails, KstreamError):
             tails = self._aggregated_after(tails, container, names, size, ends)
-        return {name: LogTail(without_secrets(tail.text), tail.length) for name, tail in tails.items()}
+        return _masked(tails)
+
+    def live_tails(
+        self, container: LoggedContainer, names: Collection[str], size: int, seconds: float
+    ) -> Mapping[str, LogTail]:
+        """Return the same of a container that runs, from its NodeManager alone.
+
+        Raises Denied, NotFound, Unavailable: when it doesn't show them.
+        """
+        return _masked(self._live(container, names, min(size, MOST_BYTES), min(seconds, MOST_SECONDS)))
 
     def _live_or_why_not(
         self, container: LoggedContainer, names: Collection[str], size: int, seconds: float
@@ -149,6 +158,10 @@ class ContainerLogs:
     def _hdfs(self, ends: float) -> Hdfs:
         left = max(ends - time.monotonic(), 0.0)
         return Hdfs(self.cluster.namenodes, self.identity, self.cluster.tls, within=left)
+
+
+def _masked(tails: Mapping[str, LogTail]) -> Mapping[str, LogTail]:
+    return {name: LogTail(without_secrets(tail.text), tail.length) for name, tail in tails.items()}
 
 
 def _age(file: FileStatus) -> float:

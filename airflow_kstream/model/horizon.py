@@ -12,6 +12,8 @@ class HorizonReason(StrEnum):
     NOT_RENEWED = "the ResourceManager doesn't renew its delegation token (excludeHadoopFileSystems)"
     YARN_LIFETIME = "YARN ends the application at its lifetime limit"
     KEYTAB_ROTATED = "its keytab was rotated: it gets no new tokens with the one that it was submitted with"
+    RENEWAL_ENDED = "its driver makes no more tokens: a round of new ones failed unnoticed (SPARK-37787)"
+    SHORTER_TOKENS = "the cluster's tokens end before its driver replaces them: their renew interval was shortened"
     POLICY_MAX_AGE = "the restart policy's max_age"
     UNKNOWN = "when its credentials end is not known"
     NONE = "the job makes its own tokens from its keytab"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,13 +10,17 @@ from airflow_kstream.model.generation import Claim, Missing
 from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.renewal import LastRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
+from airflow_kstream.policy.streams.spread import spread
 
 # Hadoop renews and expires by whole seconds of several clocks; a submission is cheaper than a dispute over one.
 _FORCE_SHARE = 0.1
+# When its driver would have made its next round, most of the tokens' life is past.
+_LATE_PLAN = 0.9
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ def horizon(
     renewal_ratio: float = USUAL_RENEWAL_RATIO,
     *,
     renewed: bool = True,
+    last_round: LastRound | None = None,
+    renew_interval: timedelta | None = None,
 ) -> Horizon:
     """Return the earliest end of the claim's generation, with its reason.
 
@@ -47,12 +52,15 @@ def horizon(
     mode). A job with a keytab gets its own tokens. It has no such end until `key_at_hand`, the key that its successor
     would start with, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
     UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews (`renewed` is False) end after one
-    renew interval.
+    renew interval. A driver with a keytab may have made its `last_round` of tokens without a word of it, or count on
+    tokens that live for longer than those it gets now (`renew_interval`).
     """
     issue = issued_at(claim, policy)
     ends = [
         *_ends(policy, claim, issue, now, time_left, renewed=renewed),
         *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio),
+        *_renewal_ended(claim, issue, last_round, renewal_ratio),
+        *_shorter_tokens(policy, claim, issue, now, renew_interval, renewal_ratio),
     ]
     unknown = _unknown(claim, issue, key_at_hand)
     if not ends:
@@ -134,14 +142,51 @@ def _rotation(
     yield _End(max(loss.dies_from, rotated), HorizonReason.KEYTAB_ROTATED, rotated, policy.jitter_ratio)
 
 
+def _renewal_ended(claim: Claim, issue: datetime | None, last: LastRound | None, ratio: float) -> Iterator[_End]:
+    """Yield the end of the tokens that the driver had when it made its last round: one interval after their issue.
+
+    The driver's first round may have got tokens without knowing their end, which nobody renews. The launch tokens would
+    live on if it got none, but a log doesn't tell.
+    """
+    if last is None or claim.lifetimes is None or issue is None or not _makes_tokens(claim):
+        return
+    interval = claim.lifetimes.renew_interval
+    step = interval * ratio
+    first = last.at - issue < step / 2
+    hard = last.tokens_end or last.at + (interval if first else interval - step)
+    yield _End(hard, HorizonReason.RENEWAL_ENDED, hard - interval, _LATE_PLAN)
+
+
+def _shorter_tokens(
+    policy: RestartPolicy,
+    claim: Claim,
+    issue: datetime | None,
+    now: datetime,
+    interval_now: timedelta | None,
+    ratio: float,
+) -> Iterator[_End]:
+    """Yield the end of the first tokens that don't last until the driver's next round.
+
+    A driver measures the renew interval once (HadoopFSDelegationTokenProvider.tokenRenewalInterval). Whether its newest
+    tokens are from before the change is not visible: of the two moments the earlier that is not past counts.
+    """
+    if interval_now is None or claim.lifetimes is None or issue is None or not _makes_tokens(claim):
+        return
+    step = claim.lifetimes.renew_interval * ratio
+    if interval_now >= step:
+        return
+    newest = RenewalRounds(issue, claim.lifetimes.renew_interval, ratio).latest(now)
+    since = newest if newest + interval_now > now else newest + step
+    yield _End(since + interval_now, HorizonReason.SHORTER_TOKENS, since, policy.plan_ratio)
+
+
+def _makes_tokens(claim: Claim) -> bool:
+    return isinstance(claim.spec, StreamSpec) and claim.spec.credentials.renews_itself
+
+
 def _planned(end: _End, policy: RestartPolicy, claim: Claim) -> tuple[datetime, datetime]:
     """Return the moment from which a restart is forced, and the one for which it is planned."""
     life = end.hard - end.since
     force = end.hard - min(policy.force_margin, life * _FORCE_SHARE)
-    plan = end.since + life * (end.plan_ratio - policy.jitter_ratio * _spread(claim.nonce))
+    plan = end.since + life * (end.plan_ratio - policy.jitter_ratio * spread(claim.nonce))
     return force, min(plan, force)
-
-
-def _spread(seed: str) -> float:
-    """Return a number in [0, 1) that is the same at each check of this generation."""
-    return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big") / 2**32

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
 RATIO_CONF = "spark.security.credentials.renewalRatio"
 # Spark gets tokens for these filesystems with an empty renewer (HadoopFSDelegationTokenProvider), which YARN leaves be.
 NOT_RENEWED_CONF = "spark.yarn.kerberos.renewal.excludeHadoopFileSystems"
+
+# HadoopDelegationTokenManager.obtainTokensAndScheduleRenewal; times are milliseconds since 1970.
+_ROUND = re.compile(
+    r"Calculated delay on renewal is (?P<delay>-?\d{1,19}), based on next renewal (?P<end>\d{1,19})"
+    r" and the ratio [\d.E-]{1,24},? and current time (?P<at>\d{1,15})"
+)
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+# Without any token whose end is known, the next renewal is Long.MaxValue (SPARK-37787). No token lives for so long.
+_NEVER = timedelta(days=10 * 365)
+
+
+def rounds_in(log: str) -> tuple[TokenRound, ...]:
+    """Return the rounds that a driver's log tells, oldest first; none where its level is above INFO.
+
+    A provider that gets no tokens says so in a warning and gives no date, and the one of filesystems measures their
+    renew interval once (HadoopFSDelegationTokenProvider): without any date the driver schedules nothing more.
+    """
+    return tuple(_round(found) for found in _ROUND.finditer(log))
+
+
+def _round(found: re.Match[str]) -> TokenRound:
+    at, end = int(found["at"]), int(found["end"])
+    known = end - at < _NEVER / _MILLISECOND
+    delay = timedelta(milliseconds=max(int(found["delay"]), 0)) if known else timedelta.max
+    return TokenRound(_time(at), _time(end) if known else None, delay)
+
+
+def _time(milliseconds: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def renewal_ratio(*confs: Mapping[str, str]) -> float:

@@ -17,6 +17,7 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.queue import Needs
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -87,3 +88,6 @@ class Engine(Protocol):
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
         """Return whether the ResourceManager renews the tokens with which the client submits the job."""
+
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        """Return the rounds of new tokens that a driver's log tells, oldest first."""

@@ -63,6 +63,7 @@ from airflow_kstream.supervise.streams.owner_steps import before_stop, when_sett
 from airflow_kstream.supervise.streams.ownership import require_available
 from airflow_kstream.supervise.streams.past_ends import record_end
 from airflow_kstream.supervise.streams.positions_reached import PositionsReached
+from airflow_kstream.supervise.streams.renewals import Renewals
 from airflow_kstream.supervise.streams.report import report
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.stalls import StallCare
@@ -104,6 +105,7 @@ class Reconciler:
     _submitter: Submitter = field(init=False)
     _reached: PositionsReached = field(init=False)
     _stalls: StallCare = field(init=False)
+    _renewals: Renewals = field(init=False)
     _looked: bool = False
 
     def __post_init__(self) -> None:
@@ -112,6 +114,7 @@ class Reconciler:
         self._submitter = Submitter(self.subject, self._story, self.may_submit)
         self._reached = PositionsReached(self.subject, self._story, self._memory)
         self._stalls = StallCare(self.subject, self._story, None)
+        self._renewals = Renewals(self.session, at_once=True)
 
     @property
     def session(self) -> ClusterSession:
@@ -129,6 +132,7 @@ class Reconciler:
         """Return the first step that `run` would take, without taking it: a wait if a death takes time to prove."""
         require_submittable(self.spec, self.session.cluster)
         observation = self._witnesses.asked(observe(self.subject))
+        observation = self._renewals.known(observation, self.subject.engine)
         self._reached.recall(observation)
         return observation, next_step(self.spec, observation, self._memory.look(observation), mode)
 
@@ -150,6 +154,7 @@ class Reconciler:
         self._memory, self._known = Memory(look_every=self.spec.watch.look_every), Prefetched()
         self._reached = PositionsReached(self.subject, self._story, self._memory, seen)
         self._stalls = StallCare(self.subject, self._story, stall)
+        self._renewals = Renewals(self.session, at_once=True)
         waits = False
         try:
             while True:
@@ -178,6 +183,7 @@ class Reconciler:
         try:
             with at_most(self._longest_answer()):
                 observation = self._witnesses.asked(observe(self.subject, self._known))
+            observation = self._renewals.known(observation, self.subject.engine)
             self._looked = True
             # Facts missing from the claim's file are queried from the cluster once.
             self._known = Prefetched(observation.claim, observation.ends)

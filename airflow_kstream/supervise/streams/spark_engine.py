@@ -18,12 +18,13 @@ from airflow_kstream.model.contract import started_marker
 from airflow_kstream.model.errors import Denied, InvalidInput, NotFound, Unavailable
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.queue import Needs
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in
 from airflow_kstream.model.spark_conf import STAGING, connection_conf_errors, staging_elsewhere
 from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.spark_needs import layered_setting, spark_needs
-from airflow_kstream.policy.streams.spark_renewal import renewal_ratio, tokens_are_renewed
+from airflow_kstream.policy.streams.spark_renewal import renewal_ratio, rounds_in, tokens_are_renewed
 from airflow_kstream.policy.streams.spark_stream import stream_submission
 from airflow_kstream.policy.streams.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -114,6 +115,9 @@ class SparkEngine:
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
         return tokens_are_renewed(cluster.default_fs, cluster.spark_conf, spec.plain_conf)
+
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        return rounds_in(log)
 
     def _check_staging(self, cluster: Cluster, spec: StreamSpec) -> None:
         """Check the staging folder that the client's own defaults name; a declared one was checked before."""

@@ -13,6 +13,9 @@ from airflow_kstream.supervise.streams.registry import stream_names
 from airflow_kstream.supervise.streams.strangers import Numbered
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 
+# Each log takes a tenth of a second.
+_MOST_LOGS = 20
+
 
 def standing(session: ClusterSession, name: str = "") -> Mapping[str, Verdict]:
     """Return a verdict for the stream of this name, or for all of them without one.
@@ -38,7 +41,8 @@ def standing(session: ClusterSession, name: str = "") -> Mapping[str, Verdict]:
         there = f"{session.cluster.state_dir} has {', '.join(sorted({*names, *lost})) or 'no stream'}"
         raise NotFound(there, tried=f"look at stream {name}")
     wanted = {name} if name else {*names, *lost}
-    seen = Watch(session).round([stream for stream in names if stream in wanted])
+    watch = Watch(session, reads_logs=len(wanted) <= _MOST_LOGS)
+    seen = watch.round([stream for stream in names if stream in wanted])
     return {**seen, **{stream: verdict for stream, verdict in lost.items() if stream in wanted}}
 
 

@@ -48,6 +48,7 @@ from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.memory import Memory
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
+from airflow_kstream.supervise.streams.renewals import Renewals
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watched_claim import commit_age, told, watchable, watches_no_progress
@@ -181,11 +182,17 @@ def _seconds(duration: timedelta | None) -> float | None:
 class Watch:
     """A watcher with the rights of `session`'s identity, which only needs to view. Not thread-safe.
 
-    `again` is whether it looks again: then it calls a stall only what it found so twice.
+    `again` is whether it looks again: then it calls a stall only what it found so twice. `reads_logs` is False for a
+    look at so many streams that the logs of their drivers are not read.
     """
 
     def __init__(
-        self, session: ClusterSession, engine_of: Callable[[StreamSpec], Engine] = engine_of, *, again: bool = False
+        self,
+        session: ClusterSession,
+        engine_of: Callable[[StreamSpec], Engine] = engine_of,
+        *,
+        again: bool = False,
+        reads_logs: bool = True,
     ) -> None:
         self._session = session
         self._again = again
@@ -194,6 +201,7 @@ class Watch:
         self._ends: dict[str, tuple[PastEnd, ...]] = {}
         self._memory: dict[str, Memory] = {}
         self._clock = YarnClock(session.yarn)
+        self._renewals = Renewals(session, at_once=not again) if reads_logs else None
         self._brake = Brake(session.hdfs, session.cluster.state_dir)
 
     def round(self, names: Collection[str]) -> Mapping[str, Verdict]:
@@ -228,7 +236,10 @@ class Watch:
             claim = self._newest_claim(stream, frozenset(owners))
             spec = watchable(stream, claim, subject.policies)
             known = replace(common, claim=claim, ends=self._ends.get(stream.name, ()), owners=owners)
-            observation = observe(StreamRun(self._session, spec, self._engine_of(spec)), known)
+            engine = self._engine_of(spec)
+            observation = observe(StreamRun(self._session, spec, engine), known)
+            if self._renewals:
+                observation = self._renewals.known(observation, engine)
             if (lost := lost_claim(observation)) and observation.current:
                 return Verdict(None, f"{observation.current.id} runs, and {lost}")
             return self._judge(spec, observation)

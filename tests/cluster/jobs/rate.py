@@ -1,4 +1,4 @@
-"""A stream without any input but the clock: ten rows a second into the folder that it is given."""
+"""A stream without any input but the clock: ten rows a second into a folder, at the pace of its second argument."""
 
 import sys
 
@@ -7,13 +7,13 @@ from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 generation = Generation.of(spark)
-folder = sys.argv[1]
+folder, pace = (*sys.argv[1:], "1 second")[:2]
 rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load().coalesce(1)
 query = (
     rows.writeStream.format("parquet")
     .option("path", f"{folder}/table")
     .option("checkpointLocation", f"{folder}/checkpoint")
-    .trigger(processingTime="1 second")
+    .trigger(processingTime=pace)
     .start()
 )
 generation.await_termination(query)

@@ -14,6 +14,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.plan import Stop
 from airflow_kstream.model.queue import Needs, Size
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -71,6 +72,9 @@ class FakeEngine:
 
     def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
         return 0.5
+
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        return ()
 
     def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
         return True

@@ -28,7 +28,7 @@ ADOPT = "`kstream streams adopt SPEC.yaml --application-id {}` takes it up again
 @pytest.fixture
 def running(life: Life, monkeypatch: pytest.MonkeyPatch) -> Life:
     """A stream that runs beside another one that was never submitted."""
-    monkeypatch.setattr(status, "Watch", lambda session: Watch(session, lambda spec: life.engine))
+    monkeypatch.setattr(status, "Watch", lambda session, reads_logs: Watch(session, lambda spec: life.engine))
     other = StreamId("other", CLUSTER.state_dir)
     life.hdfs.write(f"{other.folder}/desired-000001.json", '{"version": 2, "state": "held"}')
     life.begin()

@@ -1,0 +1,203 @@
+"""The end of each kind of credentials: foretold by a watcher, let happen, and held against each other.
+
+Idle connections are closed at once in these jobs: a server does not check the token of an open one again, so a busy job
+outlives its tokens until it connects anew (the fault suite's "NameNode failover after token death").
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, rounds_in
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.watch import Watch
+from tests.cluster.streams import BRISK_RESTART, await_commits, await_that, rate_stream, reconciler
+from tests.tables import Row
+
+pytestmark = pytest.mark.predictions
+
+INTERVAL, LIFE = timedelta(minutes=5), timedelta(minutes=10)
+SHORTER = timedelta(minutes=1)
+STEP = 0.75 * INTERVAL
+# Of the lifetime.
+MOST_ERROR = 0.05
+MARGIN = timedelta(seconds=10)
+APPLICATION_CLI = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
+EDGE = "streamer/edge.kstream.test"
+# Seconds. Between two batches HDFS may be away: triggers are multiples of this since 1970 (ProcessingTimeExecutor).
+TRIGGER, BATCH, COMMAND = 40, 6, 8
+ALL = {
+    HorizonReason.TOKEN_MAX_LIFETIME,
+    HorizonReason.NOT_RENEWED,
+    HorizonReason.YARN_LIFETIME,
+    HorizonReason.KEYTAB_ROTATED,
+    HorizonReason.RENEWAL_ENDED,
+    HorizonReason.SHORTER_TOKENS,
+}
+
+
+@dataclass
+class Doomed:
+    """A stream that nobody restarts. `foretold` is when its end was predicted to be, and for what reason."""
+
+    supervisor: Reconciler
+    watch: Watch
+    what: str
+    application: str = ""
+    foretold: tuple[HorizonReason, datetime] | None = None
+    began: datetime | None = None
+    table: Row = field(default=print, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.supervisor.spec.name
+
+    def predict(self, reason: HorizonReason) -> None:
+        """Take the watcher's word, once it names this reason."""
+
+        def named() -> bool:
+            verdict = self.watch.round([self.name])[self.name]
+            if verdict.horizon is reason and verdict.remaining is not None:
+                self.foretold = reason, self.supervisor.session.hdfs.now() + verdict.remaining
+            return verdict.horizon is reason
+
+        await_that(named, f"{self.name} is predicted to end because {reason}", LIFE.total_seconds())
+
+    def app(self) -> Application:
+        return self.supervisor.session.yarn.application(self.application)
+
+    def await_end(self, minicluster: Minicluster, life: timedelta) -> HorizonReason:
+        """Wait for the end, and return its reason once it came as it was foretold."""
+        await_that(lambda: not self.app().alive, f"{self.name} ends", 2 * LIFE.total_seconds())
+        app = self.app()
+        assert app.finished is not None
+        assert self.foretold is not None
+        reason, foretold = self.foretold
+        error = (app.finished - foretold) / life
+        self.table(reason.name, self.what, f"{foretold:%T}", f"{app.finished:%T}", f"{error:.1%} of {life}")
+        assert abs(error) <= MOST_ERROR, f"{self.name}: foretold {foretold}, ended {app.finished}"
+        return reason
+
+    def rounds(self, minicluster: Minicluster) -> str:
+        logs = (minicluster.root / "logs" / "containers" / self.application).glob("container_*_000001/stderr")
+        return "".join(log.read_text(errors="replace") for log in logs)
+
+    def next_round(self, minicluster: Minicluster) -> datetime:
+        newest = rounds_in(self.rounds(minicluster))[-1]
+        return newest.at + newest.delay
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    """A minicluster with one NameNode, whose tokens live for minutes."""
+    up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("mortal"), frozenset(), INTERVAL, LIFE))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
+            yield up
+    finally:
+        up.down()
+
+
+@pytest.fixture
+def doomed(mortal: Minicluster, row: Callable[[str], Row]) -> Iterator[Callable[..., Doomed]]:
+    with ExitStack() as streams:
+
+        def begin(what: str, spec: StreamSpec, who: str = "streamer") -> Doomed:
+            supervisor = streams.enter_context(reconciler(mortal, spec, who))
+            supervisor.run()
+            await_commits(supervisor.session, spec)
+            made = Doomed(supervisor, Watch(supervisor.session, again=True), what, table=row("predictions"))
+            made.application = supervisor.plan()[0].current.id  # type: ignore[union-attr]
+            return made
+
+        yield begin
+
+
+def idle(name: str, credentials: KeytabCredentials | TicketCredentials, **conf: str) -> StreamSpec:
+    conf = {"spark.hadoop.ipc.client.connection.maxidletime": "100", **conf}
+    return rate_stream(name, credentials, conf=conf, restart=replace(BRISK_RESTART, adopt_margin=MARGIN))
+
+
+def keytab(minicluster: Minicluster, who: str) -> KeytabCredentials:
+    return KeytabCredentials(minicluster.principal(who), str(minicluster.keytab(who)))
+
+
+def slowly(spec: StreamSpec) -> StreamSpec:
+    return replace(spec, arguments=(*spec.arguments, f"{TRIGGER} seconds"))
+
+
+def test_ends_come_when_they_were_foretold(mortal: Minicluster, doomed: Callable[..., Doomed]) -> None:
+    excluded = {NOT_RENEWED_CONF: "hdfs://kstream"}
+    launched = doomed("ticket", idle("launched", TicketCredentials()))
+    unrenewed = doomed("ticket, excludeHadoopFileSystems", idle("unrenewed", TicketCredentials(), **excluded))
+    limited = doomed("keytab, yarn application -updateLifetime", idle("limited", keytab(mortal, "streamer")))
+    rotated = doomed("keytab, rotated by its KDC", idle("rotated", keytab(mortal, EDGE)), "watcher")
+    launched.predict(HorizonReason.TOKEN_MAX_LIFETIME)
+    unrenewed.predict(HorizonReason.NOT_RENEWED)
+    limits(mortal, limited.application, INTERVAL)
+    limited.predict(HorizonReason.YARN_LIFETIME)
+    mortal.rotate(EDGE)
+    rotated.predict(HorizonReason.KEYTAB_ROTATED)
+    seen = {
+        unrenewed.await_end(mortal, INTERVAL),
+        limited.await_end(mortal, INTERVAL),
+        rotated.await_end(mortal, INTERVAL),
+        launched.await_end(mortal, LIFE),
+    }
+    assert seen == ALL - {HorizonReason.RENEWAL_ENDED, HorizonReason.SHORTER_TOKENS}
+
+
+def test_ends_of_drivers_that_renew_wrongly_come_when_they_were_foretold(
+    mortal: Minicluster, doomed: Callable[..., Doomed]
+) -> None:
+    """SPARK-37787 by a NameNode that gives no tokens for some seconds; then one whose tokens live for a minute."""
+    forgetful = doomed("keytab, safe mode in a round", slowly(idle("forgetful", keytab(mortal, "streamer"))))
+    outlived = doomed("keytab, renew interval shortened", slowly(idle("outlived", keytab(mortal, EDGE))))
+    without_tokens_in_a_round(mortal, forgetful)
+    forgetful.predict(HorizonReason.RENEWAL_ENDED)
+    assert forgetful.await_end(mortal, INTERVAL) is HorizonReason.RENEWAL_ENDED
+    shorten(mortal)
+    outlived.predict(HorizonReason.SHORTER_TOKENS)
+    assert outlived.await_end(mortal, SHORTER + STEP) is HorizonReason.SHORTER_TOKENS
+
+
+def limits(minicluster: Minicluster, application: str, life: timedelta) -> None:
+    words = ("application", "-appId", application, "-updateLifetime", str(int(life.total_seconds())))
+    minicluster.hadoop_main(APPLICATION_CLI, *words, as_="streamer").check_returncode()
+
+
+def without_tokens_in_a_round(minicluster: Minicluster, stream: Doomed) -> None:
+    """Let the NameNode give no tokens while the driver makes its next round, if that lies between two batches."""
+    await_that(lambda: between_batches(stream.next_round(minicluster)), "a round lies between two batches", 900)
+    at = stream.next_round(minicluster).timestamp()
+    await_that(lambda: time.time() > at - COMMAND, "the round is near")
+    minicluster.hdfs("dfsadmin", "-safemode", "enter").check_returncode()
+    await_that(lambda: time.time() > at + 1, "the round is over")
+    minicluster.hdfs("dfsadmin", "-safemode", "leave").check_returncode()
+
+
+def between_batches(moment: datetime) -> bool:
+    return BATCH + COMMAND < moment.timestamp() % TRIGGER < TRIGGER - COMMAND
+
+
+def shorten(minicluster: Minicluster) -> None:
+    """Restart the NameNode with another renew interval, between two batches."""
+    name = "dfs.namenode.delegation.token.renew-interval"
+    setting = re.compile(rf"(<name>{re.escape(name)}</name>\s*<value>)\d+")
+    for file in minicluster.root.rglob("hdfs-site.xml"):
+        file.write_text(setting.sub(rf"\g<1>{SHORTER // timedelta(milliseconds=1)}", file.read_text()))
+    await_that(lambda: BATCH < time.time() % TRIGGER < BATCH + 2, "a batch is over")
+    minicluster.kill("nn1")
+    minicluster.start("nn1")
