@@ -84,7 +84,7 @@ def at_first(
     for module in (streams, acting, stream_freeze):
         monkeypatch.setattr(module, "open_session", line.open_session)
     for module in (status, freeze_warnings):
-        monkeypatch.setattr(module, "Watch", lambda session: Watch(session, lambda spec: life.engine))
+        monkeypatch.setattr(module, "Watch", lambda session, **_: Watch(session, lambda spec: life.engine))
     life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
     return line
 
