@@ -23,8 +23,8 @@ class Memory:
     times, `word` the time of the person's last word, `stopped` whether the stream was seen stopped. `reached` are the
     furthest positions that were seen: a checkpoint that is restored later shows older ones. `ledger` is what was told
     of the stream. `doubt` is why nothing can follow generation `doubted`, the running one if that is 0: only the task
-    sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine,
-    and before `examine_at` it is not woken for another.
+    sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine.
+    For the batch that was `examined` last it is not woken again before `examine_at`.
     """
 
     plan: datetime | None = None
@@ -39,6 +39,7 @@ class Memory:
     doubted: int = 0
     stall: Stall | None = None
     examine_at: datetime | None = None
+    examined: Stall | None = None
 
     def saw(self, reached: Reached) -> Memory:
         """Return what is known after one more look; a newer generation may have started from an older position."""
@@ -64,7 +65,12 @@ class Memory:
 
     def examines(self, stall: Stall, now: datetime) -> Memory:
         """Return what is known once the task is woken to examine a batch; the next time it waits for longer."""
-        return replace(self, stall=stall, examine_at=now + stall.lasts * CONFIRMS)
+        return replace(self, stall=stall, examined=stall, examine_at=now + stall.lasts * CONFIRMS)
+
+    def may_examine(self, stall: Stall, now: datetime) -> bool:
+        """Return whether the task may be woken to examine this batch now."""
+        again = self.examined is not None and self.examined.is_same(stall)
+        return not again or self.examine_at is None or now >= self.examine_at
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601."""
@@ -88,6 +94,7 @@ class Memory:
             "reached": self.reached.to_json(),
             "stall": self.stall and self.stall.to_json(),
             "examine_at": _written(self.examine_at),
+            "examined": self.examined and self.examined.to_json(),
         }
 
     @classmethod
@@ -109,6 +116,7 @@ class Memory:
                 doubted=int(data.get("doubted") or 0),
                 stall=Stall.from_json(data.get("stall")),
                 examine_at=_read(data.get("examine_at")),
+                examined=Stall.from_json(data.get("examined")),
             )
         except (ValueError, TypeError):
             return cls()

@@ -12,6 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.model.stall import Stall
 from airflow_kstream.policy.streams.blindness import Sight
 from airflow_kstream.policy.streams.blocked_restart import held_back
 from airflow_kstream.policy.streams.turns import NO_HURRY
@@ -127,8 +128,9 @@ class StreamTrigger(BaseTrigger):
                 recording.saw(verdict, memory, clock.host, recalled=recall.done)
                 held = poller.why_held_back(verdict.stall) if verdict.stall else ""
                 logged = self._log_change(seen, clock, logged, held)
-                if verdict.stall and not held and await self._examination_comes(poller, verdict, memory, clock, every):
-                    memory = memory.examines(verdict.stall, _Clock.read().host)
+                stall = None if held else verdict.stall
+                if stall and await self._examination_comes(poller, verdict, stall, memory, clock, every):
+                    memory = memory.examines(stall, _Clock.read().host)
                 if memory.stall or seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
                     yield self._event(seen, memory.recalls(await recall.awaited()), ensure=ensure)
                     return
@@ -149,10 +151,10 @@ class StreamTrigger(BaseTrigger):
         return wait is not None
 
     async def _examination_comes(
-        self, poller: ClusterPoller, verdict: Verdict, memory: Memory, clock: _Clock, every: float
+        self, poller: ClusterPoller, verdict: Verdict, stall: Stall, memory: Memory, clock: _Clock, every: float
     ) -> bool:
         """Wait for this stream's turn to be examined, as a start does: it may end with one."""
-        if memory.examine_at is not None and clock.host < memory.examine_at:
+        if not memory.may_examine(stall, clock.host):
             return False
         wait = poller.turn(self.stream, replace(verdict, start_may_wait=NO_HURRY), due=True, within=every)
         if wait:

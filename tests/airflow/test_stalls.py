@@ -171,6 +171,27 @@ def test_a_slow_batch_is_examined_ever_less_often_and_never_ended(fleet: Stalls)
     assert all(later - earlier >= 0.25 * (earlier - 2 * MINUTE) for earlier, later in pairwise(looked))
 
 
+def test_another_batch_is_examined_in_its_own_time(fleet: Stalls) -> None:
+    fleet.declare(*names(4), heartbeat=RESTARTS, watch=PATIENT)
+    fleet.drivers.moving.add("stream-3")
+    second = 0.0
+
+    async def story() -> None:
+        nonlocal second
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        await fleet.commits(10 * HOUR)
+        fleet.let_go("stream-3")
+        await fleet.commits(2 * MINUTE)
+        second = 10 * HOUR + 4 * MINUTE
+        fleet.hang("stream-3")
+        await fleet.commits(HOUR)
+
+    fleet.live(story)
+    after = [at - second for _, at in fleet.drivers.asked if at > second]
+    assert 10 * MINUTE <= after[0] <= 16 * MINUTE
+
+
 def test_a_batch_without_a_web_ui_has_to_last_three_times_as_long(fleet: Stalls) -> None:
     fleet.declare(*names(7), heartbeat=RESTARTS, watch=PATIENT)
     fleet.drivers.silent.add("stream-3")
