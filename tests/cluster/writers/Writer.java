@@ -50,7 +50,8 @@ public final class Writer {
             Map.entry("hsync-length", (path, none) -> hsyncLength(streams.get(path))),
             Map.entry("close", (path, none) -> { streams.remove(path).close(); return ""; }),
             Map.entry("abandon", (path, none) -> abandoned.add(streams.remove(path))),
-            Map.entry("interrupt-close", (path, none) -> interruptClose(streams.remove(path))),
+            Map.entry("interrupt-close", this::interruptClose),
+            Map.entry("delete", this::delete),
             Map.entry("rename", this::rename),
             Map.entry("grow", (path, millis) -> grow(streams.get(path), Long.parseLong(millis))),
             Map.entry("write-utf", this::writeUtf));
@@ -131,17 +132,21 @@ public final class Writer {
         return "";
     }
 
-    /** What a task does to its stream that is cancelled while it closes it: the NameNode never hears of the end. */
-    private static String interruptClose(HdfsDataOutputStream stream) {
+    /** Closes a stream as a task does that is cancelled meanwhile, and tells whether the NameNode never heard of it. */
+    private boolean interruptClose(String path, String none) throws IOException {
         Thread.currentThread().interrupt();
         try {
-            stream.close();
-            return "closed";
+            streams.remove(path).close();
         } catch (IOException interrupted) {
-            return interrupted.toString();
+            // As it should be.
         } finally {
             Thread.interrupted();
         }
+        return !hdfs.isFileClosed(new Path(path));
+    }
+
+    private boolean delete(String path, String none) throws IOException {
+        return hdfs.delete(new Path(path), false);
     }
 
     private boolean rename(String from, String to) throws IOException {
