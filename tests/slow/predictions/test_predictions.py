@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,6 @@ pytestmark = pytest.mark.predictions
 
 INTERVAL, LIFE = timedelta(minutes=5), timedelta(minutes=10)
 SHORTER = timedelta(minutes=1)
-STEP = 0.75 * INTERVAL
 # Of the lifetime.
 MOST_ERROR = 0.05
 MARGIN = timedelta(seconds=10)
@@ -72,7 +72,7 @@ class Doomed:
                 self.foretold = reason, self.supervisor.session.hdfs.now() + verdict.remaining
             return verdict.horizon is reason
 
-        await_that(named, f"{self.name} is predicted to end because {reason}", LIFE.total_seconds())
+        await_that(named, f"{self.name} is predicted to end because {reason}", 2 * LIFE.total_seconds())
 
     def app(self) -> Application:
         return self.supervisor.session.yarn.application(self.application)
@@ -98,10 +98,10 @@ class Doomed:
         return newest.at + newest.delay
 
 
-@pytest.fixture(scope="module")
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    """A minicluster with one NameNode, whose tokens live for minutes."""
-    up = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("mortal"), frozenset(), INTERVAL, LIFE))
+@pytest.fixture
+def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Minicluster]:
+    """A minicluster with one NameNode, whose tokens live for minutes: a renew interval and a life."""
+    up = Minicluster.up(MiniclusterConfig(tmp_path / "mortal", frozenset(), *request.param))
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
@@ -138,6 +138,7 @@ def slowly(spec: StreamSpec) -> StreamSpec:
     return replace(spec, arguments=(*spec.arguments, f"{TRIGGER} seconds"))
 
 
+@pytest.mark.parametrize("mortal", [(INTERVAL, LIFE)], indirect=True, ids=["minutes"])
 def test_ends_come_when_they_were_foretold(mortal: Minicluster, doomed: Callable[..., Doomed]) -> None:
     excluded = {NOT_RENEWED_CONF: "hdfs://kstream"}
     launched = doomed("ticket", idle("launched", TicketCredentials()))
@@ -159,6 +160,7 @@ def test_ends_come_when_they_were_foretold(mortal: Minicluster, doomed: Callable
     assert seen == ALL - {HorizonReason.RENEWAL_ENDED, HorizonReason.SHORTER_TOKENS}
 
 
+@pytest.mark.parametrize("mortal", [(LIFE, 2 * LIFE)], indirect=True, ids=["minutes"])
 def test_ends_of_drivers_that_renew_wrongly_come_when_they_were_foretold(
     mortal: Minicluster, doomed: Callable[..., Doomed]
 ) -> None:
@@ -167,10 +169,10 @@ def test_ends_of_drivers_that_renew_wrongly_come_when_they_were_foretold(
     outlived = doomed("keytab, renew interval shortened", slowly(idle("outlived", keytab(mortal, EDGE))))
     without_tokens_in_a_round(mortal, forgetful)
     forgetful.predict(HorizonReason.RENEWAL_ENDED)
-    assert forgetful.await_end(mortal, INTERVAL) is HorizonReason.RENEWAL_ENDED
+    assert forgetful.await_end(mortal, LIFE) is HorizonReason.RENEWAL_ENDED
     shorten(mortal)
     outlived.predict(HorizonReason.SHORTER_TOKENS)
-    assert outlived.await_end(mortal, SHORTER + STEP) is HorizonReason.SHORTER_TOKENS
+    assert outlived.await_end(mortal, LIFE) is HorizonReason.SHORTER_TOKENS
 
 
 def limits(minicluster: Minicluster, application: str, life: timedelta) -> None:
@@ -180,7 +182,7 @@ def limits(minicluster: Minicluster, application: str, life: timedelta) -> None:
 
 def without_tokens_in_a_round(minicluster: Minicluster, stream: Doomed) -> None:
     """Let the NameNode give no tokens while the driver makes its next round, if that lies between two batches."""
-    await_that(lambda: between_batches(stream.next_round(minicluster)), "a round lies between two batches", 900)
+    await_that(lambda: between_batches(stream.next_round(minicluster)), "a round lies between two batches", 2400)
     at = stream.next_round(minicluster).timestamp()
     await_that(lambda: time.time() > at - COMMAND, "the round is near")
     minicluster.hdfs("dfsadmin", "-safemode", "enter").check_returncode()

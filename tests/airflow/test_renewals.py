@@ -1,0 +1,142 @@
+"""Drivers that stop making tokens, watched by Airflow: they are replaced in time, and the others are left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.renewal import TokenRound
+from airflow_kstream.model.stream import KeytabCredentials
+from airflow_kstream.model.stream_policies import WatchPolicy
+from airflow_kstream.policy.streams.spark_renewal import rounds_in
+from airflow_kstream.supervise.streams.renewals import Renewals
+from tests.airflow.fleet import Fleet
+from tests.unit.streams.driver_logs import good, never
+from tests.unit.streams.fake_engine import FakeEngine
+
+HOUR = 3600.0
+DAY, ROUND = timedelta(days=1), timedelta(hours=18)
+PATIENT = WatchPolicy(every=timedelta(minutes=2), look_every=timedelta(seconds=10))
+
+
+class RenewingEngine(FakeEngine):
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        return rounds_in(log)
+
+
+class Renewing(Fleet):
+    """A fleet whose drivers log their rounds. `failed` are the containers whose first round after the start failed."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, keytab: Path) -> None:
+        super().__init__(patch, caplog)
+        self.engine = self.watchers_engine = RenewingEngine(self.hdfs, self.yarn)
+        self.credentials = KeytabCredentials("streamer@EXAMPLE.COM", str(keytab))
+        self.failed: set[str] = set()
+        self.read: list[float] = []
+        self.refuses = False
+        patch.setattr(self.yarn, "start", self._with_log(self.yarn.start))
+        patch.setattr(Renewals, "_end_of_log", lambda _, container: self._log(container))
+
+    def of(self, name: str) -> str:
+        """Return the container of the stream's newest driver."""
+        _, app = max(self.generations(name), key=lambda pair: pair[0])
+        return app.logs_url.split("/")[-2]
+
+    def fail(self, *names: str) -> None:
+        self.failed.update(self.of(name) for name in names)
+
+    def restarts(self, name: str) -> int:
+        return max(number for number, _ in self.generations(name)) - 1
+
+    def started(self, name: str, generation: int) -> datetime:
+        (app,) = [app for number, app in self.generations(name) if number == generation]
+        assert app.started is not None
+        return app.started
+
+    def keep(self, *names: str) -> None:
+        self.declare(*names, credentials=self.credentials, watch=PATIENT)
+
+    async def commits(self, hours: float) -> None:
+        for _ in range(int(hours * 6)):
+            await asyncio.sleep(HOUR / 6)
+            for spec in self.specs.values():
+                self.engine.complete_epoch(spec)
+
+    def _with_log(self, start: Callable[..., Application]) -> Callable[..., Application]:
+        def started(*of: Any, **more: Any) -> Application:
+            app = start(*of, **more)
+            container = f"container_{app.id.removeprefix('application_')}_01_000001"
+            app = replace(app, logs_url=f"http://node1:8042/node/containerlogs/{container}/streamer")
+            self.yarn.apps[app.id] = app
+            return app
+
+        return started
+
+    def _log(self, container: LoggedContainer) -> str:
+        self.read.append(self.loop.time())
+        if self.refuses:
+            raise Denied("it answered 403", tried="read the end of stderr")
+        started = self.yarn.apps[container.application].started
+        assert started is not None
+        rounds = (self.clock.now() - started) // ROUND
+        if container.id in self.failed and rounds:
+            return good(started) + never(started + ROUND)
+        return good(started + rounds * ROUND)
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> Iterator[Renewing]:
+    keytab = tmp_path / "streamer.keytab"
+    keytab.touch()
+    fleet = Renewing(monkeypatch, caplog, keytab)
+    yield fleet
+    fleet.loop.close()
+
+
+def test_a_driver_that_makes_no_more_tokens_is_replaced_before_they_end(fleet: Renewing) -> None:
+    """SPARK-37787: six hours are left, and nothing but its log tells."""
+    names = [f"stream-{number}" for number in range(5)]
+    fleet.keep(*names)
+    fleet.fail("stream-3")
+
+    async def story() -> None:
+        await fleet.commits(19)
+        assert fleet.woken() == []
+        await fleet.commits(53)
+
+    fleet.live(story)
+    assert {name: fleet.restarts(name) for name in names} == {name: int(name == "stream-3") for name in names}
+    lived = fleet.started("stream-3", 2) - fleet.started("stream-3", 1)
+    assert ROUND < lived < 0.95 * DAY
+    assert fleet.woken() == ["stream-3"]
+    # Each of four rounds of each of five drivers, the task's own looks, and the readings of a fleet's begin.
+    assert len(fleet.read) < 40
+
+
+def test_a_fleet_whose_rounds_fail_at_one_moment_is_replaced_one_after_the_other(fleet: Renewing) -> None:
+    """A NameNode that is away for a minute, in the round of drivers that were started together."""
+    names = [f"stream-{number}" for number in range(4)]
+    fleet.keep(*names)
+    fleet.fail(*names)
+    fleet.live(lambda: fleet.commits(30))
+    assert {fleet.restarts(name) for name in names} == {1}
+    assert all(fleet.started(name, 2) - fleet.started(name, 1) < DAY for name in names)
+    assert len({fleet.started(name, 2) for name in names}) == len(names)
+    assert sorted(fleet.woken()) == names
+
+
+def test_logs_that_may_not_be_read_wake_nobody(fleet: Renewing) -> None:
+    fleet.keep("one", "two")
+    fleet.refuses = True
+    fleet.live(lambda: fleet.commits(40))
+    assert (fleet.woken(), fleet.restarts("one")) == ([], 0)
+    assert len(fleet.read) < 30
