@@ -8,7 +8,9 @@ Spark takes an executor's dump at that moment by a call of the driver's (SparkCo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import requests
@@ -56,8 +58,28 @@ class SparkPages:
         s), so the text is another one once any task has read or written something more, or ended.
         """
         ended = self._ask("count the tasks", "/executors", lambda body: tuple(sorted(map(_tasks_ended, body))))
-        stages = self._ask("list the active stages", "/stages?status=active", lambda body: sorted(map(_counts, body)))
-        return "\n".join([*(f"executor {name}: {count} tasks ended" for name, count in ended), *stages])
+        stages = self._active_stages()
+        return "\n".join([*(f"executor {name}: {count} tasks ended" for name, count in ended), *stages.values()])
+
+    def progress_of(self, query: str) -> tuple[str, frozenset[int]]:
+        """Return what Spark counts for the jobs that run and are no other query's, and the ids of their active stages.
+
+        The description of a query's job has the query's id (StreamExecution.getBatchDescriptionString), also of those
+        that its `foreachBatch` starts in the same thread.
+        """
+        jobs = self._ask("list the running jobs", "/jobs?status=running", lambda body: tuple(map(_job, body)))
+        ours = [job for job in jobs if job.query in {"", query}]
+        theirs = {stage for job in jobs if job not in ours for stage in job.stages}
+        stages = {stage: counts for stage, counts in self._active_stages().items() if stage not in theirs}
+        return "\n".join([*sorted(job.counts for job in ours), *stages.values()]), frozenset(stages)
+
+    def _active_stages(self) -> Mapping[int, str]:
+        """Return what is counted for each active stage, by its id."""
+        return self._ask(
+            "list the active stages",
+            "/stages?status=active",
+            lambda body: {int(stage["stageId"]): _counts(stage) for stage in sorted(body, key=_stage_id)},
+        )
 
     def close(self) -> None:
         self._session.close()
@@ -77,6 +99,7 @@ class SparkPages:
             raise Unavailable(f"its answer makes no sense ({type(error).__name__})", **context) from None
 
 
+_QUERY_ID = re.compile(r"\bid = (?P<id>[0-9a-fA-F-]{36})\b")
 # Of a stage, what grows while its tasks work (org.apache.spark.status.api.v1.StageData).
 _COUNTS = (
     "numCompleteTasks",
@@ -92,6 +115,26 @@ _COUNTS = (
     "memoryBytesSpilled",
     "diskBytesSpilled",
 )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job that runs. `query` is the id of the streaming query that started it, empty if it was none."""
+
+    query: str
+    counts: str
+    stages: frozenset[int]
+
+
+def _job(body: Mapping[str, Any]) -> _Job:
+    query = _QUERY_ID.search(str(body.get("description") or ""))
+    ended = int(body["numCompletedTasks"]) + int(body["numFailedTasks"])
+    stages = frozenset(int(stage) for stage in body["stageIds"])
+    return _Job(query["id"] if query else "", f"job {int(body['jobId'])}: {ended} tasks ended", stages)
+
+
+def _stage_id(stage: Mapping[str, Any]) -> tuple[int, int]:
+    return int(stage["stageId"]), int(stage["attemptId"])
 
 
 def _counts(stage: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ in tests/cluster/test_stalls.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -92,7 +92,7 @@ class Stalls(Fleet):
     def restarts(self, name: str) -> int:
         return max(number for number, _ in self.generations(name)) - 1
 
-    def _evidence(self, run: StreamRun, app: Application, generation: int, tell: Callable[[str], None]) -> Evidence:
+    def _evidence(self, run: StreamRun, app: Application, generation: int, *_: object) -> Evidence:
         name = run.spec.name
         self.drivers.asked.append((name, self.loop.time()))
         if name in self.drivers.silent:

@@ -18,7 +18,7 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.plan import Report
 from airflow_kstream.model.stall import Stall
-from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.model.stream import Deploy, StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
@@ -82,6 +82,8 @@ def asking(desk: Desk) -> StreamSpec:
         usual,
         application=usual.application.replace("rate.py", "asking.py"),
         arguments=(*usual.arguments, desk.address),
+        # One for each of its queries.
+        deploy=Deploy(executor_cores=2),
         # The last of these is longer than its tokens live: nobody may aggregate the logs of what is stopped.
         stop=replace(
             BRISK_STOP,
@@ -96,6 +98,7 @@ def asking(desk: Desk) -> StreamSpec:
 def test_an_executor_that_hangs_in_a_checkpoint_is_noticed_named_and_replaced(
     minicluster: Minicluster, desk: Desk, tmp_path: Path
 ) -> None:
+    """Another query of the application goes on, and hides nothing."""
     spec = asking(desk)
     with reconciler(minicluster, spec) as supervisor:
         supervisor.run()

@@ -15,6 +15,9 @@ from airflow_kstream.model.thread_dump import SparkProcess, Thread, ThreadDump
 # Executor.TaskRunner and StreamExecution name their threads so.
 _TASK = re.compile(r"Executor task launch worker for (?P<task>task .*)")
 _QUERY = re.compile(r"stream execution thread for (?P<query>.*)")
+# StreamExecution.prettyIdString; a task's name ends with the attempt of its stage.
+_ID = re.compile(r"\[id = (?P<id>[^,\]]+)")
+_STAGE = re.compile(r" in stage (?P<stage>\d{1,9})\.")
 # Of the frames, so many tell how it waits; the rest tell for whom, and in which work.
 _INNERMOST = 8
 
@@ -81,10 +84,36 @@ class Hanging:
         return f"{self.process}, {self.what}: {place_of(self.thread)}"
 
 
-def hanging(dumps: Sequence[Sequence[ThreadDump]]) -> tuple[Hanging, ...]:
+@dataclass(frozen=True)
+class Share:
+    """The work of one query in an application that runs several: the query's id, and the stages of its jobs."""
+
+    query: str
+    stages: frozenset[int]
+
+    def has(self, work: Hanging) -> bool:
+        """Return whether it is this query's; the task of an unknown stage is."""
+        if work.process.tasks is None:
+            return _id_of(work.what) == self.query
+        stage = _STAGE.search(work.what)
+        return stage is None or int(stage["stage"]) in self.stages
+
+
+def runs_others(dumps: Sequence[ThreadDump], query: str) -> bool:
+    """Return whether the driver runs queries beside this one."""
+    names = (_QUERY.fullmatch(thread.name) for dump in dumps for thread in dump.threads)
+    return any(name is not None and _id_of(name["query"]) != query for name in names)
+
+
+def _id_of(query: str) -> str:
+    found = _ID.search(query)
+    return found["id"] if found else ""
+
+
+def hanging(dumps: Sequence[Sequence[ThreadDump]], share: Share | None = None) -> tuple[Hanging, ...]:
     """Return what stood still in all of them, each taken seconds after the one before: tasks or, without any, queries.
 
-    Empty for fewer than two dumps: one shows no stillness.
+    With a `share`, only that is looked at. Empty for fewer than two dumps: one shows no stillness.
     """
     if len(dumps) < 2:
         return ()
@@ -92,8 +121,9 @@ def hanging(dumps: Sequence[Sequence[ThreadDump]]) -> tuple[Hanging, ...]:
     still = [
         each for key, each in first.items() if all(key in dump and dump[key].thread == each.thread for dump in later)
     ]
-    tasks = tuple(each for each in still if each.process.tasks is not None)
-    return tasks or tuple(still)
+    ours = tuple(each for each in still if share is None or share.has(each))
+    tasks = tuple(each for each in ours if each.process.tasks is not None)
+    return tasks or ours
 
 
 def stuck(still: Sequence[Hanging]) -> tuple[Hanging, ...]:

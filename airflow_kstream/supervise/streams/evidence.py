@@ -14,7 +14,7 @@ from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.secrets import without_secrets
 from airflow_kstream.model.thread_dump import SparkProcess, ThreadDump
-from airflow_kstream.policy.streams.hanging import Hanging, hanging, place_of, stuck
+from airflow_kstream.policy.streams.hanging import Hanging, Share, hanging, place_of, runs_others, stuck
 from airflow_kstream.supervise.streams.kept_evidence import containers_of, folder_of, keep, read_logs
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -31,6 +31,7 @@ class _Taken:
 
     rounds: list[list[ThreadDump]] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
+    share: Share | None = None
     undumped: set[str] = field(default_factory=set)
     logs: Mapping[str, str] = field(default_factory=dict)
     missing: list[KstreamError] = field(default_factory=list)
@@ -46,7 +47,8 @@ class Evidence:
 
     `dumped` is whether the threads of the driver and of all busy executors were seen often enough to tell. `missing` is
     what could not be taken, and why. `progress` is what Spark counted at the end, `moves` whether that was more than at
-    the beginning. `starves` is whether a stage is active, and no executor runs a task of it.
+    the beginning. `starves` is whether a stage is active, and no executor runs a task of it. `of_query` is what hangs
+    of the asked query alone, None where the application runs no other; then the counts are that query's, too.
     """
 
     application: str
@@ -58,11 +60,12 @@ class Evidence:
     progress: str = ""
     moves: bool = False
     starves: bool = False
+    of_query: tuple[Hanging, ...] | None = None
 
     @property
     def stuck(self) -> tuple[Hanging, ...]:
         """Return what shows that the batch itself stands still, not that its driver waits for tasks or executors."""
-        return () if self.starves else stuck(self.hanging)
+        return () if self.starves else stuck(self.hanging if self.of_query is None else self.of_query)
 
     def to_json(self) -> dict[str, Any]:
         hung = [
@@ -85,10 +88,13 @@ class Evidence:
         }
 
 
-def take_evidence(run: StreamRun, app: Application, generation: int, tell: Callable[[str], None]) -> Evidence:
+def take_evidence(
+    run: StreamRun, app: Application, generation: int, tell: Callable[[str], None], query: str = ""
+) -> Evidence:
     """Dump the threads of the driver and of busy executors three times, and keep them with the ends of their logs.
 
-    Takes half a minute, and at most 80 seconds. What one source lacks is no reason to leave out another.
+    Takes half a minute, and at most 80 seconds. What one source lacks is no reason to leave out another. With the id of
+    a `query`, what shows whether its batch moves is its own, and not that of other queries of the application.
 
     Raises NotFound: when the application doesn't run. Raises Denied, Unavailable: when nothing at all could be taken,
     or when nothing can be kept.
@@ -96,7 +102,7 @@ def take_evidence(run: StreamRun, app: Application, generation: int, tell: Calla
     if app.state is not ApplicationState.RUNNING:
         raise NotFound(f"{app.id} is {app.state}, and nothing of it runs", tried=f"take evidence of {run.spec.name}")
     taken = _Taken()
-    _dump(run, app, taken, tell)
+    _dump(run, app, taken, tell, query)
     still = hanging(taken.rounds)
     taken.logs, unread = read_logs(run, _logged(app, taken, still))
     taken.missing += unread
@@ -113,6 +119,7 @@ def take_evidence(run: StreamRun, app: Application, generation: int, tell: Calla
         progress=taken.counts[-1] if taken.counts else "",
         moves=len(set(taken.counts)) > 1,
         starves=_starves(taken),
+        of_query=hanging(taken.rounds, taken.share) if taken.share else None,
     )
     keep(run, generation, _files(found, taken))
     return found
@@ -123,11 +130,11 @@ def _starves(taken: _Taken) -> bool:
     return active and bool(taken.rounds) and all(process.tasks is None for process in taken.processes)
 
 
-def _dump(run: StreamRun, app: Application, taken: _Taken, tell: Callable[[str], None]) -> None:
+def _dump(run: StreamRun, app: Application, taken: _Taken, tell: Callable[[str], None], query: str) -> None:
     for number in range(_ROUNDS):
         began = time.monotonic()
         try:
-            taken.rounds.append(_one_round(run, app, taken))
+            taken.rounds.append(_one_round(run, app, taken, query))
         except KstreamError as error:
             taken.missing.append(error)
             return
@@ -136,19 +143,29 @@ def _dump(run: StreamRun, app: Application, taken: _Taken, tell: Callable[[str],
             time.sleep(max(began + _APART - time.monotonic(), 0.0))
 
 
-def _one_round(run: StreamRun, app: Application, taken: _Taken) -> list[ThreadDump]:
+def _one_round(run: StreamRun, app: Application, taken: _Taken, query: str) -> list[ThreadDump]:
     session = run.session
     server = session.yarn.active()
     dumps: list[ThreadDump] = []
     with closing(SparkPages(server, app.id, session.identity, session.cluster.tls, _ROUND)) as pages:
-        taken.counts.append(pages.progress())
-        for process in _asked(pages.processes()):
+        for number, process in enumerate(_asked(pages.processes())):
             try:
                 dumps.append(pages.threads(process))
             except KstreamError as error:
                 taken.missing.append(error)
                 taken.undumped.add(process.id)
+            if number == 0:
+                # Right after the driver's threads, which tell whether it runs other queries.
+                taken.counts.append(_counted(pages, dumps, taken, query))
     return dumps
+
+
+def _counted(pages: SparkPages, dumps: Sequence[ThreadDump], taken: _Taken, query: str) -> str:
+    if not query or not runs_others(dumps, query):
+        return pages.progress()
+    counts, stages = pages.progress_of(query)
+    taken.share = Share(query, stages | (taken.share.stages if taken.share else frozenset()))
+    return counts
 
 
 def _asked(processes: Iterable[SparkProcess]) -> list[SparkProcess]:

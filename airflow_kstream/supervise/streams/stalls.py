@@ -86,8 +86,9 @@ class StallCare:
 
     def _examined(self, observation: Observation, step: Examine) -> Examination:
         hdfs, tell = self.subject.session.hdfs, self.story.tell
+        query = next((point.query for point in observation.checkpoints if point.path == step.stall.path), None) or ""
         try:
-            found = take_evidence(self.subject, step.application, observation.generation, tell)
+            found = take_evidence(self.subject, step.application, observation.generation, tell, query)
         except KstreamError as error:
             tell(f"no evidence of {step.application.id}: {error.without_advice}")
             return Examination(step.stall, hdfs.now(), dumped=False)

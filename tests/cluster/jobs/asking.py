@@ -1,6 +1,7 @@
 """A stream that checkpoints the rows of each batch, and asks a server before it gives out any: FOLDER HOST:PORT.
 
-Each batch asks twice: when its rows are counted, and when they are computed again for the checkpoint.
+Each batch asks twice: when its rows are counted, and when they are computed again for the checkpoint. A second query
+runs beside it, and asks nobody.
 """
 
 import socket
@@ -31,6 +32,14 @@ def keep(batch: DataFrame, number: int) -> None:
     batch.write.mode("overwrite").parquet(f"{folder}/table/batch={number}")
 
 
+(
+    spark.readStream.format("rate")
+    .load()
+    .writeStream.format("noop")
+    .option("checkpointLocation", f"{folder}/beside")
+    .trigger(processingTime="1 second")
+    .start()
+)
 query = (
     spark.readStream.format("rate")
     .option("rowsPerSecond", 10)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,35 @@ def test_progress_is_what_spark_counts_and_differs_by_one_record() -> None:
     assert texts[0] == texts[1] != texts[2]
     assert texts[0].splitlines()[:2] == ["executor 1: 8 tasks ended", "executor driver: 0 tasks ended"]
     assert "stage 3.0: numCompleteTasks=1 numFailedTasks=0 inputRecords=100" in texts[0]
+
+
+ORDERS, BILLS = "6a1c4ba8-5a5a-4a70-8b0e-1c5f8a3d2e11", "0b7d93e4-27a1-4f0c-9a55-77c3a1b6f0d2"
+
+
+def job(number: int, query: str, *stages: int, ended: int = 0) -> dict[str, Any]:
+    description = {"description": f"name\nid = {query}\nrunId = {NONE_OF_THEIRS}\nbatch = 7"} if query else {}
+    return {"jobId": number, "numCompletedTasks": ended, "numFailedTasks": 0, "stageIds": list(stages), **description}
+
+
+NONE_OF_THEIRS = "ffffffff-27a1-4f0c-9a55-77c3a1b6f0d2"
+
+
+def test_progress_of_one_query_is_not_moved_by_another() -> None:
+    texts = []
+    for records, ended in ((100, 1), (100, 2), (101, 3)):
+        jobs = [job(5, ORDERS, 3, 4), job(6, BILLS, 8, 9, ended=ended), job(7, "", 11)]
+        active = [
+            {"stageId": 9, "attemptId": 0, "inputRecords": 1000 * ended},
+            {"stageId": 3, "attemptId": 0, "inputRecords": records},
+            {"stageId": 11, "attemptId": 1, "inputRecords": 5},
+        ]
+        answers = {f"{BASE}/jobs?status=running": said(jobs), f"{BASE}/stages?status=active": said(active)}
+        with serving(answers) as server, pages(server) as asked:
+            text, stages = asked.progress_of(ORDERS)
+        assert stages == {3, 11}
+        texts.append(text)
+    assert texts[0] == texts[1] != texts[2]
+    assert texts[0].splitlines()[:2] == ["job 5: 0 tasks ended", "job 7: 0 tasks ended"]
 
 
 REFUSALS = {

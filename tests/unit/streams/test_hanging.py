@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread, ThreadDump, plain_frame
-from airflow_kstream.policy.streams.hanging import hanging, place_of, stuck
+from airflow_kstream.policy.streams.hanging import Share, hanging, place_of, runs_others, stuck
 
 EXECUTOR, DRIVING = SparkProcess("3", "node7", tasks=1), SparkProcess(DRIVER, "node1")
 # Seed 003, shortened.
@@ -143,3 +143,25 @@ def test_a_thread_can_wait_for_a_lock() -> None:
 def test_a_frame_has_neither_its_module_nor_addresses_of_locks(sent: str, plain: str) -> None:
     """A lock that another object replaced is no movement."""
     assert plain_frame(sent) == plain
+
+
+OTHER = Thread("stream execution thread for bills [id = 7, runId = 8]", "WAITING", ("java.lang.Object.wait(Native)",))
+OTHERS_TASK = replace(TASK, name="Executor task launch worker for task 1.0 in stage 9.0 (TID 12)")
+
+
+def test_a_query_beside_which_none_runs_shares_nothing() -> None:
+    assert not runs_others(dumped(), "1")
+    assert runs_others(dumped(driver=OTHER), "1")
+    assert not runs_others((ThreadDump(DRIVING, (IDLE,)),), "1")
+
+
+def test_of_several_queries_only_the_tasks_and_the_thread_of_one_are_looked_at() -> None:
+    dumps = [dumped(TASK, OTHERS_TASK)] * 3
+    assert [found.what for found in hanging(dumps)] == [
+        "task 0.0 in stage 3.0 (TID 3)",
+        "task 1.0 in stage 9.0 (TID 12)",
+    ]
+    assert [found.what for found in hanging(dumps, Share("1", frozenset({3})))] == ["task 0.0 in stage 3.0 (TID 3)"]
+    (query,) = hanging(dumps, Share("1", frozenset({4})))
+    assert query.what == "the query orders [id = 1, runId = 2]"
+    assert hanging([dumped(OTHERS_TASK, driver=OTHER)] * 3, Share("1", frozenset({4}))) == ()
