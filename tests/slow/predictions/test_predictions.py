@@ -184,7 +184,7 @@ def without_tokens_in_a_round(minicluster: Minicluster, stream: Doomed) -> None:
     """Let the NameNode give no tokens while the driver makes its next round, if that lies between two batches."""
     await_that(lambda: between_batches(stream.next_round(minicluster)), "a round lies between two batches", 2400)
     at = stream.next_round(minicluster).timestamp()
-    await_that(lambda: time.time() > at - COMMAND, "the round is near")
+    await_that(lambda: time.time() > at - COMMAND, "the round is near", LIFE.total_seconds())
     minicluster.hdfs("dfsadmin", "-safemode", "enter").check_returncode()
     await_that(lambda: time.time() > at + 1, "the round is over")
     minicluster.hdfs("dfsadmin", "-safemode", "leave").check_returncode()
