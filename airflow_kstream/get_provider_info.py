@@ -156,7 +156,11 @@ _SETTINGS: dict[str, Any] = {
             f"{_WHERE}\n",
         ),
         "ensure_every": _option(
-            "string", "5m", "1m", f"How soon a stream that nobody watches is looked after again.\n{_DURATION}\n"
+            "string",
+            "5m",
+            "1m",
+            "How soon a stream that nobody watches is looked after again, and an edit of its policies found.\n"
+            f"{_DURATION}\n",
         ),
         "fleet_every": _option(
             "string",

@@ -6,8 +6,9 @@ task for as long as it lives. Pausing or deleting the DAG detaches; it stops no 
 A wrong declaration harms no other. Its DAG keeps its id and says what is refused; a stream that was submitted before is
 kept as it was last submitted, and the task of any other fails and says why. The DAG's id is
 `stream-<cluster connection id>.<stream>`: several clusters may declare streams of one name. One more DAG for each
-cluster's folder looks after streams that it once saw declared, whose files were removed, and which nobody stopped;
-further ones let a person control the streams, show which of them need a hand, and clean up their `state_dir`.
+cluster's folder looks after streams that it once saw declared, whose files were removed, and which nobody stopped; it
+also tells the tasks that watch which policies were edited. Further ones let a person control the streams, show which of
+them need a hand, and clean up their `state_dir`.
 
 The `[kstream]` section of Airflow's configuration, on the DAG processor and on every worker, names the folder of the
 declarations (`streams_folder`; there is no DAG without it), the interval at which an unwatched stream is checked
@@ -18,7 +19,7 @@ declarations (`streams_folder`; there is no DAG without it), the interval at whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -45,10 +46,10 @@ from airflow_kstream.dags.ids import control_id, fleet_id, housekeeping_id, refu
 from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
-from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.notifications.notifier import require_usable
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
+from airflow_kstream.operators.declared_stream import declared
+from airflow_kstream.operators.policy_edits import PolicyEditsOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 
@@ -69,16 +70,6 @@ class Schedule:
         return cls(
             settings.duration("ensure_every"), settings.whole_number("retries"), settings.duration("retry_delay")
         )
-
-
-def declared(declaration: Path, text: str) -> dict[str, Any]:
-    """Return the fields of a declaration. Raises InvalidInput: when any of it is wrong."""
-    fields = read_mapping(text)
-    spec = StreamSpec.from_mapping(fields)
-    if spec.name != declaration.stem:
-        raise InvalidInput(f"it declares {spec.name!r}; the file's name is the stream's name")
-    require_usable(spec.notify, "notify.")
-    return fields
 
 
 def stream_dag(
@@ -135,13 +126,14 @@ def refused_dag(declaration: Path, why: str, spark_conn_id: str | None, schedule
 
 
 def vanished_dag(
-    cluster: str, names: Iterable[str], spark_conn_id: str | None, schedule: Schedule, options: AirflowOptions
+    cluster: str, files: Sequence[Path], spark_conn_id: str | None, schedule: Schedule, options: AirflowOptions
 ) -> DAG:
-    """Make the DAG that looks after the cluster's streams whose files are gone.
+    """Make the DAG that looks after the cluster's streams whose files are gone, and tells of those that were edited.
 
-    It is not paused: nobody thinks of it when the first file is added, and it has nothing to do before one is removed.
+    It is not paused: nobody thinks of it when the first file is added, and it has nothing to do before one changes.
+    Neither task waits for the other: an edit needs no server of the cluster.
     """
-    about = f"Looks after streams of {cluster} that run and are declared no longer"
+    about = f"Looks after streams of {cluster} that run and are declared no longer, and tells of edited policies"
     with declared_dag(
         undeclared_id(cluster),
         about,
@@ -150,9 +142,9 @@ def vanished_dag(
         doc_md=__doc__,
         is_paused_upon_creation=False,
     ) as dag:
-        VanishedStreamsOperator(
-            task_id="look_after", declared=tuple(names), cluster_conn_id=cluster, conn_id=spark_conn_id
-        )
+        names = [file.stem for file in files]
+        VanishedStreamsOperator(task_id="look_after", declared=names, cluster_conn_id=cluster, conn_id=spark_conn_id)
+        PolicyEditsOperator(task_id="policy_edits", declarations=files, cluster_conn_id=cluster)
     return dag
 
 
@@ -205,10 +197,10 @@ def declared_dags() -> dict[str, DAG]:
         # Of a folder without a file, too: its last stream may run on.
         if not is_wanted(*(id_of(folder.name) for id_of in _OF_A_FOLDER)):
             continue
-        names = [declaration.stem for declaration in declarations(folder, "*.yaml")]
+        files = declarations(folder, "*.yaml")
         options = shared.get(folder.name, AirflowOptions())
-        vanished = vanished_dag(folder.name, names, spark_conn_id, schedule, options)
-        control = control_dag(folder.name, names, options)
+        vanished = vanished_dag(folder.name, files, spark_conn_id, schedule, options)
+        control = control_dag(folder.name, [file.stem for file in files], options)
         others = (vanished, control, fleet_dag(folder.name, options), housekeeping_dag(folder.name, options))
         made |= {dag.dag_id: dag for dag in others}
     return made | (notifier_dags() if made else {})

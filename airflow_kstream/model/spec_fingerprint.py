@@ -60,13 +60,13 @@ def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tupl
 
 
 def _submitted(spec: StreamSpec) -> dict[str, Any]:
-    return {name: value for name, value in _set(spec).items() if name not in _NOT_OF_THE_JOB}
+    return {name: value for name, value in chosen(spec).items() if name not in _NOT_OF_THE_JOB}
 
 
-def _set(value: Any) -> dict[str, Any]:
+def chosen(value: Any) -> dict[str, Any]:
     """Return the fields that are not at their default, as plain data."""
     changed = [(field.name, getattr(value, field.name)) for field in fields(value) if not _at_default(value, field)]
-    return {name: _set(item) if is_dataclass(item) else written(item) for name, item in changed}
+    return {name: chosen(item) if is_dataclass(item) else written(item) for name, item in changed}
 
 
 def _at_default(value: Any, field: Field[Any]) -> bool:

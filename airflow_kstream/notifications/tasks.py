@@ -37,6 +37,13 @@ def put(uri: str, key: str, value: Any) -> None:
     AssetStateStoreAccessor(uri=uri).set(key, value)
 
 
+def delete(uri: str, key: str) -> None:
+    """Delete a value of an asset, if there is one. Raises whatever Airflow raises."""
+    from airflow.sdk.execution_time.context import AssetStateStoreAccessor
+
+    AssetStateStoreAccessor(uri=uri).delete(key)
+
+
 def tell_from_task(
     cluster: str, notify: NotifyPolicy, seen: Sequence[Trouble], kinds: Collection[EventKind], key: str
 ) -> None:

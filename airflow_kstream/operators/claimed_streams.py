@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.policy_edit import Policies
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.policy.streams.reconcile import Mode
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class ClaimedStreamOperator(SparkStreamOperator):
     """Keep a stream as it was last submitted, because its present declaration is refused.
 
-    It watches the stream and restarts it at its horizon, like SparkStreamOperator, from the spec in the newest claim.
+    It watches the stream and restarts it at its horizon, like SparkStreamOperator, from the spec in the newest claim,
+    with the policies of the last declaration that was not refused, if they were edited since.
     Each run's log begins with the refusal. It never submits what was not submitted before: the task of a stream without
     a claim fails with the refusal.
 
@@ -52,12 +54,12 @@ class ClaimedStreamOperator(SparkStreamOperator):
         """Return what is known without a look at the cluster: the name."""
         return StreamSpec(self.name, TicketCredentials(), application="", checkpoints=())
 
-    def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
+    def _given(self, spec: StreamSpec) -> Policies | None:
         return None
 
     def _spec_on(self, cluster: Cluster) -> StreamSpec:
         try:
             with open_session(cluster, cluster.watcher) as session:
-                return declared_at_last(session, StreamId(self.name, cluster.state_dir))
+                return self._edited(declared_at_last(session, StreamId(self.name, cluster.state_dir)))
         except (NotFound, InvalidInput) as error:
             raise AirflowFailException(f"{self.refusal}. And there is nothing to keep: {error}") from error

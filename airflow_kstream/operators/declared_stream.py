@@ -1,16 +1,31 @@
-"""What an operator reads of a declaration before it is rendered: its notifier, its asset, and secrets in clear."""
+"""What is read of a declaration before it is rendered: its fields, notifier and asset, and secrets in clear."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, XComArg
 
 from airflow_kstream.assets import stream_asset
+from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.notify import require_no_secret
 from airflow_kstream.model.secrets import require_no_literals
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.yaml_text import read_mapping
+from airflow_kstream.notifications.notifier import require_usable
+
+
+def declared(declaration: Path, text: str) -> dict[str, Any]:
+    """Return the fields of a file that declares a stream. Raises InvalidInput: when any of it is wrong."""
+    fields = read_mapping(text)
+    spec = StreamSpec.from_mapping(fields)
+    if spec.name != declaration.stem:
+        raise InvalidInput(f"it declares {spec.name!r}; the file's name is the stream's name")
+    require_usable(spec.notify, "notify.")
+    return fields
 
 
 def apart(

@@ -27,9 +27,11 @@ from airflow_kstream.model.errors import (
     Unavailable,
 )
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Report
+from airflow_kstream.model.policy_edit import Policies, PolicyEdit, policies_of
 from airflow_kstream.model.stall import Stall
-from airflow_kstream.model.stream import POLICIES, StreamSpec
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
 from airflow_kstream.operators.retries import KstreamOperator
@@ -72,7 +74,8 @@ class SparkStreamOperator(KstreamOperator):
     rights. If it sees nothing either, or if a restart's preflight fails, it defers again and holds no worker slot.
 
     What it does not do: clearing the task, or marking it success or failed, stops no stream; it only detaches.
-    To stop the stream, use `kstream streams stop NAME`.
+    To stop the stream, use `kstream streams stop NAME`. An edit of a policy reaches the deferred task of a stream that
+    `[kstream] streams_folder` declares; in a DAG of your own, it holds from when the task next resumes.
 
     Example::
 
@@ -125,6 +128,7 @@ class SparkStreamOperator(KstreamOperator):
         self.conn_id = conn_id
         self.only_plan = dry_run
         self.submission: str | None = None
+        self._edit: PolicyEdit | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Start the stream or adopt its running generation, then watch it."""
@@ -144,6 +148,8 @@ class SparkStreamOperator(KstreamOperator):
 
     def _reconcile(self, context: Context, mode: Mode, memory: Memory) -> dict[str, Any] | None:
         """Act; whatever fails, a stream that runs stays watched."""
+        # The watcher judged by it, and would wake this task again and again if they disagreed.
+        self._edit = memory.edit
         # A stall is acted upon once: its watcher decides whether it is time for another examination.
         stall, memory = memory.stall, replace(memory, stall=None)
         try:
@@ -217,7 +223,7 @@ class SparkStreamOperator(KstreamOperator):
             pause,
             spec.watch.blind_after.total_seconds(),
             policies=self._policies(spec),
-            memory=memory.to_json(),
+            memory=replace(memory, declared=datetime.now(UTC)).to_json(),
         )
         self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
 
@@ -261,8 +267,19 @@ class SparkStreamOperator(KstreamOperator):
             return f"# can't be submitted from here: {error.without_advice}"
 
     def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
-        """Return the policies that hold for the watcher instead of the claim's."""
-        return {name: written(getattr(spec, name)) for name in POLICIES}
+        """Return the policies that hold for the watcher instead of the claim's, as plain data."""
+        given = self._given(spec)
+        return None if given is None else {name: written(policy) for name, policy in given.items()}
+
+    def _given(self, spec: StreamSpec) -> Policies | None:
+        """Return the policies that this task knows by itself."""
+        return policies_of(spec)
+
+    def _edited(self, spec: StreamSpec) -> StreamSpec:
+        """Return the spec with the policies that the watcher judged by, where this task's declaration is older."""
+        if self._edit is None or not self._edit.replaces(self._given(spec)):
+            return spec
+        return replace(spec, **read_policies(self._edit.policies))
 
     def _spec_on(self, cluster: Cluster) -> StreamSpec:
         """Return what is to run on this cluster: the declaration or, if the cluster refuses it, what was submitted."""
@@ -276,14 +293,14 @@ class SparkStreamOperator(KstreamOperator):
                 except (NotFound, InvalidInput):
                     raise refusal from None
             self.log.error("The declaration is refused; %s is kept as it was last submitted. %s", spec.name, refusal)
-            return claimed
+            return self._edited(claimed)
         return spec
 
     def _spec(self) -> StreamSpec:
         if isinstance(self.stream, str):
-            return StreamSpec.from_yaml(self.stream)
+            return self._edited(StreamSpec.from_yaml(self.stream))
         if isinstance(self.stream, Mapping):
-            return StreamSpec.from_mapping({**self.stream, **self.notify})
+            return self._edited(StreamSpec.from_mapping({**self.stream, **self.notify}))
         raise InvalidInput(f"stream is {type(self.stream).__name__}; allowed is a mapping of fields, or text in YAML")
 
     def _engine(self, spec: StreamSpec) -> Engine:

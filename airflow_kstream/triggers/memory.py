@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.looks import NOWHERE, Reached
+from airflow_kstream.model.policy_edit import PolicyEdit
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart
 from airflow_kstream.policy.streams.heartbeat import CONFIRMS
@@ -24,7 +25,8 @@ class Memory:
     furthest positions that were seen: a checkpoint that is restored later shows older ones. `ledger` is what was told
     of the stream. `doubt` is why nothing can follow generation `doubted`, the running one if that is 0: only the task
     sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine.
-    For the batch that was `examined` last it is not woken again before `examine_at`.
+    For the batch that was `examined` last it is not woken again before `examine_at`. The task read its declaration at
+    `declared`; `edit` is the last edit of the policies that the trigger read.
     """
 
     plan: datetime | None = None
@@ -40,6 +42,8 @@ class Memory:
     stall: Stall | None = None
     examine_at: datetime | None = None
     examined: Stall | None = None
+    declared: datetime | None = None
+    edit: PolicyEdit | None = None
 
     def saw(self, reached: Reached) -> Memory:
         """Return what is known after one more look; a newer generation may have started from an older position."""
@@ -95,6 +99,8 @@ class Memory:
             "stall": self.stall and self.stall.to_json(),
             "examine_at": _written(self.examine_at),
             "examined": self.examined and self.examined.to_json(),
+            "declared": _written(self.declared),
+            "edit": self.edit and self.edit.to_json(),
         }
 
     @classmethod
@@ -117,6 +123,8 @@ class Memory:
                 stall=Stall.from_json(data.get("stall")),
                 examine_at=_read(data.get("examine_at")),
                 examined=Stall.from_json(data.get("examined")),
+                declared=_read(data.get("declared")),
+                edit=PolicyEdit.from_json(data.get("edit")),
             )
         except (ValueError, TypeError):
             return cls()

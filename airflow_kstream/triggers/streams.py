@@ -19,6 +19,7 @@ from airflow_kstream.policy.streams.turns import NO_HURRY
 from airflow_kstream.supervise.streams.watch import Subject, Verdict
 from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
+from airflow_kstream.triggers.policy_edits import PolicyEdits, Rules
 from airflow_kstream.triggers.poller import ClusterPoller, Seen
 from airflow_kstream.triggers.recalling import Recall
 from airflow_kstream.triggers.recording import Recording
@@ -56,6 +57,7 @@ class StreamTrigger(BaseTrigger):
 
     A healthy one fires nothing, nor does one that is held or stopped. The trigger carries ids, numbers and policies
     only, and reads the rest of the stream's spec from the claim on HDFS, so that a deferred task survives an upgrade.
+    Policies of a stream that a folder declares follow their edits within half an hour.
     It has no `on_kill`: clearing or marking the task detaches and stops nothing.
 
     Example::
@@ -114,11 +116,18 @@ class StreamTrigger(BaseTrigger):
         )
         subject = self.cluster_conn_id, self.stream
         recording, recall = Recording(subject, self.task_instance), Recall(subject)
-        async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall:
+        rules = Rules(self.policies, self.every_seconds, self.blind_after_seconds)
+        edits = PolicyEdits(subject, rules, memory)
+        async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall, edits:
             while True:
-                every = self.every_seconds if sight.blind_since is None else min(self.every_seconds, _BLIND_EVERY)
-                seen = await poller.next_verdict(Subject(self.stream, self.policies), every, sight)
+                rules = self._newest(rules, edits)
+                every = rules.every if sight.blind_since is None else min(rules.every, _BLIND_EVERY)
+                sight = replace(sight, patience=rules.blind_after)
+                seen = await poller.next_verdict(Subject(self.stream, rules.policies), every, sight)
                 clock, sight, verdict = _Clock.read(), seen.sight, seen.verdict
+                if (verdict.stall or verdict.calls_for_action) and await edits.changed(rules):
+                    # Something is due by former policies: the next look judges by those that hold.
+                    continue
                 ensure = memory.stopped and verdict.calls_for_action
                 memory = self._remember(memory.recalls(recall.reached), seen, clock)
                 before = memory.ledger.kinds
@@ -132,11 +141,18 @@ class StreamTrigger(BaseTrigger):
                 if stall and await self._examination_comes(poller, verdict, stall, memory, clock, every):
                     memory = memory.examines(stall, _Clock.read().host)
                 if memory.stall or seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
-                    yield self._event(seen, memory.recalls(await recall.awaited()), ensure=ensure)
+                    memory = replace(memory.recalls(await recall.awaited()), edit=edits.edit)
+                    yield self._event(seen, memory, ensure=ensure)
                     return
 
     def _teller(self, memory: Memory) -> Teller:
         return Teller(self.cluster_conn_id, self.stream, memory.ledger, declared_notifier(self.policies))
+
+    def _newest(self, rules: Rules, edits: PolicyEdits) -> Rules:
+        """Return the rules that hold from now on, and log it if others held before."""
+        if edits.rules != rules:
+            self.log.info("%s: its declaration's policies were edited; the edited ones hold from now on", self.stream)
+        return edits.rules
 
     async def _turn_comes(
         self, poller: ClusterPoller, verdict: Verdict, memory: Memory, clock: _Clock, every: float

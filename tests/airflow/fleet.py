@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,10 +29,11 @@ from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.generation import Position, StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.notifications import ledgers, outbox, tasks
-from airflow_kstream.operators import claimed_streams, fleet_look, stream_control, vanished_streams
+from airflow_kstream.operators import claimed_streams, fleet_look, policy_edits, stream_control, vanished_streams
 from airflow_kstream.operators import streams as operators
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.fleet_look import FleetLookOperator
+from airflow_kstream.operators.policy_edits import PolicyEditsOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
@@ -44,6 +45,7 @@ from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.triggers import policy_edits as edits_read
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers import streams as triggers
 from airflow_kstream.triggers import telling
@@ -128,7 +130,11 @@ class Fleet:
         # Airflow's asset state store: it outlives triggerers and tasks. The writes that count are those of events.
         self.store: dict[tuple[str, str], Any] = {}
         self.store_writes = 0
+        # By their keys.
+        self.store_reads: Counter[str] = Counter()
         self.store_fails: Exception | None = None
+        # Seconds that each reading takes.
+        self.store_slow = 0.0
         self.notifiers_hang = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._triggers: set[asyncio.Task[TriggerEvent]] = set()
@@ -147,6 +153,7 @@ class Fleet:
         patch.setattr(ledgers, "put", self._write_store)
         patch.setattr(tasks, "get", lambda uri, key: self.store.get((uri, key)))
         patch.setattr(tasks, "put", lambda uri, key, value: self.store.update({(uri, key): value}))
+        patch.setattr(tasks, "delete", lambda uri, key: self.store.pop((uri, key), None))
         patch.setattr(outbox, "in_thread", self._notifiers_thread)
         patch.setattr(polling, "open_session", self._triggerers_session)
         for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
@@ -156,6 +163,7 @@ class Fleet:
         for module in (operators, vanished_streams, stream_control):
             patch.setattr(module, "engine_of", lambda spec, spark=None: self.engine_of(spec))
         patch.setattr(operators, "datetime", self._host_clock())
+        patch.setattr(policy_edits, "datetime", self._host_clock())
         patch.setattr(triggers, "datetime", self._host_clock())
         patch.setattr(telling, "datetime", self._host_clock())
         patch.setattr(polling, "datetime", self._host_clock())
@@ -168,6 +176,7 @@ class Fleet:
             VanishedStreamsOperator,
             StreamControlOperator,
             FleetLookOperator,
+            PolicyEditsOperator,
         ):
             # Airflow's own loggers bypass pytest's.
             patch.setattr(task, "log", logging.getLogger("task"))
@@ -240,6 +249,8 @@ class Fleet:
             event = await self._triggered(json.dumps(fields))
             payload, more = json.loads(json.dumps(event.payload)), deferred.kwargs or {}
             self.wakings.append(Waking(spec.name, self.loop.time(), payload["why"]))
+            # The worker reads its copy of the declaration as it is now.
+            operator = self._operator(self.specs.get(spec.name, spec))
             deferred = self._worked(spec.name, lambda: operator.resume(context(), payload, **more))  # noqa: B023
 
     async def _triggered(self, fields: str) -> TriggerEvent:
@@ -271,6 +282,7 @@ class Fleet:
         for known in (polling._clusters, polling._environments, polling._turns, polling._together, polling._tellers):
             cast("dict[str, object]", known).clear()
         telling._process = telling._Process()
+        edits_read._process = edits_read._Process()
         recorder._process = recorder._Process()
 
     def _operator(self, spec: StreamSpec) -> SparkStreamOperator:
@@ -301,6 +313,8 @@ class Fleet:
         yield self.session
 
     async def _read_store(self, uri: str, key: str) -> Any:
+        self.store_reads[key] += 1
+        await asyncio.sleep(self.store_slow)
         if self.store_fails:
             raise self.store_fails
         return json.loads(json.dumps(self.store.get((uri, key))))

@@ -26,6 +26,7 @@ from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.event import EventKind, Lasting, Ledger
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import NOWHERE, Reached
+from airflow_kstream.model.policy_edit import PolicyEdit
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
@@ -41,7 +42,7 @@ from airflow_kstream.triggers.events import StreamEventTrigger
 from airflow_kstream.triggers.leases import OpenFileEventTrigger
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.airflow.fleet import CONNECTION, Fleet, context
+from tests.airflow.fleet import CONNECTION, START, Fleet, context
 from tests.unit.streams.life import SPEC
 from tests.unit.streams.simulated_servers import ONE_WEEK
 
@@ -63,7 +64,11 @@ MEMORY = Memory(
     stall=Stall(7, "a-nonce", "/data/orders", 41, timedelta(minutes=10), timedelta(minutes=13)),
     examine_at=_THEN,
     examined=Stall(7, "a-nonce", "/data/orders", 40, timedelta(minutes=10), timedelta(hours=13)),
+    declared=START,
+    edit=PolicyEdit({"restart": {"max_age": "86400s"}}, _THEN, ("0a1b2c3d",)),
 )
+# Each deferral says when its task read the declaration.
+NOTHING_KNOWN = Memory(declared=START)
 
 
 @pytest.fixture
@@ -157,10 +162,10 @@ def test_the_worker_has_the_method_that_a_release_wants_called(row: dict[str, An
 
 @rows(lambda row: row["fields"].get("memory"))
 def test_what_a_release_remembers_of_a_stream_is_not_forgotten(row: dict[str, Any]) -> None:
-    expected = Memory() if "nothing" in row["task"] else MEMORY
+    expected = NOTHING_KNOWN if "nothing" in row["task"] else MEMORY
     if "told" not in row["fields"]["memory"]:
         expected = replace(expected, reached=NOWHERE, ledger=Ledger(), doubt="", doubted=0)
-        expected = replace(expected, stall=None, examine_at=None, examined=None)
+        expected = replace(expected, stall=None, examine_at=None, examined=None, declared=None, edit=None)
     assert Memory.from_json(row["fields"]["memory"]) == expected
 
 

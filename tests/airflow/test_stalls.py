@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ from airflow_kstream.policy.streams.hanging import Hanging
 from airflow_kstream.supervise.streams import stalls
 from airflow_kstream.supervise.streams.evidence import Evidence
 from airflow_kstream.supervise.streams.run import StreamRun
+from tests.airflow.edits import Folder
 from tests.airflow.fleet import Fleet
 from tests.unit.streams.fake_engine import FakeEngine
 
@@ -219,6 +221,29 @@ def test_by_default_nobody_is_woken_for_a_stall(fleet: Stalls) -> None:
 
     fleet.live(story)
     assert (fleet.drivers.asked, fleet.wakings) == ([], [])
+
+
+def test_an_edit_of_what_follows_a_stall_is_obeyed_by_tasks_deferred_before(fleet: Stalls, tmp_path: Path) -> None:
+    fleet.declare(*names(7), watch=PATIENT)
+    folder = Folder(tmp_path)
+    folder.write(*fleet.specs.values())
+    folder.look()
+
+    async def story() -> None:
+        await fleet.commits(2 * MINUTE)
+        fleet.hang("stream-3")
+        await fleet.commits(HOUR)
+        assert (fleet.drivers.asked, fleet.wakings) == ([], [])
+        folder.write(*(replace(spec, heartbeat=RESTARTS) for spec in fleet.specs.values()))
+        assert folder.look() == names(7)
+        await fleet.commits(40 * MINUTE)
+        assert fleet.restarts("stream-3") == 1
+        fleet.let_go("stream-3")
+        await fleet.commits(HOUR)
+
+    fleet.live(story)
+    assert set(fleet.woken()) == {"stream-3"}
+    assert {name: fleet.restarts(name) for name in fleet.specs} == {name: int(name == "stream-3") for name in names(7)}
 
 
 def test_a_third_of_the_streams_is_not_restarted(fleet: Stalls) -> None:
