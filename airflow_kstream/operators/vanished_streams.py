@@ -47,7 +47,8 @@ class VanishedStreamsOperator(TellingOperator):
     It knows the streams of its earlier runs from the state of the cluster's asset and from their XCom `known`: Airflow
     deletes the one while no DAG names the asset, and of the other it may hand out an older run's, as it orders manual
     runs by a date that they lack. A stream that one of them still has and a person has stopped is dropped once more.
-    Streams that were never declared here are another DAG's or a person's, and are left alone.
+    Streams that were never declared here are another DAG's or a person's, and are left alone; one that was declared and
+    never started is forgotten.
 
     :param declared: the names of the streams that have a file now, refused or not.
     :param cluster_conn_id: the `kstream` connection.
@@ -101,7 +102,7 @@ class VanishedStreamsOperator(TellingOperator):
                 phase = verdict.step.phase if isinstance(verdict.step, Settled) else None
                 if phase is Phase.ENDED:
                     troubles.append(f"{name} is declared no longer, and {verdict.why}")
-                elif phase is not Phase.STOPPED:
+                elif phase is not Phase.STOPPED and not _never_was(verdict):
                     running.append(name)
                     self._say(name, verdict)
             due = [name for name in running if verdicts[name].calls_for_action]
@@ -152,6 +153,11 @@ class VanishedStreamsOperator(TellingOperator):
 
     def _spark(self) -> SparkDefaults:
         return spark_defaults_of(read_connection(self.conn_id)) if self.conn_id else SparkDefaults()
+
+
+def _never_was(verdict: Verdict) -> bool:
+    """Return whether nothing of it was ever claimed or submitted: its file came and went while its DAG was paused."""
+    return verdict.step is not None and verdict.generation == 0
 
 
 def _state(step: Step | None) -> str:

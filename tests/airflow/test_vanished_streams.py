@@ -74,6 +74,14 @@ def test_a_stopped_stream_is_forgotten(fleet: Fleet) -> None:
     assert runs.known == ["sales"]
 
 
+def test_a_stream_that_was_never_started_is_forgotten(fleet: Fleet) -> None:
+    """Its DAG was paused for as long as its file was there."""
+    runs = Runs()
+    runs.run("orders", "sales", "draft")
+    assert runs.run("orders", "sales") == []
+    assert runs.known == ["orders", "sales"]
+
+
 def test_a_stream_that_ended_fails_one_run_and_is_not_started_again(fleet: Fleet) -> None:
     runs = Runs()
     runs.run("orders", "sales")

@@ -8,14 +8,18 @@ from urllib.parse import quote
 
 import pytest
 
+from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from tests.airflow.running.live import CONNECTION, LiveAirflow
-from tests.cluster.streams import cluster
+from tests.cluster.streams import cluster, rate_stream
 
-FLEET, HOUSEKEEPING, TOKENS = (f"{name}-{CONNECTION}" for name in ("fleet", "housekeeping", "tokens"))
+FLEET, HOUSEKEEPING, TOKENS, UNDECLARED = (
+    f"{name}-{CONNECTION}" for name in ("fleet", "housekeeping", "tokens", "undeclared")
+)
 
 
 @pytest.fixture
@@ -92,3 +96,32 @@ def test_a_token_file_that_is_not_there_is_a_red_square(airflow: LiveAirflow) ->
     assert airflow.end(TOKENS, quiet) == "success"
     assert airflow.api.xcom_entry(TaskRef(TOKENS, quiet, "look"), "return_value") == []
     assert hands(airflow, TOKENS, quiet) == {}
+
+
+def test_edited_policies_are_stored_where_triggers_read_them(airflow: LiveAirflow, minicluster: Minicluster) -> None:
+    """Also those of a stream whose DAG nobody unpaused; its row goes with its file."""
+    stream = rate_stream("edited", TicketCredentials()).to_mapping()
+
+    def stored() -> list[str]:
+        run = airflow.start(UNDECLARED)
+        ended, task = airflow.end(UNDECLARED, run), TaskRef(UNDECLARED, run, "policy_edits")
+        assert ended == "success", airflow.api.task_log(TaskRef(UNDECLARED, run, "look_after"), 1)
+        names: list[str] = airflow.api.xcom_entry(task, "return_value")
+        return [name for name in names if name == "edited"]
+
+    def declare(**changed: object) -> None:
+        airflow.write_declaration("streams", f"{CONNECTION}/edited", stream | changed)
+
+    declare()
+    airflow.await_parsed(stream_id(CONNECTION, "edited"))
+    # The DAG is not paused, so a run of its schedule may have been first.
+    stored()
+    assert stored() == []
+    declare(restart={"max_age": "3d"})
+    assert stored() == ["edited"]
+    (airflow.root / "streams" / CONNECTION / "edited.yaml").unlink()
+    assert stored() == []
+    declare(restart={"max_age": "3d"})
+    assert stored() == ["edited"]
+    (airflow.root / "streams" / CONNECTION / "edited.yaml").unlink()
+    assert stored() == []
