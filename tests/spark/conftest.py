@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 
@@ -22,4 +23,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     yield session
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
     session.stop()
+    # Its finalizer would go on to tell a JVM that is gone of collected objects, in a log that is closed.
+    gateway._gateway_client.finalizer_deque.append(SHUTDOWN_FINALIZER_WORKER)
