@@ -15,7 +15,7 @@ from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
-from airflow_kstream.model.renewal import LastRound
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
 
@@ -45,7 +45,7 @@ class Observation:
     short names of our principals beside the one that the stream's applications run as. `ended` is when the newest
     application ended, by the NameNode's clock; None if that is not asked or not known. `freeze` is the last word on the
     cluster's brake. `log_error` is the error that the newest application's driver log ends with; empty if it was not
-    read. `last_round` is the round after which a driver with a keytab makes no more tokens, None if none is known.
+    read. `rounds` are the newest rounds of tokens that a driver with a keytab logged, oldest first, as far as known.
     `renew_interval` is how long a token now lives without a renewal, None if that was not asked.
     """
 
@@ -69,7 +69,7 @@ class Observation:
     ended: datetime | None = None
     freeze: Freeze = NOT_FROZEN
     log_error: str = ""
-    last_round: LastRound | None = None
+    rounds: tuple[TokenRound, ...] = ()
     renew_interval: timedelta | None = None
 
     @cached_property

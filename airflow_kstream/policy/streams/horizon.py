@@ -10,10 +10,11 @@ from airflow_kstream.model.generation import Claim, Missing
 from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec
-from airflow_kstream.model.renewal import LastRound
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.policy.streams.renewal_readings import last_round
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
 from airflow_kstream.policy.streams.spread import spread
 
@@ -42,7 +43,7 @@ def horizon(
     renewal_ratio: float = USUAL_RENEWAL_RATIO,
     *,
     renewed: bool = True,
-    last_round: LastRound | None = None,
+    rounds: tuple[TokenRound, ...] = (),
     renew_interval: timedelta | None = None,
 ) -> Horizon:
     """Return the earliest end of the claim's generation, with its reason.
@@ -52,15 +53,15 @@ def horizon(
     mode). A job with a keytab gets its own tokens. It has no such end until `key_at_hand`, the key that its successor
     would start with, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
     UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews (`renewed` is False) end after one
-    renew interval. A driver with a keytab may have made its `last_round` of tokens without a word of it, or count on
-    tokens that live for longer than those it gets now (`renew_interval`).
+    renew interval. A driver with a keytab may have made the last of its `rounds` of tokens without a word of it, or count
+    on tokens that live for longer than those it gets now (`renew_interval`).
     """
     issue = issued_at(claim, policy)
     ends = [
         *_ends(policy, claim, issue, now, time_left, renewed=renewed),
         *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio),
-        *_renewal_ended(claim, issue, last_round, renewal_ratio),
-        *_shorter_tokens(policy, claim, issue, now, renew_interval, renewal_ratio),
+        *_renewal_ended(claim, issue, rounds, renewal_ratio),
+        *_shorter_tokens(policy, claim, rounds[-1].at if rounds else issue, now, renew_interval, renewal_ratio),
     ]
     unknown = _unknown(claim, issue, key_at_hand)
     if not ends:
@@ -142,12 +143,15 @@ def _rotation(
     yield _End(max(loss.dies_from, rotated), HorizonReason.KEYTAB_ROTATED, rotated, policy.jitter_ratio)
 
 
-def _renewal_ended(claim: Claim, issue: datetime | None, last: LastRound | None, ratio: float) -> Iterator[_End]:
+def _renewal_ended(
+    claim: Claim, issue: datetime | None, rounds: tuple[TokenRound, ...], ratio: float
+) -> Iterator[_End]:
     """Yield the end of the tokens that the driver had when it made its last round: one interval after their issue.
 
     The driver's first round may have got tokens without knowing their end, which nobody renews. The launch tokens would
     live on if it got none, but a log doesn't tell.
     """
+    last = last_round(rounds)
     if last is None or claim.lifetimes is None or issue is None or not _makes_tokens(claim):
         return
     interval = claim.lifetimes.renew_interval
@@ -160,7 +164,7 @@ def _renewal_ended(claim: Claim, issue: datetime | None, last: LastRound | None,
 def _shorter_tokens(
     policy: RestartPolicy,
     claim: Claim,
-    issue: datetime | None,
+    known_round: datetime | None,
     now: datetime,
     interval_now: timedelta | None,
     ratio: float,
@@ -170,12 +174,12 @@ def _shorter_tokens(
     A driver measures the renew interval once (HadoopFSDelegationTokenProvider.tokenRenewalInterval). Whether its newest
     tokens are from before the change is not visible: of the two moments the earlier that is not past counts.
     """
-    if interval_now is None or claim.lifetimes is None or issue is None or not _makes_tokens(claim):
+    if interval_now is None or claim.lifetimes is None or known_round is None or not _makes_tokens(claim):
         return
     step = claim.lifetimes.renew_interval * ratio
     if interval_now >= step:
         return
-    newest = RenewalRounds(issue, claim.lifetimes.renew_interval, ratio).latest(now)
+    newest = RenewalRounds(known_round, claim.lifetimes.renew_interval, ratio).latest(now)
     since = newest if newest + interval_now > now else newest + step
     yield _End(since + interval_now, HorizonReason.SHORTER_TOKENS, since, policy.plan_ratio)
 

@@ -79,7 +79,7 @@ def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
         observation.key_at_hand,
         observation.renewal_ratio,
         renewed=observation.renewed,
-        last_round=observation.last_round,
+        rounds=observation.rounds,
         renew_interval=observation.renew_interval,
     )
 

@@ -11,7 +11,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.renewal import LastRound
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.renewal_readings import Reading, after_failure, after_reading, due, last_round
 from airflow_kstream.supervise.clusters.session import ClusterSession
@@ -36,7 +36,7 @@ class Renewals:
     at_once: bool = False
     read: Callable[[LoggedContainer], str] | None = None
     lifetimes: RecentLifetimes = field(init=False)
-    _last: dict[str, LastRound | None] = field(default_factory=dict)
+    _rounds: dict[str, tuple[TokenRound, ...]] = field(default_factory=dict)
     _readings: dict[str, Reading] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -50,21 +50,21 @@ class Renewals:
         if observation.current is None or not observation.current.alive:
             return observation
         interval = self.lifetimes.renew_interval()
-        return replace(observation, last_round=self._last_round(observation, engine), renew_interval=interval)
+        return replace(observation, rounds=self._newest(observation, engine), renew_interval=interval)
 
-    def _last_round(self, observation: Observation, engine: Engine) -> LastRound | None:
+    def _newest(self, observation: Observation, engine: Engine) -> tuple[TokenRound, ...]:
         name = observation.stream.name
         before = self._readings.get(name)
         reading = due(observation, before, at_once=self.at_once)
         if reading is None:
             self._forget(name)
-            return None
+            return ()
         if before is None or reading.driver != before.driver:
-            self._last.pop(name, None)
+            self._rounds.pop(name, None)
         self._readings[name] = reading
-        if reading.at <= observation.now and self._last.get(name) is None:
+        if reading.at <= observation.now and last_round(self._rounds.get(name, ())) is None:
             self._read(reading, observation, engine)
-        return self._last.get(name)
+        return self._rounds.get(name, ())
 
     def _read(self, reading: Reading, observation: Observation, engine: Engine) -> None:
         name, now = observation.stream.name, observation.now
@@ -72,7 +72,8 @@ class Renewals:
         with suppress(KstreamError):
             rounds = engine.token_rounds(self._log(observation.current))
             self._readings[name] = after_reading(reading, rounds, now)
-            self._last[name] = last_round(rounds)
+            # A log that writes faster than it is read may no longer have them.
+            self._rounds[name] = rounds[-2:] or self._rounds.get(name, ())
 
     def _log(self, app: Application | None) -> str:
         container = LoggedContainer.of_link(app.logs_url) if app else None
@@ -84,5 +85,5 @@ class Renewals:
         return tails["stderr"].text if "stderr" in tails else ""
 
     def _forget(self, name: str) -> None:
-        self._last.pop(name, None)
+        self._rounds.pop(name, None)
         self._readings.pop(name, None)

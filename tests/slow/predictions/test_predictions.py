@@ -44,7 +44,6 @@ class Doomed:
     """A stream that nobody restarts. `foretold` is when its end was predicted to be, and for what reason."""
 
     supervisor: Reconciler
-    watch: Watch
     what: str
     application: str = ""
     foretold: tuple[HorizonReason, datetime] | None = None
@@ -59,7 +58,7 @@ class Doomed:
         """Take the watcher's word, once it names this reason."""
 
         def named() -> bool:
-            verdict = self.watch.round([self.name])[self.name]
+            verdict = Watch(self.supervisor.session).round([self.name])[self.name]
             if verdict.horizon is reason and verdict.remaining is not None:
                 self.foretold = reason, self.supervisor.session.hdfs.now() + verdict.remaining
             return verdict.horizon is reason
@@ -110,7 +109,7 @@ def doomed(mortal: Minicluster, row: Callable[[str], Row]) -> Iterator[Callable[
             supervisor = streams.enter_context(reconciler(mortal, spec, who))
             supervisor.run()
             await_commits(supervisor.session, spec)
-            made = Doomed(supervisor, Watch(supervisor.session, again=True), what, table=row("predictions"))
+            made = Doomed(supervisor, what, table=row("predictions"))
             made.application = supervisor.plan()[0].current.id  # type: ignore[union-attr]
             return made
 

@@ -36,7 +36,7 @@ ROUND = 0.75 * DAY
 
 
 def ends_after(log: str, now: datetime = START, claim: Claim = CLAIM) -> Horizon:
-    return horizon(SPEC.restart, claim, now, None, last_round=last_round(rounds_in(log)))
+    return horizon(SPEC.restart, claim, now, None, rounds=rounds_in(log))
 
 
 def test_a_round_names_its_tokens_end_and_the_next_round() -> None:
@@ -87,7 +87,7 @@ def test_a_job_without_a_keytab_has_no_rounds() -> None:
         claim_of(TICKET_SPEC, 1, START),
         START,
         None,
-        last_round=LastRound(START),
+        rounds=rounds_in(never(START)),
         renew_interval=HOUR,
     )
     assert (ends.reason, ends.hard) == (HorizonReason.TOKEN_MAX_LIFETIME, START + timedelta(days=7))
@@ -105,6 +105,13 @@ def test_the_first_of_the_short_tokens_may_be_the_newest_or_the_next() -> None:
     assert soon.hard == START + 12 * HOUR
     survived = horizon(SPEC.restart, CLAIM, START + 13 * HOUR, None, renew_interval=12 * HOUR)
     assert survived.hard == START + ROUND + 12 * HOUR
+
+
+def test_a_round_that_the_log_names_times_the_next_ones() -> None:
+    """A driver that waited in its queue for an hour began its rounds an hour after its claim."""
+    known = rounds_in(good(START + HOUR))
+    ends = horizon(SPEC.restart, CLAIM, START + 14 * HOUR, None, rounds=known, renew_interval=12 * HOUR)
+    assert ends.hard == START + HOUR + ROUND + 12 * HOUR
 
 
 # The reader.
@@ -158,10 +165,10 @@ def watch(reader: Renewals, begin: datetime, end: datetime, every: timedelta = M
 
 def test_a_healthy_drivers_log_is_read_once_a_round(logs: Logs) -> None:
     reader, logs.text = renewals(logs), good(START)
-    assert watch(reader, START, START + ROUND).last_round is None
+    assert last_round(watch(reader, START, START + ROUND).rounds) is None
     assert logs.read == 1
     logs.text += good(START + ROUND)
-    assert watch(reader, START + ROUND, START + 2 * ROUND).last_round is None
+    assert last_round(watch(reader, START + ROUND, START + 2 * ROUND).rounds) is None
     assert logs.read == 2
 
 
@@ -170,8 +177,8 @@ def test_a_failed_round_is_seen_within_minutes_and_read_once(logs: Logs) -> None
     watch(reader, START, START + ROUND)
     logs.text += never(START + ROUND)
     seen = watch(reader, START + ROUND, START + ROUND + 7 * MINUTE)
-    assert seen.last_round == LastRound(START + ROUND, START + DAY)
-    assert watch(reader, START + ROUND + 8 * MINUTE, START + DAY).last_round == seen.last_round
+    assert last_round(seen.rounds) == LastRound(START + ROUND, START + DAY)
+    assert watch(reader, START + ROUND + 8 * MINUTE, START + DAY).rounds == seen.rounds
     assert logs.read == 2
 
 
@@ -179,13 +186,13 @@ def test_a_round_that_comes_late_is_waited_for(logs: Logs) -> None:
     reader, logs.text = renewals(logs), good(START)
     watch(reader, START, START + ROUND + 10 * MINUTE)
     logs.text += never(START + ROUND + 8 * MINUTE)
-    assert watch(reader, START + ROUND + 11 * MINUTE, START + ROUND + 30 * MINUTE).last_round is not None
+    assert last_round(watch(reader, START + ROUND + 11 * MINUTE, START + ROUND + 30 * MINUTE).rounds) is not None
 
 
 def test_a_log_that_shows_nothing_or_is_refused_is_read_three_times_a_round(logs: Logs) -> None:
     for refusal in (None, Denied("it answered 403")):
         reader, logs.read, logs.refusal = renewals(logs), 0, refusal
-        assert watch(reader, START, START + ROUND).last_round is None
+        assert last_round(watch(reader, START, START + ROUND).rounds) is None
         assert logs.read == 3
         watch(reader, START + ROUND, START + 2 * ROUND)
         assert logs.read == 6
@@ -208,15 +215,15 @@ def test_a_fleet_is_read_over_minutes_and_not_at_once(logs: Logs) -> None:
 
 def test_a_caller_that_looks_once_reads_at_once(logs: Logs) -> None:
     logs.text = good(START) + never(START + ROUND)
-    assert renewals(logs, at_once=True).known(at(START + ROUND), ENGINE).last_round is not None
+    assert last_round(renewals(logs, at_once=True).known(at(START + ROUND), ENGINE).rounds) is not None
 
 
 def test_a_driver_of_another_attempt_or_generation_is_another_log(logs: Logs) -> None:
     reader, logs.text = renewals(logs, at_once=True), never(START)
-    assert reader.known(at(START + HOUR), ENGINE).last_round is not None
+    assert last_round(reader.known(at(START + HOUR), ENGINE).rounds) is not None
     logs.text = good(START + HOUR)
-    assert reader.known(at(START + HOUR, container="container_1_0001_02_000001"), ENGINE).last_round is None
-    assert reader.known(at(START + HOUR, claim_of(SPEC, 2, START + HOUR)), ENGINE).last_round is None
+    assert last_round(reader.known(at(START + HOUR, container="container_1_0001_02_000001"), ENGINE).rounds) is None
+    assert last_round(reader.known(at(START + HOUR, claim_of(SPEC, 2, START + HOUR)), ENGINE).rounds) is None
     assert logs.read == 3
 
 
