@@ -53,8 +53,8 @@ def horizon(
     mode). A job with a keytab gets its own tokens. It has no such end until `key_at_hand`, the key that its successor
     would start with, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
     UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews (`renewed` is False) end after one
-    renew interval. A driver with a keytab may have made the last of its `rounds` of tokens without a word of it, or count
-    on tokens that live for longer than those it gets now (`renew_interval`).
+    renew interval. A driver with a keytab may have made the last of its `rounds` of tokens without a word of it, or
+    count on tokens that live for longer than those it gets now (`renew_interval`).
     """
     issue = issued_at(claim, policy)
     ends = [
