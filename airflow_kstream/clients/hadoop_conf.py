@@ -69,15 +69,26 @@ class HadoopConf:
         suffixes = [f".{service}.{member.strip()}" for member in members.split(",")] if members else [""]
         return tuple(f"{scheme}://{self._need(key + suffix)}" for suffix in suffixes)
 
-    def namenode_rpcs(self) -> tuple[str, ...]:
-        """Return host:port of the default filesystem's NameNodes' RPC servers for clients, not those for services."""
-        scheme, _, service = self.default_fs.partition("://")
+    def namenode_rpcs(self, filesystem: str = "") -> tuple[str, ...]:
+        """Return host:port of a filesystem's NameNodes' RPC servers for clients, not those for services.
+
+        Without one it is the default filesystem.
+        """
+        filesystem = filesystem or self.default_fs
+        scheme, _, service = filesystem.partition("://")
         if scheme != "hdfs":
-            raise InvalidInput(f"fs.defaultFS is {self.default_fs}; only an hdfs:// filesystem has NameNodes")
+            raise InvalidInput(f"{filesystem} has no NameNodes; only an hdfs:// filesystem does")
         key = f"dfs.namenode.rpc-address.{service}"
-        if members := self.get(f"dfs.ha.namenodes.{service}"):
+        if members := self._members(service):
             return tuple(self._need(f"{key}.{member.strip()}") for member in members.split(","))
         return (self.get(key) or (service if ":" in service else f"{service}:{_RPC_PORT}"),)
+
+    def is_pair(self, filesystem: str) -> bool:
+        """Return whether the filesystem's name is that of a nameservice, behind which several NameNodes stand."""
+        return bool(self._members(filesystem.removeprefix("hdfs://")))
+
+    def _members(self, service: str) -> str:
+        return self.get(f"dfs.ha.namenodes.{service}")
 
     @property
     def namenode_principal(self) -> str:

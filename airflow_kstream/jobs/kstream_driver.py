@@ -23,9 +23,10 @@ The contract between a driver and its supervisor is four Spark confs and five ki
     failed-00000n   the error that ended a query of n; for a Python
                     driver YARN's diagnostics have only the exit code    written here, if HDFS can still be reached
 
-A session without these confs (plain spark-submit) behaves as with `awaitTermination`. This module does not restart
-anything, does not know Airflow, and can't stop a driver that is cut off from HDFS; such a driver can finish its current
-batch, which is harmless for sinks that are idempotent by batch id.
+With a fifth conf, `spark.kstream.tokens`, the driver also takes fresh delegation tokens: kstream_tokens.py, which is
+then shipped beside this file, tells how. A session without these confs (plain spark-submit) behaves as with
+`awaitTermination`. This module does not restart anything, does not know Airflow, and can't stop a driver that is cut
+off from HDFS; such a driver can finish its current batch, which is harmless for sinks that are idempotent by batch id.
 
 Works with Spark 3 and 4 in the classic API (Spark Connect sessions have no JVM to reach HDFS through), Python 3.8+.
 """
@@ -46,6 +47,7 @@ CONTRACT_CONF = "spark.kstream.contract"
 STREAM_CONF = "spark.kstream.stream"
 GENERATION_CONF = "spark.kstream.generation"
 STATE_CONF = "spark.kstream.state"
+TOKENS_CONF = "spark.kstream.tokens"
 _LONGEST_ERROR = 4000
 
 log = logging.getLogger("kstream_driver")
@@ -114,6 +116,7 @@ class Generation:
         generation = cls(stream, int(number), folder, spark.sparkContext.applicationId, spark)
         generation._refuse_to_follow(folder.names())
         folder.put(started_marker(generation.number), generation._report())
+        take_tokens(spark.sparkContext)
         return generation
 
     def await_termination(self, *queries: Any) -> None:
@@ -208,7 +211,8 @@ class StateFolder:
     """
 
     def __init__(self, context: Any, uri: str) -> None:
-        self._hadoop = context._jvm.org.apache.hadoop.fs
+        self._jvm = context._jvm
+        self._hadoop = self._jvm.org.apache.hadoop.fs
         self._conf = context._jsc.hadoopConfiguration()
         self._uri = uri.rstrip("/")
         self._filesystem: Any = None
@@ -223,6 +227,26 @@ class StateFolder:
     def put(self, name: str, content: dict[str, Any]) -> None:
         """Write or replace a file; readers never see a part of it."""
         self._with_filesystem(lambda filesystem: self._put(filesystem, name, content))
+
+    def read(self, name: str, longest: int) -> bytes:
+        """Return a file's content. Raises ValueError: when it has more than `longest` bytes."""
+        content: bytes = self._with_filesystem(lambda filesystem: self._read(filesystem, name, longest))
+        return content
+
+    def delete(self, name: str) -> None:
+        """Delete a file, past any trash. One that is missing is no error."""
+        self._with_filesystem(lambda filesystem: filesystem.delete(self._path(name), False))
+
+    def _read(self, filesystem: Any, name: str, longest: int) -> bytes:
+        length = int(filesystem.getFileStatus(self._path(name)).getLen())
+        if length > longest:
+            raise ValueError(f"{name} has {length} bytes; {longest} are allowed")
+        stream = filesystem.open(self._path(name))
+        try:
+            # The jars of Spark 3 and 4 have it; InputStream.readNBytes came with Java 11.
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream, length))
+        finally:
+            stream.close()
 
     def _put(self, filesystem: Any, name: str, content: dict[str, Any]) -> None:
         unfinished, final = self._path(f".{name}.{uuid.uuid4().hex}.tmp"), self._path(name)
@@ -247,6 +271,23 @@ class StateFolder:
 
     def _path(self, name: str) -> Any:
         return self._hadoop.Path(f"{self._uri}/{name}" if name else self._uri)
+
+
+def take_tokens(context: Any) -> None:
+    """Take fresh delegation tokens if the supervisor brings any. Whatever is wrong with that, the stream runs without.
+
+    `Generation.of` calls it; calling it again for the same application changes nothing.
+    """
+    conf = context.getConf()
+    if conf.get(TOKENS_CONF) is None:
+        return
+    try:
+        import kstream_tokens  # type: ignore[import-not-found]  # shipped beside this file
+
+        folder = StateFolder(context, conf.get(STATE_CONF))
+        kstream_tokens.take_tokens(context, folder, int(conf.get(GENERATION_CONF)))
+    except Exception as error:
+        log.warning("this driver takes no fresh tokens: %s", _brief(error))
 
 
 def _required(spark: Any, name: str) -> str:

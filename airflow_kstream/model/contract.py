@@ -11,12 +11,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from airflow_kstream.model.stall import PastStall
+from airflow_kstream.model.token_push import Pushes, TokenPush
 
 CONTRACT = "1"
 CONTRACT_KEY = "contract"
 STREAM_KEY = "stream"
 GENERATION_KEY = "generation"
 STATE_KEY = "state"
+# Its value says nothing: a driver that has it takes fresh tokens.
+TOKENS_KEY = "tokens"
+# Within the stream's folder, for its own user alone.
+TOKENS_FOLDER = "tokens"
 
 _CLAIM = re.compile(r"gen-(\d{6,})")
 _DESIRED = re.compile(r"desired-(\d{6,})\.json")
@@ -24,14 +29,17 @@ _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 _UNNUMBERED_DESIRED = "desired.json"
 _ENDED = re.compile(r"ended-(\d{6,})")
 _STALLED = re.compile(r"stalled-(\d{6,})-(\d+)-(\d{1,11})")
+_PUSH = re.compile(r"(push|applied|refused|unpushed)-(\d{6,})-(\d{1,14})(?:-(\d{1,11}))?")
 _CLEANED = "cleaned-"
 _DRAFT = re.compile(
-    r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check)[-.].+"
+    r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check"
+    r"|push|applied|refused|unpushed)[-.].+"
 )
 # What only a generation that was claimed has. A fence, or a person's word on the next one, comes before its claim.
 _TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended)-(\d{6,})")
 _OF_A_GENERATION = re.compile(
-    r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked|examined)-(\d+)(?:-.*)?"
+    r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked|examined|push|applied|refused|unpushed)"
+    r"-(\d+)(?:-.*)?"
 )
 
 
@@ -97,6 +105,51 @@ def past_stalls(names: Iterable[str]) -> tuple[PastStall, ...]:
     return tuple(sorted(past, key=lambda stall: (stall.generation, stall.at)))
 
 
+def push_file(push: TokenPush) -> str:
+    """Return the name of the announcement of a push: its tokens' file, if it brings any, is complete."""
+    return f"push-{push.generation:06d}-{push.id}-{int(push.until.timestamp()) if push.until else 0}"
+
+
+def tokens_file(push: TokenPush) -> str:
+    """Return the path of a push's tokens within the stream's folder."""
+    return f"{TOKENS_FOLDER}/{push.generation:06d}-{push.id}"
+
+
+def applied_marker(push: TokenPush) -> str:
+    """Return the name of the driver's word that it uses the tokens of a push, or that it can take some."""
+    return f"applied-{push.generation:06d}-{push.id}"
+
+
+def refused_marker(push: TokenPush) -> str:
+    """Return the name of the driver's reason not to use the tokens of a push."""
+    return f"refused-{push.generation:06d}-{push.id}"
+
+
+def unpushed_marker(push: TokenPush) -> str:
+    """Return the name of the reason for which no tokens could be made when a push was due."""
+    return f"unpushed-{push.generation:06d}-{push.id}"
+
+
+def pushes(names: Iterable[str], generation: int) -> Pushes:
+    """Return the pushes to a generation that files of these names tell."""
+    found: dict[str, list[TokenPush]] = {"push": [], "applied": [], "refused": [], "unpushed": []}
+    for match in filter(None, map(_PUSH.fullmatch, names)):
+        if int(match[2]) == generation:
+            until = datetime.fromtimestamp(int(match[4]), UTC) if int(match[4] or 0) else None
+            found[match[1]].append(TokenPush(generation, int(match[3]), until))
+    return Pushes(
+        pushed=tuple(sorted(found["push"], key=lambda push: push.id)),
+        applied=frozenset(push.id for push in found["applied"]),
+        refused=frozenset(push.id for push in found["refused"]),
+        failed=tuple(sorted(found["unpushed"], key=lambda push: push.id)),
+    )
+
+
+def pushed_to(names: Iterable[str]) -> tuple[int, ...]:
+    """Return the generations to which files of these names tell pushes, in their order."""
+    return tuple(sorted({int(match[2]) for match in map(_PUSH.fullmatch, names) if match}))
+
+
 def ended_file(generation: int) -> str:
     """Return the name of the record of this generation's end and of those before it that nobody planned."""
     return f"ended-{generation:06d}"
@@ -154,6 +207,7 @@ def is_known_file(name: str) -> bool:
     kinds = (
         is_draft(name),
         is_cleaned_marker(name),
+        name == TOKENS_FOLDER,
         _ENDED.fullmatch(name),
         _STALLED.fullmatch(name),
         generation_of_file(name) is not None,
@@ -167,6 +221,7 @@ def generation_of_file(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def contract_terms(stream: str, generation: int, folder: str) -> dict[str, str]:
+def contract_terms(stream: str, generation: int, folder: str, *, takes_tokens: bool = False) -> dict[str, str]:
     """Return the settings that make a driver take part; each engine passes them in its own way."""
-    return {CONTRACT_KEY: CONTRACT, STREAM_KEY: stream, GENERATION_KEY: str(generation), STATE_KEY: folder}
+    terms = {CONTRACT_KEY: CONTRACT, STREAM_KEY: stream, GENERATION_KEY: str(generation), STATE_KEY: folder}
+    return terms | ({TOKENS_KEY: CONTRACT} if takes_tokens else {})

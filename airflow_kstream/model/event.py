@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     NO_CHECKPOINT = "no_checkpoint"
     BLIND = "blind"
     KEYTAB_ROTATED = "keytab_rotated"
+    NOT_REFRESHED = "not_refreshed"
     UNREACHABLE = "cluster_unreachable"
     ENVIRONMENT = "environment"
     UNDECLARED = "undeclared"
@@ -166,6 +167,7 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
     EventKind.NO_CHECKPOINT: ("it writes no checkpoint where one is declared", "it writes the declared checkpoint"),
     EventKind.BLIND: ("nothing can be concluded about it", "it is seen again"),
     EventKind.KEYTAB_ROTATED: ("its keytab was rotated", "it no longer runs with a rotated keytab"),
+    EventKind.NOT_REFRESHED: ("it gets no fresh tokens", "it gets fresh tokens"),
     EventKind.UNREACHABLE: ("the cluster is unreachable, so none of its streams is seen", "the cluster is reachable"),
     EventKind.ENVIRONMENT: ("streams end without a fault of theirs", "the streams work again"),
     EventKind.UNDECLARED: ("a stream runs and is declared no longer", "the stream no longer runs undeclared"),

@@ -15,6 +15,7 @@ class HorizonReason(StrEnum):
     RENEWAL_ENDED = "its driver makes no more tokens: a round of new ones failed unnoticed (SPARK-37787)"
     SHORTER_TOKENS = "the cluster's tokens end before its driver replaces them: their renew interval was shortened"
     POLICY_MAX_AGE = "the restart policy's max_age"
+    NOT_PUSHED = "the tokens that were pushed last end, and nobody pushes others"
     UNKNOWN = "when its credentials end is not known"
     NONE = "the job makes its own tokens from its keytab"
 
@@ -24,13 +25,15 @@ class Horizon:
     """`hard` is when the credentials end, `plan` and `force` when we act before it.
 
     Without `hard` they never end by themselves (NONE), or nobody knows when (UNKNOWN). Between `plan` and `force` a
-    restart waits for a good preflight, after `force` it doesn't; without `force` it always waits.
+    restart waits for a good preflight, after `force` it doesn't; without `force` it always waits. `push` is when fresh
+    tokens are due that would move it; None if none would.
     """
 
     reason: HorizonReason
     hard: datetime | None = None
     plan: datetime | None = None
     force: datetime | None = None
+    push: datetime | None = None
 
     def due(self, now: datetime) -> bool:
         return self.plan is not None and now >= self.plan

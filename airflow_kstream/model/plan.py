@@ -85,6 +85,24 @@ class Examine:
 
 
 @dataclass(frozen=True)
+class Push:
+    """A push of fresh tokens to a generation that runs; without `tokens` it asks whether the driver would take any."""
+
+    generation: int
+    application: str
+    why: str
+    tokens: bool = True
+
+
+@dataclass(frozen=True)
+class Revoke:
+    """The end of the tokens that were pushed to a generation which is over: nobody needs them any longer."""
+
+    generation: int
+    why: str
+
+
+@dataclass(frozen=True)
 class GiveUp:
     """The removal of the fence of a claim that brought no application, so that none can start late."""
 
@@ -128,7 +146,7 @@ class Refuse:
     why: str
 
 
-Step = Settled | Wait | Kill | Stop | Examine | GiveUp | Note | Submit | Refuse
+Step = Settled | Wait | Kill | Stop | Push | Revoke | Examine | GiveUp | Note | Submit | Refuse
 
 
 @dataclass(frozen=True)

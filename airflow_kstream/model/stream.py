@@ -37,6 +37,7 @@ from airflow_kstream.model.stream_policies import (
     STRICT,
     FailurePolicy,
     HeartbeatPolicy,
+    RefreshPolicy,
     RestartPolicy,
     StopPolicy,
     SubmitPolicy,
@@ -65,13 +66,15 @@ class KeytabCredentials:
     mode: Literal["keytab"] = "keytab"
 
     renews_itself = True
+    refresh = False
 
 
 @dataclass(frozen=True)
 class TicketCredentials:
     """A ticket at submission: the job gets tokens once. `principal` and `keytab` default to the connection's.
 
-    `cache` names an existing ticket cache to copy instead.
+    `cache` names an existing ticket cache to copy instead. With `refresh` its tokens are replaced from outside while it
+    runs, so that they never end.
     """
 
     __pydantic_config__ = STRICT
@@ -79,6 +82,7 @@ class TicketCredentials:
     principal: Principal | None = None
     keytab: LocalPath | None = None
     cache: TicketCacheName | None = None
+    refresh: bool = False
     mode: Literal["ticket"] = "ticket"
 
     renews_itself = False
@@ -86,11 +90,15 @@ class TicketCredentials:
 
 @dataclass(frozen=True)
 class ProxyUserCredentials:
-    """A submission for `user` by the connection's principal; the job gets tokens once, at submission."""
+    """A submission for `user` by the connection's principal; the job gets tokens once, at submission.
+
+    With `refresh` they are replaced from outside while it runs, so that they never end.
+    """
 
     __pydantic_config__ = STRICT
 
     user: UserName
+    refresh: bool = False
     mode: Literal["proxy-user"] = "proxy-user"
 
     renews_itself = False
@@ -167,6 +175,7 @@ class StreamSpec:
     conf: SparkConf = field(default_factory=dict, repr=False)
     deploy: Deploy = Deploy()
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    refresh: RefreshPolicy = field(default_factory=RefreshPolicy)
     failure: FailurePolicy = field(default_factory=FailurePolicy)
     stop: StopPolicy = field(default_factory=StopPolicy)
     submit: SubmitPolicy = field(default_factory=SubmitPolicy)
@@ -220,6 +229,7 @@ CREDENTIALS: dict[str, type[Any]] = {
 # These concern the supervisor and not the job: each field may be missing, or differ from the running spec.
 POLICIES: dict[str, type[Any]] = {
     "restart": RestartPolicy,
+    "refresh": RefreshPolicy,
     "failure": FailurePolicy,
     "stop": StopPolicy,
     "submit": SubmitPolicy,

@@ -38,6 +38,24 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True)
+class RefreshPolicy:
+    """The rules for pushing fresh tokens to a generation whose `credentials` say `refresh: true`.
+
+    The tokens of its submission are left to the ResourceManager until the time at which a restart would be planned.
+    From then on tokens are pushed, each time after `push_ratio` of their renew interval, or earlier where nobody may be
+    there to push for `tolerate_absence`. Nobody but the pusher renews what was pushed, so that it ends one renew
+    interval after the last push: an absence that is not shorter can't be tolerated, and the planned restart stays. A
+    driver that does not answer within `confirm_within` is an event, and is restarted as if nothing were pushed.
+    """
+
+    __pydantic_config__ = STRICT
+
+    push_ratio: Share = 0.5
+    confirm_within: Patience = timedelta(minutes=5)
+    tolerate_absence: Wait = timedelta()
+
+
+@dataclass(frozen=True)
 class FailurePolicy:
     """The pace of restarts after generations that ended by themselves.
 

@@ -176,4 +176,5 @@ def signs_of(verdict: Verdict, *, blind: bool) -> Signs:
         waits_for_a_person=verdict.waits_for_a_person is not None,
         queued=verdict.queued,
         queued_too_long=verdict.queued_too_long,
+        not_refreshed=verdict.refreshed.trouble if verdict.refreshed else "",
     )

@@ -64,7 +64,22 @@ def _last_commit(verdict: Verdict) -> str:
 def _horizon(verdict: Verdict) -> str:
     """Return when the credentials end that are counted, the services whose are not, and from when logs are lost."""
     others = f"; not counted: {', '.join(verdict.uncounted)}" if verdict.uncounted else ""
-    return f"{_counted(verdict)}{others}{_logs(verdict)}"
+    return f"{_counted(verdict)}{_pushes(verdict)}{others}{_logs(verdict)}"
+
+
+def _pushes(verdict: Verdict) -> str:
+    """Return when fresh tokens move the horizon, and for how long nobody may be there to push them."""
+    refreshed = verdict.refreshed
+    if refreshed is None:
+        return ""
+    if refreshed.trouble or refreshed.due is None:
+        return f"; {refreshed.trouble or 'its driver has not shown yet that it takes fresh tokens'}"
+    when = f"in {format_duration(refreshed.due)}" if refreshed.due > timedelta() else "now"
+    said = f"; fresh tokens are pushed {when}"
+    if refreshed.tolerance is None or refreshed.restart_tolerance is None:
+        return said
+    tolerance, restart = map(format_duration, (refreshed.tolerance, refreshed.restart_tolerance))
+    return f"{said}, and nobody need be there for {tolerance} from then on ({restart} with restarts instead)"
 
 
 def _logs(verdict: Verdict) -> str:

@@ -24,7 +24,7 @@ from airflow_kstream.model.formats.token import SecretBytes, Span
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.tokens import decoded_url_string
 
-_CLIENT_PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
+CLIENT_PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _BEARER = Identity("the token's bearer")
 _ASK = "ask whether a token is honoured"
 _Result = TypeVar("_Result")
@@ -61,9 +61,7 @@ def cancel_over_rpc(conf: HadoopConf, identity: Identity, token: SecretBytes) ->
     Such a token names its owner by the principal. WebHDFS knows its callers only by their short names, so that none of
     them can be that owner.
     """
-    terms = Terms(
-        _CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS
-    )
+    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS)
     with closing(ActiveNameNode(conf.namenode_rpcs(), identity, terms)) as namenode:
         without_secrets(partial(_cancel, namenode, token))
 

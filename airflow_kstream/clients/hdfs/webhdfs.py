@@ -22,7 +22,8 @@ from airflow_kstream.clients.server_dates import server_date
 from airflow_kstream.clients.whole_answer import limit_all_answers
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
-from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, Unavailable
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.identity import Identity
 
@@ -160,6 +161,23 @@ class Hdfs:
             self._client.write(plain_path(path), data=text.encode(), overwrite=overwrite, permission=permission)
 
         self._ask(f"write {path}", write)
+
+    def write_secret(self, path: str, content: SecretBytes) -> None:
+        """Create a file that only its owner may read. It crosses the network in clear unless the addresses are https.
+
+        An error has none of the frames below, whose variables hold the content.
+        """
+
+        def write() -> None:
+            self._client.write(plain_path(path), data=content.reveal(), permission="600")
+
+        try:
+            self._ask(f"write {path}", write)
+        except KstreamError as error:
+            told = type(error)(error.message, tried=error.tried, server=error.server, principal=error.principal)
+        else:
+            return
+        raise told
 
     def make_folder(self, path: str, permission: str = "750") -> None:
         self._ask(f"make {path}", lambda: self._client.makedirs(plain_path(path), permission=permission))

@@ -31,6 +31,7 @@ OF_A_STREAM = frozenset(
         EventKind.NO_CHECKPOINT,
         EventKind.BLIND,
         EventKind.KEYTAB_ROTATED,
+        EventKind.NOT_REFRESHED,
     }
 )
 # While a person's freeze holds a step back, nothing is tried, so nothing shows whether these are over.
@@ -92,6 +93,7 @@ class Signs:
     waits_for_a_person: bool = False
     queued: timedelta | None = None
     queued_too_long: bool = False
+    not_refreshed: str = ""
 
 
 def known(signs: Signs) -> frozenset[EventKind]:
@@ -142,3 +144,5 @@ def _troubles(signs: Signs, overdue: Overdue = Overdue()) -> Iterator[Trouble]:
         yield Trouble(EventKind.KILLED, signs.why)
     if signs.horizon is HorizonReason.KEYTAB_ROTATED and signs.lives:
         yield Trouble(EventKind.KEYTAB_ROTATED, HorizonReason.KEYTAB_ROTATED.value)
+    if signs.not_refreshed and signs.lives and not signs.rests:
+        yield Trouble(EventKind.NOT_REFRESHED, signs.not_refreshed)

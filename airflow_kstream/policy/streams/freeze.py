@@ -16,9 +16,9 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.observation import Observation
-from airflow_kstream.model.plan import GiveUp, Kill, Phase, Settled, Step, Stop, Submit
+from airflow_kstream.model.plan import GiveUp, Kill, Phase, Push, Revoke, Settled, Step, Stop, Submit
 
-_CHANGES = (GiveUp, Kill, Stop, Submit)
+_CHANGES = (GiveUp, Kill, Push, Revoke, Stop, Submit)
 
 
 def braked(step: Step, observation: Observation) -> Step:
@@ -55,6 +55,8 @@ def _warning(observation: Observation, ends: Horizon) -> str:
 _NAMES: dict[type[Step], str] = {
     GiveUp: "giving up its claim",
     Kill: "a kill",
+    Push: "a push of fresh tokens",
+    Revoke: "the end of pushed tokens",
     Stop: "its stop",
     Submit: "its next generation",
 }

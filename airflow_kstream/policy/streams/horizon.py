@@ -14,6 +14,7 @@ from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.policy.streams.refresh import Refresh
 from airflow_kstream.policy.streams.renewal_readings import last_round
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
 from airflow_kstream.policy.streams.spread import spread
@@ -22,6 +23,9 @@ from airflow_kstream.policy.streams.spread import spread
 _FORCE_SHARE = 0.1
 # When its driver would have made its next round, most of the tokens' life is past.
 _LATE_PLAN = 0.9
+# Where fresh tokens come before it, a planned restart waits for half of the time that they leave.
+_AFTER_PUSHES = 0.5
+_OF_TOKENS = {HorizonReason.TOKEN_MAX_LIFETIME, HorizonReason.NOT_RENEWED, HorizonReason.NOT_PUSHED}
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ def horizon(
     renewed: bool = True,
     rounds: tuple[TokenRound, ...] = (),
     renew_interval: timedelta | None = None,
+    refresh: Refresh | None = None,
 ) -> Horizon:
     """Return the earliest end of the claim's generation, with its reason.
 
@@ -54,11 +59,13 @@ def horizon(
     would start with, differs from the key it was submitted with. If the claim does not tell enough, the horizon is
     UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews (`renewed` is False) end after one
     renew interval. A driver with a keytab may have made the last of its `rounds` of tokens without a word of it, or
-    count on tokens that live for longer than those it gets now (`renew_interval`).
+    count on tokens that live for longer than those it gets now (`renew_interval`). Tokens that were pushed count
+    once the driver has confirmed them (`refresh`), and take the place of those of the launch.
     """
     issue = issued_at(claim, policy)
     ends = [
-        *_ends(policy, claim, issue, now, time_left, renewed=renewed),
+        *_token_ends(policy, claim, issue, refresh, renewed=renewed),
+        *_limits(policy, claim, issue, now, time_left),
         *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio),
         *_renewal_ended(claim, issue, rounds, renewal_ratio),
         *_shorter_tokens(policy, claim, rounds[-1].at if rounds else issue, now, renew_interval, renewal_ratio),
@@ -73,7 +80,21 @@ def horizon(
     if end.reason is HorizonReason.KEYTAB_ROTATED:
         # A successor that can't log in with the keytab at hand would die as well: preflight has to pass.
         return Horizon(end.reason, end.hard, plan)
+    if end.reason in _OF_TOKENS and refresh and refresh.works:
+        return _pushed_before(end, claim, refresh, policy)
     return Horizon(end.reason, end.hard, plan, force)
+
+
+def _pushed_before(end: _End, claim: Claim, refresh: Refresh, policy: RestartPolicy) -> Horizon:
+    """Return the horizon of a generation to which fresh tokens are pushed before it is restarted for want of them.
+
+    Those of the launch are used for as long as without pushes.
+    """
+    force, plan = _planned(end, policy, claim)
+    push = plan
+    if refresh.confirmed and refresh.interval:
+        push = refresh.confirmed.at + refresh.interval * (1 - policy.jitter_ratio * spread(claim.nonce))
+    return Horizon(end.reason, end.hard, max(plan, push + (force - push) * _AFTER_PUSHES), force, push)
 
 
 def issued_at(claim: Claim, policy: RestartPolicy) -> datetime | None:
@@ -96,22 +117,26 @@ def _unknown(claim: Claim, issue: datetime | None, key_at_hand: KeyVersion | Non
     return not claim.spec.credentials.renews_itself or _rotated(claim, key_at_hand)
 
 
-def _ends(
-    policy: RestartPolicy,
-    claim: Claim,
-    issue: datetime | None,
-    now: datetime,
-    time_left: timedelta | None,
-    *,
-    renewed: bool,
+def _token_ends(
+    policy: RestartPolicy, claim: Claim, issue: datetime | None, refresh: Refresh | None, *, renewed: bool
 ) -> Iterator[_End]:
     # The submitted spec counts, not the one declared now.
     dies_with_its_tokens = isinstance(claim.spec, StreamSpec) and not claim.spec.credentials.renews_itself
+    if not dies_with_its_tokens or claim.lifetimes is None or issue is None:
+        return
+    if refresh and refresh.confirmed and refresh.confirmed.until:
+        pushed = refresh.confirmed
+        yield _End(refresh.confirmed.until, HorizonReason.NOT_PUSHED, pushed.at, policy.plan_ratio)
+        return
+    yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
+    if not renewed:
+        yield _End(issue + claim.lifetimes.renew_interval, HorizonReason.NOT_RENEWED, issue, policy.plan_ratio)
+
+
+def _limits(
+    policy: RestartPolicy, claim: Claim, issue: datetime | None, now: datetime, time_left: timedelta | None
+) -> Iterator[_End]:
     since = issue or claim.claimed_at
-    if dies_with_its_tokens and claim.lifetimes and issue:
-        yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
-        if not renewed:
-            yield _End(issue + claim.lifetimes.renew_interval, HorizonReason.NOT_RENEWED, issue, policy.plan_ratio)
     if time_left is not None:
         yield _End(now + time_left, HorizonReason.YARN_LIFETIME, since, policy.plan_ratio)
     if policy.max_age is not None:

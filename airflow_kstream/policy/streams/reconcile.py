@@ -34,8 +34,12 @@ from airflow_kstream.policy.streams.freeze import braked
 from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.positions import position_doubt
+from airflow_kstream.policy.streams.refresh import due_push, due_revocation, refresh_of
 from airflow_kstream.policy.streams.spec_change import DECLARED_SPEC_CHANGED, spec_change
 from airflow_kstream.policy.streams.unclaimed import unclaimed
+
+# The states in which a stream is as it should be, and what an ended generation left is looked after.
+_TIDY = {Phase.RUNNING, Phase.STOPPED}
 
 
 class Mode(StrEnum):
@@ -47,7 +51,10 @@ class Mode(StrEnum):
 
 def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     """Decide what to do now. `looks` says how long this supervisor has seen what it sees, by its own clock."""
-    return braked(_wanted_step(spec, observation, looks, mode), observation)
+    step = _wanted_step(spec, observation, looks, mode)
+    if isinstance(step, Settled) and step.phase in _TIDY:
+        step = due_revocation(observation) or step
+    return braked(step, observation)
 
 
 def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
@@ -81,6 +88,7 @@ def horizon_of(spec: StreamSpec, observation: Observation) -> Horizon | None:
         renewed=observation.renewed,
         rounds=observation.rounds,
         renew_interval=observation.renew_interval,
+        refresh=refresh_of(spec, observation),
     )
 
 
@@ -114,6 +122,8 @@ def _living(spec: StreamSpec, observation: Observation, app: Application, looks:
         optional = wanted_again and not begun and not forced
         obstacle = position_doubt(observation, looks) if optional else None
         return Stop(observation.generation, app.id, why, preflight=optional, obstacle=obstacle or "")
+    if push := due_push(spec, observation, horizon_of(spec, observation)):
+        return push
     if app.state is ApplicationState.RUNNING:
         return Settled(Phase.RUNNING, f"{app.id} is RUNNING")
     return Settled(Phase.STARTING, f"{app.id} is {app.state}")

@@ -61,7 +61,8 @@ def spark_argv(job: SparkJob) -> Submission:
         if not setting.hidden(key)
     )
     secret = {key: setting.value for key, setting in job.settings.items() if setting.hidden(key)}
-    application = Argument((job.application, *job.arguments), from_spec("application and arguments"))
+    named = job.origins.get("application", from_spec("application and arguments"))
+    application = Argument((job.application, *job.arguments), named)
     return Submission(job.client.binary, (*_flags(job), *confs, application), secret)
 
 

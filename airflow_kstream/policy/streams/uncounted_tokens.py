@@ -85,6 +85,18 @@ def uncounted_tokens(spec: StreamSpec, connection_conf: Mapping[str, str], defau
     return (*_named(conf), *_filesystems(conf, default_fs))
 
 
+def refreshed_filesystems(spec: StreamSpec, connection_conf: Mapping[str, str], default_fs: str) -> tuple[str, ...]:
+    """Return the HDFS filesystems of which Spark gets a token for the job: the default one, and those that it names.
+
+    A job names them by its confs, or by a checkpoint that lies there (`token_settings`).
+    """
+    conf = {**connection_conf, **spec.plain_conf}
+    named = ",".join(conf.get(key, "") for key in _FILESYSTEMS).split(",")
+    roots = [*named, *("/".join(path.split("/", 3)[:3]) for path in spec.checkpoints)]
+    hdfs = (root.strip().rstrip("/") for root in roots if root.strip().startswith("hdfs://"))
+    return tuple(dict.fromkeys((default_fs.rstrip("/"), *(root for root in hdfs if root != "hdfs:"))))
+
+
 def _named(conf: Mapping[str, str]) -> Iterator[Uncounted]:
     said = [f"{key}={value}" for key, value in conf.items()]
     for service in _SERVICES:

@@ -34,8 +34,10 @@ from airflow_kstream.model.plan import (
     Kill,
     Note,
     Phase,
+    Push,
     Refuse,
     Report,
+    Revoke,
     Settled,
     Step,
     Stop,
@@ -74,6 +76,7 @@ from airflow_kstream.supervise.streams.submit import (
     require_client,
 )
 from airflow_kstream.supervise.streams.submitting import Submitter, somebody_spoke
+from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, push_tokens
 from airflow_kstream.supervise.streams.witnesses import Witnesses
 
 log = logging.getLogger(__name__)
@@ -222,6 +225,10 @@ class Reconciler:
                 self._kill(step)
             case Stop():
                 self._stop(observation, step)
+            case Push():
+                push_tokens(self.subject, observation, step, self._story)
+            case Revoke(generation):
+                self._revoke(observation, generation, step.why)
             case Examine():
                 self._stalls.examine(observation, step)
             case GiveUp():
@@ -287,6 +294,10 @@ class Reconciler:
             return
         self.session.yarn.kill(step.application, f"kstream: {step.why}", self.spec.stop.kill_wait)
         self._story.record(f"killed {step.application}", step.why)
+
+    def _revoke(self, observation: Observation, generation: int, why: str) -> None:
+        cancelled = cancel_pushed(self.subject, observation.files, generation)
+        self._story.record(f"cancelled {cancelled} tokens that were pushed to generation {generation}", why)
 
     def _give_up(self, step: GiveUp) -> None:
         """Take the fence of a claim without an application, unless that arrived since the look."""

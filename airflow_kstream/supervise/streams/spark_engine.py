@@ -25,7 +25,7 @@ from airflow_kstream.model.stream import Deploy, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder, SubmitOutcome
 from airflow_kstream.policy.streams.spark_needs import layered_setting, spark_needs
 from airflow_kstream.policy.streams.spark_renewal import renewal_ratio, rounds_in, tokens_are_renewed
-from airflow_kstream.policy.streams.spark_stream import stream_submission
+from airflow_kstream.policy.streams.spark_stream import Helpers, stream_submission
 from airflow_kstream.policy.streams.watchable import is_watchable
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.backlog import with_backlog
@@ -34,8 +34,10 @@ from airflow_kstream.supervise.streams.run import StreamRun
 
 # Confs that become environment variables of the driver and of the executors.
 _ENVIRONMENTS = ("spark.yarn.appMasterEnv.", "spark.executorEnv.")
-# Shipped with each PySpark job; referred to by path, because no module of the package imports it.
-DRIVER_HELPER = str(files("airflow_kstream") / "jobs" / "kstream_driver.py")
+# Shipped with PySpark jobs; referred to by path, because no module of the package imports them.
+_JOBS = files("airflow_kstream") / "jobs"
+DRIVER_HELPER = str(_JOBS / "kstream_driver.py")
+_HELPERS = Helpers(DRIVER_HELPER, str(_JOBS / "kstream_tokens.py"), str(_JOBS / "kstream_launcher.py"))
 
 
 class SparkEngine:
@@ -51,7 +53,7 @@ class SparkEngine:
 
     def submission(self, order: SubmissionOrder) -> Submission:
         client, obstacle = self._client(order.spec.deploy)
-        return replace(stream_submission(order, client, DRIVER_HELPER), obstacle=obstacle)
+        return replace(stream_submission(order, client, _HELPERS), obstacle=obstacle)
 
     def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
         spark.check_conf_folder(cluster)

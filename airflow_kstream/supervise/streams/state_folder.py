@@ -23,6 +23,7 @@ from airflow_kstream.model.contract import (
     stop_marker,
 )
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, NotFound, Unavailable
+from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
@@ -48,6 +49,7 @@ DESIRED_KEPT = 10
 _WRITING_TAKES_LESS = timedelta(hours=1)
 # What anybody writes here, every supervisor must be able to list.
 _FOLDER_MODE = "755"
+_PRIVATE_FOLDER_MODE = "700"
 
 
 class StreamFolder:
@@ -181,6 +183,12 @@ class StreamFolder:
             # After a lost reply the other NameNode is asked, which finds the draft gone: the target's text decides.
             if not self._stands(name, text):
                 raise
+
+    def put_tokens(self, name: str, content: SecretBytes) -> None:
+        """Write a credentials file that only the stream's own user may read, in a folder that only it may list."""
+        folder = name.rpartition("/")[0]
+        self._hdfs.make_folder(self._path(folder), _PRIVATE_FOLDER_MODE)
+        self._hdfs.write_secret(self._path(name), content)
 
     def _positions(self, name: str) -> Mapping[str, Position]:
         return understood(self._hdfs, self._stream, self._path(name), lambda text, _: read_positions(text))

@@ -23,6 +23,7 @@ from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import OnStall
+from airflow_kstream.model.token_push import Refreshed
 from airflow_kstream.policy.streams.after_end import waits_for_a_person
 from airflow_kstream.policy.streams.blocked import blocked
 from airflow_kstream.policy.streams.environment import trouble
@@ -37,6 +38,7 @@ from airflow_kstream.policy.streams.heartbeat import (
 )
 from airflow_kstream.policy.streams.lost_logs import logs_end
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
+from airflow_kstream.policy.streams.refresh import refreshed
 from airflow_kstream.policy.streams.stalls import restarted_in_vain, why_left_alone
 from airflow_kstream.policy.streams.turns import may_wait
 from airflow_kstream.policy.streams.unclaimed import lost_claim
@@ -93,6 +95,7 @@ class Verdict:
     `may_retry` is whether YARN may start its ApplicationMaster again, as that of an adopted job; not once the tokens of
     its launch ended, which its logs need, too.
     `stall` is the batch that hangs, if its task is to examine it: only one who looks again knows of any.
+    `refreshed` is how its tokens stand if fresh ones are pushed to it, else None.
     """
 
     step: Step | None
@@ -126,6 +129,7 @@ class Verdict:
     logs_left: timedelta | None = None
     may_retry: bool = False
     stall: Stall | None = None
+    refreshed: Refreshed | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -141,6 +145,7 @@ class Verdict:
             "uncounted": list(self.uncounted),
             "logs_seconds": _seconds(self.logs_left),
             "may_retry": self.may_retry,
+            "refreshed": self.refreshed.to_json() if self.refreshed else None,
             "verified": self.verified,
             "failure": self.failure,
             "followed_at": plain(self.step.until) if isinstance(self.step, Settled) else None,
@@ -293,6 +298,7 @@ class Watch:
             uncounted=self._uncounted(spec) if claim else (),
             logs_left=self._logs_left(spec, observation),
             may_retry=claim is not None and not claim.submitted_by_us,
+            refreshed=refreshed(spec, observation, ends),
             stall=stall if isinstance(step, Settled) and step.phase is Phase.RUNNING else None,
         )
 

@@ -76,6 +76,7 @@ def test_every_kind_of_a_stream_has_a_sign() -> None:
     shown = [overdue(5 * HOUR, 37 * HOUR), ABORTED, BREAKER, STALLED, KILLED, BLIND]
     shown += [FROZEN, NOWHERE, replace(HEALTHY, pulse=Pulse.CHANGED), replace(HEALTHY, former_spec=True)]
     shown += [replace(HEALTHY, queued_too_long=True), replace(HEALTHY, horizon=HorizonReason.KEYTAB_ROTATED)]
+    shown += [replace(HEALTHY, not_refreshed="no answer")]
 
     assert {trouble.kind for signs in shown for trouble in troubles(signs)} == OF_A_STREAM
 

@@ -14,7 +14,7 @@ from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.submission import SparkDefaults, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of, keytab_of
-from airflow_kstream.policy.streams.spark_stream import stream_submission
+from airflow_kstream.policy.streams.spark_stream import Helpers, stream_submission
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of
 from airflow_kstream.supervise.streams.observe import key_at_hand
 from tests.unit.simulated_yarn import START, claim_of
@@ -26,6 +26,7 @@ YAML = (
     "application: /j.py, checkpoints: [/c]}"
 )
 SPEC = StreamSpec.from_yaml(YAML)
+HELPERS = Helpers("/helper.py", "/tokens.py", "/launcher.py")
 FIELDS = ConnectionFields(
     principal="streamer@EXAMPLE.COM",
     keytab=base64.b64encode(b"\x05\x02 keys").decode(),
@@ -42,7 +43,7 @@ def test_the_keytab_in_the_connection_is_handed_to_spark_as_a_private_file() -> 
         assert path is not None
         assert Path(path).read_bytes() == b"\x05\x02 keys"
         assert Path(path).stat().st_mode & 0o777 == 0o600
-        argv = stream_submission(SubmissionOrder(cluster, SPEC, 1, "nonce"), SparkDefaults(), "/helper.py").argv()
+        argv = stream_submission(SubmissionOrder(cluster, SPEC, 1, "nonce"), SparkDefaults(), HELPERS).argv()
         assert f"--principal streamer@EXAMPLE.COM --keytab {path} " in " ".join(argv)
         assert FIELDS.keytab not in argv
     assert not Path(path).exists()
@@ -68,7 +69,7 @@ def test_a_connection_without_a_keytab_of_this_principal_is_refused(watcher: Ide
     with pytest.raises(InvalidInput, match=r"streamer@EXAMPLE\.COM needs a keytab; the connection has none of it"):
         identity_of(SPEC, cluster)
     with pytest.raises(InvalidInput, match="needs a keytab"):
-        stream_submission(SubmissionOrder(cluster, SPEC, 1, "nonce"), SparkDefaults(), "/helper.py")
+        stream_submission(SubmissionOrder(cluster, SPEC, 1, "nonce"), SparkDefaults(), HELPERS)
 
 
 def test_a_new_keytab_in_the_connection_is_a_rotation() -> None:

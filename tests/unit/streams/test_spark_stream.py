@@ -13,7 +13,7 @@ from airflow_kstream.model.secrets import SecretRef
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
-from airflow_kstream.policy.streams.spark_stream import stream_submission
+from airflow_kstream.policy.streams.spark_stream import Helpers, stream_submission
 from tests.unit.simulated_yarn import STREAM, TICKET_SPEC
 
 CLUSTER = Cluster(
@@ -25,11 +25,12 @@ CLUSTER = Cluster(
     state_dir="/kstream",
     spark_conf={"spark.executor.memory": "2g", "spark.eventLog.enabled": "true"},
 )
+HELPERS = Helpers("/opt/kstream_driver.py", "/opt/kstream_tokens.py", "/opt/kstream_launcher.py")
 DEFAULTS = SparkDefaults("connection spark_prod", "/opt/spark/bin/spark-submit", queue="streams")
 
 
 def planned(spec: StreamSpec, *, cluster: Cluster = CLUSTER, spark: SparkDefaults = DEFAULTS) -> Submission:
-    return stream_submission(SubmissionOrder(cluster, spec, 3, "abc"), spark, "/opt/kstream_driver.py")
+    return stream_submission(SubmissionOrder(cluster, spec, 3, "abc"), spark, HELPERS)
 
 
 def confs(plan: Submission) -> dict[str, str]:

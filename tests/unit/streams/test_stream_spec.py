@@ -58,7 +58,7 @@ def test_a_declaration_in_yaml_is_the_same_as_its_plain_data() -> None:
         ),
         (
             "credentials: {mode: ticket, user: me}\n",
-            r"credentials.user: there is no such field; .* principal, keytab, cache, mode",
+            r"credentials.user: there is no such field; .* principal, keytab, cache, refresh, mode",
         ),
         ("name: Orders\n", r"name is 'Orders'; allowed is 1 to 50 of a-z"),
         ("checkpoints: [relative/path]\n", r"checkpoints.0 is 'relative/path'"),

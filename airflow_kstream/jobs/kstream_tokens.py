@@ -1,0 +1,285 @@
+"""Takes fresh delegation tokens into a running Spark application that has no keytab.
+
+Spark itself replaces the tokens of such a job never: HadoopDelegationTokenManager needs a keytab. Its supervisor can
+make them outside and push them: it puts a credentials file into the stream's folder, and this receiver in the driver
+hands it to Spark's own distribution message (CoarseGrainedClusterMessages.UpdateDelegationTokens, as Kyuubi does). The
+driver and all executors use them from then on, executors that start later included.
+
+    tokens/<n>-<id>       a Hadoop credentials file, readable for the
+                          stream's user alone; deleted here at once      written by the supervisor
+    push-<n>-<id>-<end>   the file is complete; <end> 0 announces no
+                          file: a test of this channel                   written by the supervisor
+    applied-<n>-<id>      the driver uses these tokens, and which
+                          executors were told                            written here
+    refused-<n>-<id>      why they are not used                          written here
+
+The supervisor ships it with `--py-files` for `credentials: {refresh: true}`. `kstream_driver.Generation` starts it, and
+so does `kstream_launcher.py`, which runs a job that knows nothing of either. It takes only what renews a token that the
+driver has: of the same owner, kind and service, and younger. It never stops a job, whatever HDFS does, and never logs
+or writes a token's bytes. It makes and renews none: a delegation token is no right to that (NameNodes want Kerberos).
+
+Works with Spark 3 and 4, in cluster and client mode, Python 3.8+.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+FOLDER = "tokens"
+POLL_SECONDS = 5.0
+# An executor that has its first tokens and is not registered yet misses a message; so it does with a keytab.
+REPEAT_SECONDS = 25.0
+APPLIED_WITHIN_SECONDS = 30.0
+LONGEST_FILE = 1 << 20
+_MAGIC = b"HDTS\0"
+_PUSH = re.compile(r"push-(\d{6,})-(\d+)-(\d+)")
+
+log = logging.getLogger("kstream_tokens")
+_lock = threading.Lock()
+_serving: dict[str, Receiver] = {}
+
+
+class Refused(Exception):
+    """A push that this driver does not use; the message says why, and holds nothing secret."""
+
+
+class Push(NamedTuple):
+    """An announced push. `brings_tokens` is False for a test of the channel."""
+
+    generation: int
+    id: int
+    brings_tokens: bool
+
+    @property
+    def file(self) -> str:
+        return f"{FOLDER}/{self.generation:06d}-{self.id}"
+
+    @property
+    def applied(self) -> str:
+        return f"applied-{self.generation:06d}-{self.id}"
+
+    @property
+    def refused(self) -> str:
+        return f"refused-{self.generation:06d}-{self.id}"
+
+
+def unanswered(names: set[str], generation: int) -> list[Push]:
+    """Return the pushes to this generation without an answer among these file names, oldest first."""
+    found = (_PUSH.fullmatch(name) for name in names)
+    pushes = sorted(Push(int(one[1]), int(one[2]), int(one[3]) > 0) for one in found if one)
+    mine = (push for push in pushes if push.generation == generation)
+    return [push for push in mine if not names & {push.applied, push.refused}]
+
+
+def take_tokens(context: Any, folder: Any, generation: int) -> None:
+    """Begin to take tokens, in a thread that does not keep the driver from ending. Once for each application.
+
+    `folder` is kstream_driver's StateFolder of the stream.
+    """
+    with _lock:
+        if context.applicationId not in _serving:
+            _serving[context.applicationId] = Receiver(context, folder, generation)
+            _serving[context.applicationId].start()
+
+
+class Receiver(threading.Thread):
+    """A thread that answers the pushes to one generation for as long as its SparkContext lives."""
+
+    def __init__(self, context: Any, folder: Any, generation: int) -> None:
+        super().__init__(name="kstream-tokens", daemon=True)
+        self._context = context
+        self._folder = folder
+        self._generation = generation
+        self._tokens = SparkTokens(context)
+        self._trouble = ""
+        self._again: tuple[float, bytes] | None = None
+
+    def run(self) -> None:
+        while self._context._jsc is not None:
+            try:
+                self.look()
+                self._trouble = ""
+            except Exception as error:  # HDFS, Kerberos or the JVM: the job may be healthy
+                self._tell(error)
+            time.sleep(POLL_SECONDS)
+
+    def look(self) -> None:
+        """Answer what was pushed since the last look, and send again what may have missed an executor."""
+        self._send_again()
+        for push in unanswered(self._folder.names(), self._generation):
+            try:
+                self._folder.put(push.applied, self._applied(push))
+            except Refused as refusal:
+                log.warning("a push of tokens is refused: %s", refusal)
+                self._folder.put(push.refused, {"why": str(refusal), **self._stamp()})
+            if push.brings_tokens:
+                self._folder.delete(push.file)
+
+    def _applied(self, push: Push) -> dict[str, Any]:
+        if not push.brings_tokens:
+            return {"tokens": [], "executors": self._tokens.executors(), **self._stamp()}
+        try:
+            content = self._folder.read(push.file, LONGEST_FILE)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        used = self._tokens.use(content)
+        self._again = time.monotonic() + REPEAT_SECONDS, content
+        return {"tokens": used, "executors": self._tokens.executors(), **self._stamp()}
+
+    def _stamp(self) -> dict[str, Any]:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return {"application": self._context.applicationId, "generation": self._generation, "time": now}
+
+    def _send_again(self) -> None:
+        if self._again and time.monotonic() > self._again[0]:
+            content, self._again = self._again[1], None
+            self._tokens.send(content)
+
+    def _tell(self, error: Exception) -> None:
+        """Log a trouble once, until it is over."""
+        trouble = type(error).__name__
+        if trouble != self._trouble:
+            # A Java error's text contains its whole stack.
+            brief = (str(error).strip().splitlines() or [trouble])[0]
+            log.warning("can't take tokens from %s now: %s", self._folder, brief)
+        self._trouble = trouble
+
+
+class SparkTokens:
+    """The tokens of a Spark application, in its driver's JVM."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._jvm = context._jvm
+        self._security = self._jvm.org.apache.hadoop.security
+
+    def use(self, content: bytes) -> list[dict[str, Any]]:
+        """Make the driver and its executors use these tokens; return what they are.
+
+        Raises Refused: when one of them renews none that the driver has, or Spark does not take them.
+        """
+        services = [*services_of(content)]
+        fresh = self._jvm.org.apache.spark.deploy.SparkHadoopUtil.get().deserialize(bytearray(content))
+        tokens = [self._checked(service, fresh) for service in services]
+        if any(not self._has(token) for token in tokens):
+            self.send(content)
+            self._await(tokens)
+        return tokens
+
+    def send(self, content: bytes) -> None:
+        """Send Spark's own message: to the driver's endpoint, which tells the executors and keeps it for later ones."""
+        messages = self._jvm.org.apache.spark.scheduler.cluster
+        update = getattr(messages, "CoarseGrainedClusterMessages$UpdateDelegationTokens")
+        self._backend().driverEndpoint().send(update(bytearray(content)))
+
+    def executors(self) -> list[str]:
+        """Return the ids of the executors that are registered now."""
+        ids = str(self._backend().getExecutorIds().mkString(","))
+        return sorted(filter(None, ids.split(",")))
+
+    def _checked(self, service: str, fresh: Any) -> dict[str, Any]:
+        """Return what this token is. Raises Refused: unless it renews one that the driver has."""
+        new, old = self._identifier(fresh, service), self._identifier(self._current(), service)
+        if old is None:
+            raise Refused(f"this driver has no token for {service} that it would renew")
+        if new is None:
+            raise Refused(f"the token for {service} can't be read")
+        if (new["kind"], new["owner"], new["real_user"]) != (old["kind"], old["owner"], old["real_user"]):
+            raise Refused(
+                f"the token for {service} is a {_whose(new)}, and this driver's is a {_whose(old)}: it would act as "
+                "somebody else"
+            )
+        if (new["issued"], new["sequence_number"]) < (old["issued"], old["sequence_number"]):
+            raise Refused(f"the token for {service} is older than the one that this driver has")
+        return new
+
+    def _await(self, tokens: list[dict[str, Any]]) -> None:
+        deadline = time.monotonic() + APPLIED_WITHIN_SECONDS
+        while not all(self._has(token) for token in tokens):
+            if time.monotonic() > deadline:
+                raise Refused(f"Spark took the tokens and did not use them within {APPLIED_WITHIN_SECONDS:.0f} s")
+            time.sleep(0.1)
+
+    def _has(self, token: dict[str, Any]) -> bool:
+        return self._identifier(self._current(), token["service"]) == token
+
+    def _current(self) -> Any:
+        return self._security.UserGroupInformation.getCurrentUser().getCredentials()
+
+    def _identifier(self, credentials: Any, service: str) -> dict[str, Any] | None:
+        token = credentials.getToken(self._jvm.org.apache.hadoop.io.Text(service))
+        identifier = token.decodeIdentifier() if token is not None else None
+        if identifier is None:
+            return None
+        return {
+            "kind": str(token.getKind()),
+            "service": service,
+            "owner": str(identifier.getOwner()),
+            "real_user": str(identifier.getRealUser() or ""),
+            "issued": int(identifier.getIssueDate()),
+            "max_date": int(identifier.getMaxDate()),
+            "sequence_number": int(identifier.getSequenceNumber()),
+        }
+
+    def _backend(self) -> Any:
+        return self._context._jsc.sc().schedulerBackend()
+
+
+def services_of(content: bytes) -> Iterator[str]:
+    """Yield the services of a credentials file's tokens (Credentials.readFields).
+
+    Hadoop's reader believes each length that it finds, so this one checks them first: the JVM is the job's. Raises
+    Refused: when it is no such file, has no token or anything beside tokens, or a token goes by another name than its
+    service: Hadoop's clients would keep using the old one for a NameNode of a pair (HDFS-9276).
+    """
+    if content[: len(_MAGIC)] != _MAGIC:
+        raise Refused("it is no credentials file")
+    rest = _Bytes(content, len(_MAGIC))
+    count = rest.vint()
+    for _ in range(count):
+        alias = rest.sized()
+        for _ in ("identifier", "password", "kind"):
+            rest.sized()
+        if rest.sized() != alias:
+            raise Refused("a token's name in the credentials file is not its service")
+        yield alias.decode(errors="replace")
+    if not count or rest.vint() or rest.at != len(content):
+        raise Refused("the credentials file has no token, or holds more than tokens")
+
+
+class _Bytes:
+    """Numbers and byte strings of WritableUtils, one after the other."""
+
+    def __init__(self, content: bytes, at: int) -> None:
+        self._content = content
+        self.at = at
+
+    def vint(self) -> int:
+        """Read a number that is not negative."""
+        first = self.take(1)[0]
+        if first < 128:
+            return first
+        # -113 to -120 announce one to eight bytes.
+        size = 256 - 112 - first
+        if not 1 <= size <= 4:
+            raise Refused(f"byte {self.at - 1} of the credentials file makes no sense")
+        return int.from_bytes(self.take(size), "big")
+
+    def sized(self) -> bytes:
+        return self.take(self.vint())
+
+    def take(self, length: int) -> bytes:
+        if length > len(self._content) - self.at:
+            raise Refused(f"the credentials file ends within the bytes that begin at {self.at}")
+        self.at += length
+        return self._content[self.at - length : self.at]
+
+
+def _whose(token: dict[str, Any]) -> str:
+    via = f" by way of {token['real_user']}" if token["real_user"] else ""
+    return f"{token['kind']} of {token['owner']}{via}"

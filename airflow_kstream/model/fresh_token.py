@@ -1,0 +1,50 @@
+"""A delegation token that a NameNode has just made for a job that runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.formats.token import SecretBytes, Span, written_vint
+from airflow_kstream.model.tokens import DelegationToken, read_identifier
+
+KIND = "HDFS_DELEGATION_TOKEN"
+_MAGIC, _WRITABLE = b"HDTS", b"\0"
+
+
+@dataclass(frozen=True)
+class FreshToken:
+    """A token of `filesystem` with its password, and until when it lives if nobody renews it again.
+
+    `service` is the name by which Hadoop's clients look it up: `ha-hdfs:` and the nameservice, or a NameNode's address.
+    The identifier is no secret: it names the token to the one who cancels it, and lets nobody in.
+    """
+
+    filesystem: str
+    service: str
+    identifier: bytes
+    password: SecretBytes
+    until: datetime
+
+    @property
+    def read(self) -> DelegationToken:
+        """Return the identifier's fields. Raises InvalidInput: when it is none of a NameNode's."""
+        identifier = read_identifier(KIND, Span(SecretBytes(self.identifier)))
+        if not isinstance(identifier, DelegationToken):
+            raise InvalidInput("the NameNode made a token whose identifier can't be read")
+        return identifier
+
+
+def credentials_file(tokens: tuple[FreshToken, ...]) -> SecretBytes:
+    """Return the content of a Hadoop credentials file (Credentials.write) with these tokens and no secret keys.
+
+    Each token's name is its service: by another one, a client of a NameNode pair would keep using its old token
+    (Credentials.addToken, HDFS-9276).
+    """
+    written = [_MAGIC, _WRITABLE, written_vint(len(tokens))]
+    for token in tokens:
+        service = token.service.encode()
+        parts = (service, token.identifier, token.password.reveal(), KIND.encode(), service)
+        written += [written_vint(len(part)) + part for part in parts]
+    return SecretBytes(b"".join([*written, written_vint(0)]))

@@ -1,0 +1,193 @@
+"""Pushing fresh tokens to a generation that runs, as the stream's own identity."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.contract import (
+    applied_marker,
+    push_file,
+    pushes,
+    refused_marker,
+    tokens_file,
+    unpushed_marker,
+)
+from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError
+from airflow_kstream.model.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.plan import Push
+from airflow_kstream.model.token_push import Pushes, TokenPush
+from airflow_kstream.policy.streams.uncounted_tokens import refreshed_filesystems
+from airflow_kstream.supervise.streams.formats import VERSION
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.story import Story
+
+# A driver looks each 5 s, and has 30 s to see that Spark uses what it sent.
+_ANSWERS_WITHIN = timedelta(minutes=1)
+
+
+def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Story) -> None:
+    """Push fresh tokens, or the test of a driver that has shown nothing yet, and tell what its driver answers.
+
+    Nothing that is wrong with it ends this: the generation lives on its present tokens, what was tried is noted in the
+    stream's folder, and the planned restart comes if no push succeeds before. Only one who can't even note it raises
+    what HDFS said.
+    """
+    if pushes(run.folder.names(), step.generation) != pushes(observation.files, step.generation):
+        story.tell_once("somebody else has just pushed tokens: checking again")
+        return
+    push = TokenPush(step.generation, int(run.session.hdfs.now().timestamp() * 1000))
+    if not step.tokens:
+        _announce(run.folder, push, ())
+        _tell_answer(run, push, step, story)
+        return
+    try:
+        tokens = fresh_tokens(run)
+    except KstreamError as error:
+        run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": error.without_advice}))
+        story.record(f"pushed no tokens to generation {step.generation}", str(error))
+        return
+    push = replace(push, until=min(token.until for token in tokens))
+    _take_back(run, observation, step.generation)
+    try:
+        run.folder.put_tokens(tokens_file(push), credentials_file(tokens))
+    except Conflict:
+        story.tell_once("somebody else pushes tokens at this moment: checking again")
+        return
+    _announce(run.folder, push, tokens)
+    _forget_ended(run.folder, pushes(observation.files, step.generation), push.at)
+    _tell_answer(run, push, step, story)
+
+
+def fresh_tokens(run: StreamRun) -> tuple[FreshToken, ...]:
+    """Make a token of each filesystem whose token the job got at its submission.
+
+    Raises InvalidInput: when this connection has no conf folder with the RPC addresses; and the NameNodes' refusals.
+    """
+    conf, cluster = _conf(run), run.cluster
+    filesystems = refreshed_filesystems(run.spec, cluster.spark_conf, cluster.default_fs)
+    return tuple(mint(conf, filesystem, run.session.identity) for filesystem in filesystems)
+
+
+def cancel_pushed(run: StreamRun, names: frozenset[str], generation: int) -> int:
+    """Cancel what was pushed to a generation that is over, delete what lies there, and return how many tokens that was.
+
+    Only their identifiers were kept, and their announcements are deleted with them: nothing is cancelled twice. Raises
+    Unavailable: when the folder can't be read or written.
+    """
+    known = pushes(names, generation)
+    cancelled = 0
+    for push in known.pushed:
+        cancelled += _cancel(run, push)
+        run.folder.forget([tokens_file(push)])
+        run.folder.forget([push_file(push), applied_marker(push), refused_marker(push)])
+    run.folder.forget(unpushed_marker(push) for push in known.failed)
+    return cancelled
+
+
+def _announce(folder: StreamFolder, push: TokenPush, tokens: tuple[FreshToken, ...]) -> None:
+    folder.put(push_file(push), json.dumps({"version": VERSION, "tokens": [_named(token) for token in tokens]}))
+
+
+def _named(token: FreshToken) -> dict[str, Any]:
+    """Return what names the token, to people and to the one who cancels it; no secret is in it."""
+    read = token.read
+    return {
+        "filesystem": token.filesystem,
+        "service": token.service,
+        "owner": read.owner,
+        "real_user": read.real_user,
+        "sequence_number": read.sequence_number,
+        "max_date": read.max_date.isoformat(),
+        "until": token.until.isoformat(),
+        "identifier": b64encode(token.identifier).decode(),
+    }
+
+
+def _tell_answer(run: StreamRun, push: TokenPush, step: Push, story: Story) -> None:
+    """Wait a moment for the driver's answer; a later one is found by the next look."""
+    number = push.generation
+    what = f"pushed fresh tokens to generation {number}" if push.until else f"asked generation {number} to take tokens"
+    answers = {applied_marker(push): _applied, refused_marker(push): _refused}
+    wait = min(_ANSWERS_WITHIN, run.spec.refresh.confirm_within)
+    found = until(lambda: run.folder.names() & answers.keys() or None, run.spec.watch.look_every, wait)
+    if not found:
+        story.record(f"{what}, and its driver has not answered yet", step.why)
+        return
+    (name,) = found
+    story.record(f"{what}: {answers[name](run.folder, name, push)}", step.why)
+
+
+def _applied(folder: StreamFolder, name: str, push: TokenPush) -> str:
+    executors = len(_answer(folder, name).get("executors", ()))
+    if push.until is None:
+        return "its driver takes them"
+    return f"its driver and {executors} executors use them, until {push.until:%Y-%m-%d %H:%M:%S} UTC at the latest"
+
+
+def _refused(folder: StreamFolder, name: str, push: TokenPush) -> str:
+    return f"its driver refuses them: {_answer(folder, name).get('why', 'it does not say why')}"
+
+
+def _answer(folder: StreamFolder, name: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(folder.text(name))
+    except (KstreamError, ValueError):
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _take_back(run: StreamRun, observation: Observation, generation: int) -> None:
+    """Delete what the driver has not taken until now, and cancel it: one file lies there at most."""
+    for push in pushes(observation.files, generation).unanswered:
+        if push.until is not None:
+            run.folder.forget([tokens_file(push)])
+            _cancel(run, push)
+
+
+def _forget_ended(folder: StreamFolder, known: Pushes, now: datetime) -> None:
+    """Delete what tells of tokens that have ended by themselves; a job that runs for months has two pushes a day."""
+    ended = [push for push in known.pushed if push.until and push.until < now and push != known.confirmed]
+    for push in ended:
+        folder.forget([tokens_file(push), applied_marker(push), refused_marker(push), push_file(push)])
+    if known.confirmed:
+        folder.forget(unpushed_marker(push) for push in known.failed if push.id < known.confirmed.id)
+
+
+def _cancel(run: StreamRun, push: TokenPush) -> int:
+    """Cancel a push's tokens; return how many. Another has ended already, or ends by itself at the push's `until`."""
+    cancelled = 0
+    for filesystem, identifier in _identifiers(run.folder, push):
+        with suppress(KstreamError):
+            cancel_by_identifier(_conf(run), filesystem, run.session.identity, identifier)
+            cancelled += 1
+    return cancelled
+
+
+def _identifiers(folder: StreamFolder, push: TokenPush) -> Iterator[tuple[str, bytes]]:
+    """Yield each token of an announced push: its filesystem, and its identifier."""
+    for token in _tokens_of(_answer(folder, push_file(push))):
+        with suppress(KeyError, ValueError, TypeError):
+            yield str(token["filesystem"]), b64decode(token["identifier"], validate=True)
+
+
+def _tokens_of(announcement: dict[str, Any]) -> list[dict[str, Any]]:
+    tokens = announcement.get("tokens")
+    return [token for token in tokens if isinstance(token, dict)] if isinstance(tokens, list) else []
+
+
+def _conf(run: StreamRun) -> HadoopConf:
+    folder = run.cluster.hadoop_conf_dir
+    if not folder:
+        raise InvalidInput(f"connection {run.cluster.name} needs a hadoop_conf_dir with the NameNodes' RPC addresses")
+    return HadoopConf(folder)

@@ -1,0 +1,17 @@
+"""The stream of rate.py as somebody wrote it who has never heard of kstream: no helper, no marker, Spark alone."""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+folder = sys.argv[1]
+rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load().coalesce(1)
+query = (
+    rows.writeStream.format("parquet")
+    .option("path", f"{folder}/table")
+    .option("checkpointLocation", f"{folder}/checkpoint")
+    .trigger(processingTime="1 second")
+    .start()
+)
+query.awaitTermination()
