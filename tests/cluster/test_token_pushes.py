@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
 
 import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.contract import pushes
+from airflow_kstream.model.contract import push_file, pushes, refused_marker, tokens_file
 from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.fresh_token import credentials_file
 from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.plan import Push
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.token_push import Pushes, TokenPush
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, push_tokens
+from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens, push_tokens
 from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
 
 UNAWARE = str(Path(__file__).with_name("jobs") / "plain_rate.py")
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @contextmanager
@@ -54,12 +65,26 @@ def launch_identifiers(minicluster: Minicluster, application: str) -> set[bytes]
     }
 
 
-def push(supervisor: Reconciler) -> None:
+def push(supervisor: Reconciler) -> str:
+    """Push fresh tokens, and return what was told of it."""
     seen = look(supervisor.session, supervisor.spec)
     assert seen.current
     push_tokens(supervisor.subject, seen, Push(1, seen.current.id, "the test wants it"), supervisor._story)
-    last = supervisor._story.done[-1]
-    assert "executors use them" in last.what, last
+    return supervisor._story.done[-1].what
+
+
+def lay(supervisor: Reconciler, content: bytes) -> TokenPush:
+    """Announce a file of these bytes, as somebody might who can write in the stream's folder."""
+    made = TokenPush(1, time.time_ns() // 1_000_000, LONG_AGO)
+    supervisor.subject.folder.put_tokens(tokens_file(made), SecretBytes(content))
+    supervisor.subject.folder.put(push_file(made), "{}")
+    return made
+
+
+def why_refused(supervisor: Reconciler, made: TokenPush) -> str:
+    folder, name = supervisor.subject.folder, refused_marker(made)
+    await_that(lambda: name in folder.names(), "its driver refuses it")
+    return str(json.loads(folder.text(name))["why"])
 
 
 @pytest.mark.parametrize(
@@ -71,27 +96,79 @@ def push(supervisor: Reconciler) -> None:
     ids=["ticket, a job that knows nothing of it", "proxy user, the two lines"],
 )
 def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: StreamSpec, who: str) -> None:
-    """Push, cancel what it was launched with, fail over: new connections need what was pushed, and it commits on."""
+    """Push, cancel what it was launched with, fail over: new connections need what was pushed, and it commits on.
+
+    Its executor is killed right before the push, so that another one starts with it.
+    """
     with refreshed(minicluster, spec, who) as supervisor:
         session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
         before = look(session, spec)
         assert before.current
         launched = launch_identifiers(minicluster, before.current.id)
         assert launched
-        push(supervisor)
+        kill_an_executor(minicluster, before.current.id)
+        assert "executors use them" in push(supervisor)
         for identifier in launched:
             cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
         minicluster.failover()
         position = look(session, spec).checkpoints[0].position.commit
-        await_that(
-            lambda: look(session, spec).checkpoints[0].position.commit > position + 3, "it commits on", seconds=120
-        )
+        await_that(lambda: look(session, spec).checkpoints[0].position.commit > position + 3, "it commits on")
         after = look(session, spec)
         assert after.current
         assert after.current.id == before.current.id
         assert session.hdfs.list(f"{supervisor.stream.folder}/tokens") == ()
-    assert cancel_pushed(supervisor.subject, look_names(supervisor), 1) == 1
+    folder = supervisor.subject.folder
+    assert cancel_pushed(supervisor.subject, folder.names(), 1) == 1
+    assert pushes(folder.names(), 1) == Pushes()
 
 
-def look_names(supervisor: Reconciler) -> frozenset[str]:
-    return supervisor.subject.folder.names()
+def kill_an_executor(minicluster: Minicluster, application: str) -> None:
+    """Kill the JVM of its first executor, which no ApplicationMaster's container is."""
+    words = f"{application.replace('application', 'container')}_01_000002"
+    pids = [int(file.parent.name) for file in Path("/proc").glob("[0-9]*/cmdline") if _runs(file, words)]
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _runs(cmdline: Path, words: str) -> bool:
+    try:
+        command = cmdline.read_bytes()
+    except OSError:
+        return False
+    return b"YarnCoarseGrainedExecutorBackend" in command and words.encode() in command
+
+
+def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster: Minicluster) -> None:
+    """Garbage, another user's token, another nameservice's, an older one; and supervisors that push at once."""
+    spec = rate_stream("refusing", TicketCredentials(refresh=True))
+    with refreshed(minicluster, spec, "streamer") as supervisor:
+        session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
+        older = fresh_tokens(supervisor.subject)
+        gateway = Identity(minicluster.principal("gateway"), str(minicluster.keytab("gateway")))
+        hers = mint(conf, session.cluster.default_fs, gateway)
+        elsewhere = replace(older[0], service="ha-hdfs:elsewhere")
+        assert "executors use them" in push(supervisor)
+        whys = [
+            why_refused(supervisor, lay(supervisor, content))
+            for content in (
+                b"no tokens",
+                credentials_file((hers,)).reveal(),
+                credentials_file((elsewhere,)).reveal(),
+                credentials_file(older).reveal(),
+            )
+        ]
+        words = ("no credentials file", "somebody else", "has no token for", "older")
+        assert [word for word, why in zip(words, whys, strict=True) if word not in why] == [], whys
+        with ThreadPoolExecutor() as pool:
+            told = [*pool.map(lambda _: push(supervisor), range(2))]
+        assert all("executors use them" in each for each in told), told
+        minicluster.kill("kdc")
+        try:
+            assert "pushed no tokens" in push(supervisor)
+        finally:
+            minicluster.start("kdc")
+        seen = look(session, spec)
+        assert seen.current
+        assert seen.current.alive
+        assert session.hdfs.list(f"{supervisor.stream.folder}/tokens") == ()

@@ -62,6 +62,8 @@ def is_refreshed(spec: StreamSpec, claim: Claim) -> bool:
         claim.submitted_by_us
         and isinstance(submitted, StreamSpec)
         and submitted.credentials.refresh
+        # The driver's part is Python.
+        and submitted.application.endswith(".py")
         and spec.credentials.refresh
     )
 

@@ -10,9 +10,11 @@ from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.submission import Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
+from airflow_kstream.policy.streams.refresh_words import refresh_words
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
 
 _NEXT, _NONCE = 0, "NONCE"
 
@@ -28,6 +30,7 @@ def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
     head = [f"# as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
     if plan.obstacle:
         head.append(f"# can't be submitted from here: {plan.obstacle}")
+    head += [f"# {each}" for each in refresh_words(spec, ways_in_clear(cluster))]
     head += [f"# {each}" for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs)]
     return "\n".join([*head, shlex.quote(plan.binary) + " \\", *_lines(plan)])
 

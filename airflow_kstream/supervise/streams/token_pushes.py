@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, crosses_in_clear, mint
 from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import (
     applied_marker,
     push_file,
@@ -77,6 +78,16 @@ def fresh_tokens(run: StreamRun) -> tuple[FreshToken, ...]:
     conf, cluster = _conf(run), run.cluster
     filesystems = refreshed_filesystems(run.spec, cluster.spark_conf, cluster.default_fs)
     return tuple(mint(conf, filesystem, run.session.identity) for filesystem in filesystems)
+
+
+def ways_in_clear(cluster: Cluster) -> tuple[str, ...]:
+    """Return the ways of a pushed token on which the network could read it; none if TLS and privacy are everywhere."""
+    ways = []
+    if cluster.hadoop_conf_dir and crosses_in_clear(HadoopConf(cluster.hadoop_conf_dir)):
+        ways.append("hadoop.rpc.protection is not privacy where NameNodes make them")
+    if any(address.startswith("http://") for address in cluster.namenodes):
+        ways.append("WebHDFS without TLS takes their file")
+    return tuple(ways)
 
 
 def cancel_pushed(run: StreamRun, names: frozenset[str], generation: int) -> int:

@@ -33,6 +33,7 @@ from airflow_kstream.model.stream_policies import (
     FailurePolicy,
     HeartbeatPolicy,
     OnStall,
+    RefreshPolicy,
     RestartPolicy,
     StopPolicy,
     SubmitPolicy,
@@ -136,8 +137,8 @@ def every_field(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 credentials: st.SearchStrategy[StreamCredentials] = st.one_of(
     st.builds(KeytabCredentials, _PRINCIPAL, st.none() | _PATH),
-    st.builds(TicketCredentials, st.none() | _PRINCIPAL, st.none() | _PATH, st.none() | _PATH),
-    st.builds(ProxyUserCredentials, _SMALL),
+    st.builds(TicketCredentials, st.none() | _PRINCIPAL, st.none() | _PATH, st.none() | _PATH, st.booleans()),
+    st.builds(ProxyUserCredentials, _SMALL, st.booleans()),
 )
 _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "name": _words(f"{ascii_lowercase}{digits}-").map(lambda drawn: drawn.strip("-") or "0"),
@@ -148,6 +149,7 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "conf": st.dictionaries(_WORD, _VALUE, max_size=3).map(_without_literals),
     "deploy": every_field(Deploy),
     "restart": every_field(RestartPolicy),
+    "refresh": every_field(RefreshPolicy),
     "failure": every_field(FailurePolicy),
     "stop": every_field(StopPolicy),
     "submit": every_field(SubmitPolicy),
@@ -158,7 +160,10 @@ _OF_SPEC: dict[str, st.SearchStrategy[Any]] = {
     "on_change": st.sampled_from(OnChange),
     "airflow": every_field(AirflowOptions),
 }
-_POLICIES = ("restart", "failure", "stop", "submit", "heartbeat", "watch", "notify", "kafka", "on_change", "airflow")
+_POLICIES = (
+    *("restart", "refresh", "failure", "stop", "submit", "heartbeat", "watch", "notify", "kafka"),
+    *("on_change", "airflow"),
+)
 specs = st.builds(StreamSpec, **{field.name: _OF_SPEC[field.name] for field in fields(StreamSpec)})
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.timedeltas()

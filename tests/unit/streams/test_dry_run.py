@@ -12,7 +12,7 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, NotFound
 from airflow_kstream.model.secrets import SecretRef
-from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec
+from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import StopPolicy
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.supervise.streams.adopt import adopt
@@ -176,3 +176,25 @@ def test_a_checkpoint_that_cannot_be_watched_is_refused_before_any_output() -> N
     spec = replace(TICKET_SPEC, checkpoints=("hdfs://elsewhere/a/c",))
     with pytest.raises(InvalidInput, match="hdfs://elsewhere/a/c lies on hdfs://elsewhere; allowed is hdfs://prod"):
         explain(CLUSTER, spec, ENGINE)
+
+
+def test_a_refresh_says_what_it_costs_an_absence_and_what_the_network_sees() -> None:
+    spec = replace(TICKET_SPEC, credentials=TicketCredentials(refresh=True), arguments=("--fast",))
+    shown = explain(CLUSTER, spec, ENGINE)
+    assert "for 50% of a renew interval then, where planned restarts leave 25% of a max-lifetime" in shown
+    assert "# pushed tokens cross the network in clear: WebHDFS without TLS takes their file" in shown
+    assert "kstream_launcher.py orders.py --fast  # kstream: the job itself, which kstream_launcher.py runs" in shown
+    assert "kstream_tokens.py" in shown
+    assert "spark.kstream.tokens=1" in shown
+
+
+def test_a_refresh_of_a_job_in_java_says_that_it_does_nothing() -> None:
+    spec = replace(TICKET_SPEC, credentials=TicketCredentials(refresh=True), application="/opt/orders.jar")
+    shown = explain(CLUSTER, spec, ENGINE)
+    assert "# its tokens are not refreshed, because only PySpark jobs are served" in shown
+    assert "kstream_launcher" not in shown
+
+
+def test_without_a_refresh_nothing_of_it_is_shown() -> None:
+    shown = explain(CLUSTER, TICKET_SPEC, ENGINE)
+    assert not [word for word in ("refreshed", "kstream_tokens", "kstream_launcher") if word in shown]
