@@ -98,6 +98,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Pace": _durations(_SECOND / 10, timedelta(days=1)),
     "Age | None": st.none() | _durations(60 * _SECOND),
     "Factor": st.floats(1, 1000),
+    "Share": st.floats(0.01, 0.99),
     "OnStall": st.sampled_from(OnStall),
     "KafkaProtocol": st.sampled_from(KafkaProtocol),
     "ServiceName": _WORD.map(lambda drawn: drawn.strip(".") or "kafka"),
