@@ -1,8 +1,9 @@
-"""`kstream tokens ...`: whose tokens a file holds and how long they live; renew one, cancel one."""
+"""`kstream tokens ...`: whose tokens a file holds and how long they live; renew, cancel, or push one."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,16 +15,20 @@ import typer
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
 from airflow_kstream.clients.local.credential_files import read_credentials
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.clients.spark import find_spark_submit
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import InvalidInput, KstreamError
+from airflow_kstream.model.fields import SPARK_BINARIES
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import CheckedFile, ChosenToken
 from airflow_kstream.supervise.tokens.launch import launch_tokens
+from airflow_kstream.supervise.tokens.push import HandPush, push_by_hand
 from airflow_kstream.views import tokens as token_views
 from airflow_kstream.views.tables import moment
 
-app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, renew, cancel.")
+app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, renew, cancel, push.")
 
 # `cancel` reads no environment variable: its caller must name the cluster.
 ExplicitCluster = Annotated[
@@ -43,6 +48,8 @@ Keytab = Annotated[str | None, typer.Option(help="The keytab of --as.")]
 TicketCache = Annotated[str | None, typer.Option(help="The ticket cache of --as, if it has no keytab.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say which token it would be; contact no server.")]
 
+# After a failure of a push that is repeated.
+_RETRY_SECONDS = 60.0
 _APPLICATION = re.compile(r"application_\d+_\d+")
 
 
@@ -95,6 +102,65 @@ def cancel(
             return
         known = files.cancel(session, token)
     say(f"{token.name} " + ("is cancelled" if known else "was cancelled or forgotten before"))
+
+
+@app.command()
+def push(
+    cluster_name: ExplicitCluster,
+    application_id: Annotated[str, typer.Option(help="The running Spark application: application_1_0001.")],
+    principal: Principal = None,
+    keytab: Keytab = None,
+    ticket_cache: TicketCache = None,
+    spark_submit: Annotated[
+        str, typer.Option(help="A client of the job's own Spark version: a name on PATH, or a path.")
+    ] = SPARK_BINARIES[0],
+    shorten: Annotated[
+        bool, typer.Option("--shorten", help="Push although the fresh token ends before the present one.")
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Go on: push again after each half of a token's life, until the job ends.")
+    ] = False,
+) -> None:
+    """Give a running Spark job without a keytab a fresh HDFS token, over Spark's own RPC. Nothing in it is prepared.
+
+    For a job that somebody else submitted, whose token ends soon, and that must not be restarted. The ResourceManager
+    renews what was submitted and nothing else, so it has to be pushed again: this says by when. It needs a way to the
+    driver's port and to its web UI, and can't reach a job with spark.authenticate. A declared stream with
+    `credentials: {refresh: true}` needs none of this.
+    """
+    with opened(cluster_name) as cluster:
+        identity = _identity(principal, keytab, ticket_cache) or cluster.watcher
+        binary = find_spark_submit(spark_submit)
+        for pushed in _pushes(cluster, identity, application_id, binary, shorten=shorten, keep=keep):
+            _say_pushed(pushed)
+
+
+def _pushes(
+    cluster: Cluster, identity: Identity, application_id: str, binary: str, *, shorten: bool, keep: bool
+) -> Iterator[HandPush]:
+    """Yield each push. After a failure of a later one, another try follows while its token lives."""
+    with open_session(cluster, identity) as session:
+        pushed = push_by_hand(session, application_id, binary, shorten=shorten)
+    yield pushed
+    while keep:
+        time.sleep(max((pushed.again_by - datetime.now(UTC)).total_seconds(), _RETRY_SECONDS))
+        try:
+            with open_session(cluster, identity) as session:
+                if not session.yarn.application(application_id).alive:
+                    say(f"{application_id} has ended")
+                    return
+                pushed = push_by_hand(session, application_id, binary, shorten=True)
+        except KstreamError as error:
+            note(f"not pushed: {error}; its token ends {moment(pushed.end, datetime.now(UTC))}")
+            continue
+        yield pushed
+
+
+def _say_pushed(pushed: HandPush) -> None:
+    now, where = pushed.new.issued, f", recorded for stream {pushed.stream}" if pushed.stream else ""
+    say(f"{pushed.application.id} of {pushed.application.user} uses token {pushed.new.sequence_number} now{where}")
+    say(f"before: token {pushed.old.sequence_number}, until {moment(pushed.old_end, now)} at the latest")
+    say(f"now: until {moment(pushed.end, now)}; push again by {moment(pushed.again_by, now)}, or use --keep")
 
 
 def _show_file(path: Path, cluster_name: str, *, as_json: bool) -> None:

@@ -60,6 +60,15 @@ def find_spark_submit(binary: str = SPARK_BINARIES[0]) -> str:
     )
 
 
+def jars_of(spark_submit: str) -> Path:
+    """Return the folder of this client's jars, which need not exist: pip puts its scripts elsewhere than its jars."""
+    beside = Path(spark_submit).resolve().parent.parent / "jars"
+    pyspark = find_spec("pyspark")
+    if beside.is_dir() or pyspark is None or pyspark.origin is None:
+        return beside
+    return Path(pyspark.origin).parent / "jars"
+
+
 def hadoop_version(spark_submit: str) -> tuple[int, ...] | None:
     """Return the version of the Hadoop client jars beside spark-submit; None if no jar's name tells it."""
     jars = Path(spark_submit).resolve().parent.parent / "jars"

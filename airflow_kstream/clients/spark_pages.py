@@ -73,6 +73,14 @@ class SparkPages:
         stages = {stage: counts for stage, counts in self._active_stages().items() if stage not in theirs}
         return "\n".join([*sorted(job.counts for job in ours), *stages.values()]), frozenset(stages)
 
+    def properties(self) -> Mapping[str, str]:
+        """Return the Spark properties of the application, those that Spark takes for secrets redacted."""
+        return self._ask(
+            "read its properties",
+            "/environment",
+            lambda body: {str(key): str(value) for key, value in body["sparkProperties"]},
+        )
+
     def _active_stages(self) -> Mapping[int, str]:
         """Return what is counted for each active stage, by its id."""
         return self._ask(

@@ -18,6 +18,7 @@ import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.contract import push_file, pushes, refused_marker, tokens_file
 from airflow_kstream.model.credentials_file import HadoopCredentials
@@ -32,6 +33,7 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens, push_tokens
+from airflow_kstream.supervise.tokens.push import push_by_hand
 from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
 
 UNAWARE = str(Path(__file__).with_name("jobs") / "plain_rate.py")
@@ -139,6 +141,17 @@ def _runs(cmdline: Path, words: str) -> bool:
     return b"YarnCoarseGrainedExecutorBackend" in command and words.encode() in command
 
 
+def require_pushable_by_hand(supervisor: Reconciler, application: str) -> None:
+    """Push over Spark's RPC, which the driver's receiver knows nothing of; what is pushed by hand is recorded, too."""
+    session, client = supervisor.session, find_spark_submit()
+    pushed = push_by_hand(session, application, client, shorten=False)
+    assert pushed.stream == supervisor.spec.name
+    assert pushed.old.sequence_number < pushed.new.sequence_number
+    confirmed = pushes(supervisor.subject.folder.names(), 1).confirmed
+    assert confirmed is not None
+    assert confirmed.until == pushed.end.replace(microsecond=0)
+
+
 def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster: Minicluster) -> None:
     """Garbage, another user's token, another nameservice's, an older one; and supervisors that push at once."""
     spec = rate_stream("refusing", TicketCredentials(refresh=True))
@@ -171,4 +184,5 @@ def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster
         seen = look(session, spec)
         assert seen.current
         assert seen.current.alive
+        require_pushable_by_hand(supervisor, seen.current.id)
         assert session.hdfs.list(f"{supervisor.stream.folder}/tokens") == ()

@@ -47,16 +47,21 @@ class Refresh:
 
 
 def refresh_of(spec: StreamSpec, observation: Observation) -> Refresh | None:
-    """Return how pushes stand for the running generation; None for one whose tokens nobody refreshes."""
+    """Return how pushes stand for the running generation; None for one that got none and is to get none.
+
+    What a person pushed by hand counts as well (`kstream tokens push`), and nothing is pushed after it.
+    """
     claim = observation.claim
-    if claim is None or not is_refreshed(spec, claim):
+    if claim is None:
         return None
     known = pushes(observation.files, claim.generation)
+    if not is_refreshed(claim):
+        return Refresh(known.confirmed, answers=False, interval=None) if known.confirmed else None
     return Refresh(known.confirmed, known.answers, push_interval(spec.refresh, claim))
 
 
-def is_refreshed(spec: StreamSpec, claim: Claim) -> bool:
-    """Return whether it is declared to be refreshed, and was when this generation was submitted."""
+def is_refreshed(claim: Claim) -> bool:
+    """Return whether this generation was submitted to be refreshed: an edit concerns the next one."""
     submitted = claim.spec
     return (
         claim.submitted_by_us
@@ -64,7 +69,6 @@ def is_refreshed(spec: StreamSpec, claim: Claim) -> bool:
         and submitted.credentials.refresh
         # The driver's part is Python.
         and submitted.application.endswith(".py")
-        and spec.credentials.refresh
     )
 
 
@@ -80,7 +84,7 @@ def push_interval(policy: RefreshPolicy, claim: Claim) -> timedelta | None:
 def due_push(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> Push | None:
     """Return the push that is due now, if any: the test of a driver that has shown that it works, or fresh tokens."""
     claim, app = observation.claim, observation.current
-    if claim is None or app is None or not is_refreshed(spec, claim) or claim.generation != observation.generation:
+    if claim is None or app is None or not is_refreshed(claim) or claim.generation != observation.generation:
         return None
     if app.state is not ApplicationState.RUNNING or observation.desired.state is not DesiredState.RUNNING:
         return None
@@ -116,7 +120,7 @@ def refreshed(spec: StreamSpec, observation: Observation, ends: Horizon | None) 
     """Return how the tokens of the running generation stand, for people; None if nobody refreshes them."""
     claim = observation.claim
     refresh = refresh_of(spec, observation)
-    if refresh is None or claim is None or not observation.any_alive:
+    if refresh is None or claim is None or not observation.any_alive or not is_refreshed(claim):
         return None
     known = pushes(observation.files, claim.generation)
     now, lifetimes = observation.now, claim.lifetimes

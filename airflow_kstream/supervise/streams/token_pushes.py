@@ -22,12 +22,13 @@ from airflow_kstream.model.contract import (
     tokens_file,
     unpushed_marker,
 )
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError
+from airflow_kstream.model.errors import Conflict, KstreamError
 from airflow_kstream.model.fresh_token import FreshToken, credentials_file
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Push
 from airflow_kstream.model.token_push import Pushes, TokenPush
 from airflow_kstream.policy.streams.uncounted_tokens import refreshed_filesystems
+from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 from airflow_kstream.supervise.streams.formats import VERSION
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -75,7 +76,7 @@ def fresh_tokens(run: StreamRun) -> tuple[FreshToken, ...]:
 
     Raises InvalidInput: when this connection has no conf folder with the RPC addresses; and the NameNodes' refusals.
     """
-    conf, cluster = _conf(run), run.cluster
+    conf, cluster = rpc_conf(run.cluster), run.cluster
     filesystems = refreshed_filesystems(run.spec, cluster.spark_conf, cluster.default_fs)
     return tuple(mint(conf, filesystem, run.session.identity) for filesystem in filesystems)
 
@@ -88,6 +89,12 @@ def ways_in_clear(cluster: Cluster) -> tuple[str, ...]:
     if any(address.startswith("http://") for address in cluster.namenodes):
         ways.append("WebHDFS without TLS takes their file")
     return tuple(ways)
+
+
+def record_push(folder: StreamFolder, push: TokenPush, tokens: tuple[FreshToken, ...]) -> None:
+    """Record a push by hand that its driver was seen to use."""
+    folder.put(applied_marker(push), json.dumps({"version": VERSION, "by": "hand"}))
+    _announce(folder, push, tokens)
 
 
 def cancel_pushed(run: StreamRun, names: frozenset[str], generation: int) -> int:
@@ -180,7 +187,7 @@ def _cancel(run: StreamRun, push: TokenPush) -> int:
     cancelled = 0
     for filesystem, identifier in _identifiers(run.folder, push):
         with suppress(KstreamError):
-            cancel_by_identifier(_conf(run), filesystem, run.session.identity, identifier)
+            cancel_by_identifier(rpc_conf(run.cluster), filesystem, run.session.identity, identifier)
             cancelled += 1
     return cancelled
 
@@ -195,10 +202,3 @@ def _identifiers(folder: StreamFolder, push: TokenPush) -> Iterator[tuple[str, b
 def _tokens_of(announcement: dict[str, Any]) -> list[dict[str, Any]]:
     tokens = announcement.get("tokens")
     return [token for token in tokens if isinstance(token, dict)] if isinstance(tokens, list) else []
-
-
-def _conf(run: StreamRun) -> HadoopConf:
-    folder = run.cluster.hadoop_conf_dir
-    if not folder:
-        raise InvalidInput(f"connection {run.cluster.name} needs a hadoop_conf_dir with the NameNodes' RPC addresses")
-    return HadoopConf(folder)

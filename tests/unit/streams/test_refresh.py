@@ -219,13 +219,20 @@ def test_a_frozen_cluster_gets_no_push() -> None:
     assert len(life.pushed) == before
 
 
-def test_a_declaration_that_takes_it_back_ends_the_pushes() -> None:
+def test_a_declaration_that_takes_it_back_concerns_the_next_generation() -> None:
     life = Life()
     life.live(8 * DAY)
     life.spec = replace(SPEC, credentials=TicketCredentials())
-    assert isinstance(life.step(), Stop | Settled)
-    seen = life.look()
-    assert refreshed(life.spec, seen, None) is None
+    assert isinstance(life.live(8 * DAY), Settled)
+
+
+def test_what_a_person_pushed_by_hand_moves_the_horizon_and_nothing_follows_it() -> None:
+    by_hand = push_at(START + 6 * DAY, START + 7 * DAY)
+    life = Life(TICKET_SPEC, now=START + 6.1 * DAY, files={push_file(by_hand), applied_marker(by_hand)})
+    seen = replace(life.look(), claim=claim_of(TICKET_SPEC, 1, START - DAY))
+    ends = horizon_of(TICKET_SPEC, seen)
+    assert ends is not None
+    assert (ends.reason, ends.hard, ends.push) == (HorizonReason.NOT_PUSHED, by_hand.until, None)
 
 
 def test_a_driver_that_refuses_is_a_trouble_after_a_while() -> None:

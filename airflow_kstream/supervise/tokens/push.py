@@ -1,0 +1,167 @@
+"""Fresh tokens for an application that somebody else submitted and that nothing prepares: by hand, over Spark's RPC.
+
+It is the way out for a job whose tokens end tonight and that must not be restarted. One push is not enough:
+the ResourceManager renews what was submitted and nothing else.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint, token_service
+from airflow_kstream.clients.spark import jars_of
+from airflow_kstream.clients.spark_pages import SparkPages
+from airflow_kstream.clients.spark_rpc import DriverRpc, driver_rpc
+from airflow_kstream.clients.waiting import until
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.credentials_file import HadoopCredentials
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.token_push import TokenPush
+from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
+from airflow_kstream.supervise.streams.token_pushes import record_push
+
+_PAGES_SECONDS = 20.0
+_SECONDS = "%Y-%m-%d %H:%M:%S"
+_EVERY, _WITHIN = timedelta(seconds=0.5), timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class HandPush:
+    """A push by hand: the driver's token before it and after it, and when each ends.
+
+    `old_end` is the latest that it can be. `stream` is the stream in whose folder it is recorded, empty if it belongs
+    to none.
+    """
+
+    application: Application
+    old: DelegationToken
+    old_end: datetime
+    new: DelegationToken
+    end: datetime
+    stream: str = ""
+
+    @property
+    def again_by(self) -> datetime:
+        """Return by when it should be repeated: half of its life is for trouble."""
+        return self.new.issued + (self.end - self.new.issued) / 2
+
+
+def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str, *, shorten: bool) -> HandPush:
+    """Push a fresh token of the connection's HDFS to this application, and return what its driver uses now.
+
+    `spark_submit` is the path of a client of the job's own Spark version.
+
+    The token is made as `session`'s identity, or for the user whom it impersonates where the job's own was made so.
+
+    Raises Conflict: when it ends earlier than the present one, unless `shorten` is set. Raises Denied: when the job's
+    tokens are another principal's, or the driver demands authentication. Raises Unavailable: when the driver does not
+    answer, or does not use the token within half a minute.
+    """
+    app = session.yarn.application(application_id)
+    if app.state is not ApplicationState.RUNNING:
+        raise Conflict(f"it is {app.state}", tried=f"push tokens to {application_id}")
+    conf, host, port = rpc_conf(session.cluster), *_driver(session, application_id)
+    service = token_service(conf, session.cluster.default_fs)
+    with driver_rpc(jars_of(spark_submit), host, port) as driver:
+        old = _token(driver, service)
+        minter = _minter(session.identity, old, application_id)
+        fresh = mint(conf, session.cluster.default_fs, minter)
+        try:
+            old_end = _end_of(old, fresh)
+            if fresh.until < old_end and not shorten:
+                raise _shortens(application_id, fresh, old_end)
+            driver.send(credentials_file((fresh,)))
+            _require_used(driver, service, fresh)
+        except KstreamError:
+            cancel_by_identifier(conf, fresh.filesystem, minter, fresh.identifier)
+            raise
+    return HandPush(app, old, old_end, fresh.read, fresh.until, _record(session, app, fresh))
+
+
+def _driver(session: ClusterSession, application: str) -> tuple[str, int]:
+    tried = f"find the driver of {application}"
+    server, identity = session.yarn.active(), session.identity
+    with closing(SparkPages(server, application, identity, session.cluster.tls, _PAGES_SECONDS)) as pages:
+        properties = pages.properties()
+    if properties.get("spark.authenticate", "false").lower() == "true":
+        raise Denied("it demands authentication (spark.authenticate), whose secret nobody outside knows", tried=tried)
+    host, port = properties.get("spark.driver.host", ""), properties.get("spark.driver.port", "")
+    if not host or not port.isdecimal():
+        raise Unavailable("its web UI does not tell its address (spark.driver.host and .port)", tried=tried)
+    return host, int(port)
+
+
+def _token(driver: DriverRpc, service: str) -> DelegationToken:
+    """Return the token of this service that the driver hands to its executors."""
+    content = driver.tokens()
+    tokens = HadoopCredentials.read(content).tokens if len(content) else ()
+    found = [token.identifier for token in tokens if (token.alias, token.service) == (service, service)]
+    if not found or not isinstance(found[0], DelegationToken):
+        has = ", ".join(token.service for token in tokens) or "none"
+        raise InvalidInput(f"the driver has no token for {service} that a fresh one would replace; it has {has}")
+    return found[0]
+
+
+def _minter(identity: Identity, old: DelegationToken, application: str) -> Identity:
+    """Return who makes a token like this one. Raises Denied: when that is somebody else: it would change who acts."""
+    if not old.real_user and old.owner == identity.principal:
+        return replace(identity, do_as=None)
+    if old.real_user == identity.principal:
+        return replace(identity, do_as=old.owner)
+    whose = f"{old.owner} by way of {old.real_user}" if old.real_user else old.owner
+    raise Denied(
+        f"its tokens are of {whose}; push as {old.real_user or old.owner}: --as and --keytab",
+        tried=f"push tokens to {application}",
+        principal=str(identity),
+    )
+
+
+def _end_of(old: DelegationToken, fresh: FreshToken) -> datetime:
+    """Return the latest end of the present token: what we pushed ends unrenewed, what was submitted is renewed."""
+    new = fresh.read
+    pushed_before = old.renewer == new.renewer
+    return min(old.issued + (fresh.until - new.issued), old.max_date) if pushed_before else old.max_date
+
+
+def _shortens(application: str, fresh: FreshToken, old_end: datetime) -> Conflict:
+    later = old_end - (fresh.until - fresh.read.issued)
+    return Conflict(
+        f"its present token is renewed until {old_end:{_SECONDS}} UTC at the latest, and a pushed one, which nobody "
+        f"but you renews, ends at {fresh.until:{_SECONDS}} UTC; push after {later:{_SECONDS}} UTC, or say --shorten",
+        tried=f"push tokens to {application}",
+    )
+
+
+def _require_used(driver: DriverRpc, service: str, fresh: FreshToken) -> None:
+    wanted = fresh.read
+    if until(lambda: _token(driver, service) == wanted or None, _EVERY, _WITHIN) is None:
+        raise Unavailable("its driver was sent a fresh token and does not use it", tried="confirm the push")
+
+
+def _record(session: ClusterSession, app: Application, fresh: FreshToken) -> str:
+    """Record it for the stream whose generation this is, so that its horizon moves; return its name, or empty."""
+    for registered in newest_claims(session):
+        claim = _claim_of(registered, app)
+        if claim:
+            made = TokenPush(claim.generation, int(fresh.read.issued.timestamp() * 1000), fresh.until)
+            record_push(registered.folder, made, (fresh,))
+            return registered.stream.name
+    return ""
+
+
+def _claim_of(registered: RegisteredStream, app: Application) -> Claim | None:
+    newest = registered.newest
+    if not isinstance(newest, Claim):
+        return None
+    tagged = registered.stream.generation_of(app.tags) == newest.generation and newest.submitted_by_us
+    known = claim_file(newest.generation) in registered.names
+    return newest if known and (tagged or newest.adopted == app.id) else None
