@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import RefreshPolicy
@@ -60,7 +61,7 @@ class Pushed:
 
 def test_jobs_without_a_keytab_live_as_one_application(tmp_path: Path, row: Callable[[str], Row]) -> None:
     """Each life of their tokens has its failover, after which every connection needs a token that still lives."""
-    up = Minicluster.up(MiniclusterConfig(tmp_path / "pushed", frozenset(), INTERVAL, LIFE))
+    up = Minicluster.up(MiniclusterConfig(tmp_path / "pushed", frozenset({Feature.HA}), INTERVAL, LIFE))
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KRB5_CONFIG", str(up.krb5_conf))
