@@ -14,7 +14,8 @@ _FILE = re.compile(r"freeze-(\d{6,})\.json")
 _DRAFT = re.compile(r"\.freeze-.+")
 # Nobody remembers a freeze of last month: a person who needs a longer one freezes again.
 _LONGEST = timedelta(days=7)
-_NEVER = datetime.min.replace(tzinfo=UTC)
+# The end of a freeze that was lifted: past for a reader whose clock is behind, too.
+LIFTED = datetime.min.replace(tzinfo=UTC)
 # Of a file that can't be read: nobody may act until a person has said something that can be.
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
@@ -23,12 +24,12 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 class Freeze:
     """A person's last word on the brake of one state_dir; without any, the brake is off.
 
-    It holds until `until`, by the NameNode's clock, which lies in the past once it was lifted. `doubt` tells why it
+    It holds until `until`, by the NameNode's clock, which is LIFTED once somebody lifted it. `doubt` tells why it
     can't be read: then it holds until somebody writes another.
     """
 
     number: int = 0
-    until: datetime = _NEVER
+    until: datetime = LIFTED
     by: str = ""
     reason: str = ""
     doubt: str = ""

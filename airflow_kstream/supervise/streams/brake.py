@@ -13,7 +13,15 @@ from datetime import timedelta
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.errors import Conflict, KstreamError, NotFound, Unavailable
-from airflow_kstream.model.freeze import NOT_FROZEN, Freeze, freeze_file, freeze_folder, newest_freeze, number_of_freeze
+from airflow_kstream.model.freeze import (
+    LIFTED,
+    NOT_FROZEN,
+    Freeze,
+    freeze_file,
+    freeze_folder,
+    newest_freeze,
+    number_of_freeze,
+)
 from airflow_kstream.supervise.streams.formats import read_freeze, written_freeze
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 from airflow_kstream.supervise.streams.write_once import wrote_once
@@ -56,15 +64,15 @@ class Brake:
 
     def lift(self, reason: str) -> Freeze:
         """Lift the freeze, also one that can't be read. Raises Conflict: as `freeze`."""
-        return self._say(timedelta(), reason)
+        return self._say(None, reason)
 
-    def _say(self, lasts: timedelta, reason: str) -> Freeze:
+    def _say(self, lasts: timedelta | None, reason: str) -> Freeze:
         # Its time comes with this answer, and the folder has to exist before.
         mode = self._hdfs.status(self._state_dir).permission
         self._hdfs.make_folder(self._folder, mode)
         for _ in range(_ATTEMPTS):
             number = newest_freeze(self._hdfs.names(self._folder)) + 1
-            word = Freeze(number, self._hdfs.now() + lasts, self._by, reason)
+            word = Freeze(number, self._hdfs.now() + lasts if lasts else LIFTED, self._by, reason)
             if self._wrote(word):
                 self._forget(number)
                 return word
