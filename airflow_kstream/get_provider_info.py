@@ -216,6 +216,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_kstream.operators.fleet_look",
                     "airflow_kstream.operators.housekeeping",
                     "airflow_kstream.operators.token_look",
+                    "airflow_kstream.operators.token_push",
                     "airflow_kstream.operators.leases",
                     "airflow_kstream.operators.keytabs",
                     "airflow_kstream.operators.tickets",

@@ -6,6 +6,7 @@ KstreamError
 ├── Denied                  the server answered and refused this principal; retrying will not help
 ├── NotFound                the server answered that it does not have it
 ├── Conflict                somebody else holds what we want (a claim, a lease, a checkpoint)
+│   └── TooEarly            it would do harm now, and none from a later moment on
 ├── CredentialError         a keytab, ticket or token is missing, unreadable, expired or refused by the KDC
 ├── SubmissionFailed        spark-submit ended without an application
 ├── RestartAborted          a restart stopped before its point of no return; the old generation still runs
@@ -77,6 +78,10 @@ class NotFound(KstreamError):
 
 class Conflict(KstreamError):
     """The loss of a thing to somebody else: the caller did not get it, and must not act as if it had."""
+
+
+class TooEarly(Conflict):
+    """A refusal to do harm, which the same call does not do from a later moment on. The message names the moment."""
 
 
 class CredentialError(KstreamError):

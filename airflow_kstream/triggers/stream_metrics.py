@@ -8,6 +8,7 @@ from airflow_kstream import metrics
 from airflow_kstream.model.event import EventKind
 from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.model.token_push import Refreshed
 from airflow_kstream.supervise.streams.watch import Verdict
 
 # From 3 on, somebody should look.
@@ -45,10 +46,20 @@ def publish(cluster: str, stream: str, verdict: Verdict, blind_seconds: float, *
     metrics.gauge("frozen", float(bool(verdict.freeze)), cluster, stream)
     if verdict.remaining is not None and verdict.lives:
         metrics.gauge("horizon_seconds", verdict.remaining.total_seconds(), cluster, stream)
+    if verdict.refreshed is not None:
+        _publish_pushes(cluster, stream, verdict.refreshed)
     if verdict.commit_age is not None:
         metrics.gauge("commit_age_seconds", verdict.commit_age.total_seconds(), cluster, stream)
     if verdict.heartbeat is not None and not _rests(verdict):
         metrics.gauge("pulse", float(PULSES[verdict.heartbeat.pulse]), cluster, stream)
+
+
+def _publish_pushes(cluster: str, stream: str, refreshed: Refreshed) -> None:
+    """Publish how the pushes to a stream stand; what never came, or is never due, sends nothing."""
+    if refreshed.confirmed is not None:
+        metrics.gauge("push_confirmed_age_seconds", refreshed.confirmed.total_seconds(), cluster, stream)
+    if refreshed.due is not None:
+        metrics.gauge("push_due_seconds", refreshed.due.total_seconds(), cluster, stream)
 
 
 def publish_events(cluster: str, stream: str, before: Collection[EventKind], lasting: Collection[EventKind]) -> None:

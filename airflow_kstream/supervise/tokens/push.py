@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint, token_service
 from airflow_kstream.clients.spark import jars_of
@@ -18,7 +19,7 @@ from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.credentials_file import HadoopCredentials
-from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, Unavailable
+from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, TooEarly, Unavailable
 from airflow_kstream.model.fresh_token import FreshToken, credentials_file
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
@@ -54,6 +55,16 @@ class HandPush:
         """Return by when it should be repeated: half of its life is for trouble."""
         return self.new.issued + (self.end - self.new.issued) / 2
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, with no secret in it."""
+        return {
+            "application": self.application.id,
+            "stream": self.stream or None,
+            "old": {"token": self.old.sequence_number, "until": self.old_end.isoformat()},
+            "new": {"token": self.new.sequence_number, "until": self.end.isoformat()},
+            "again_by": self.again_by.isoformat(),
+        }
+
 
 def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str, *, shorten: bool) -> HandPush:
     """Push a fresh token of the connection's HDFS to this application, and return what its driver uses now.
@@ -62,8 +73,9 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
 
     The token is made as `session`'s identity, or for the user whom it impersonates where the job's own was made so.
 
-    Raises Conflict: when it ends earlier than the present one, unless `shorten` is set. Raises Denied: when the job's
-    tokens are another principal's, or the driver demands authentication. Raises Unavailable: when the driver does not
+    Raises TooEarly: when it ends earlier than the present one, unless `shorten` is set. Raises Conflict: when the
+    application does not run. Raises Denied: when its tokens are another principal's, or the driver demands
+    authentication. Raises Unavailable: when the driver does not
     answer, or does not use the token within half a minute.
     """
     app = session.yarn.application(application_id)
@@ -132,9 +144,9 @@ def _end_of(old: DelegationToken, fresh: FreshToken) -> datetime:
     return min(old.issued + (fresh.until - new.issued), old.max_date) if pushed_before else old.max_date
 
 
-def _shortens(application: str, fresh: FreshToken, old_end: datetime) -> Conflict:
+def _shortens(application: str, fresh: FreshToken, old_end: datetime) -> TooEarly:
     later = old_end - (fresh.until - fresh.read.issued)
-    return Conflict(
+    return TooEarly(
         f"its present token is renewed until {old_end:{_SECONDS}} UTC at the latest, and a pushed one, which nobody "
         f"but you renews, ends at {fresh.until:{_SECONDS}} UTC; push after {later:{_SECONDS}} UTC, or say --shorten",
         tried=f"push tokens to {application}",
