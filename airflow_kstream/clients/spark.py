@@ -18,6 +18,7 @@ from airflow_kstream.clients.local.private import kept_for_a_child, write_privat
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput, SubmissionFailed
 from airflow_kstream.model.fields import SPARK_BINARIES
+from airflow_kstream.model.formats.launch_log import launch_tokens
 from airflow_kstream.model.submission import Submission, SubmitOutcome
 
 # Variables that a child may inherit from this process: never credentials (KRB5CCNAME, HADOOP_TOKEN_FILE_LOCATION).
@@ -162,7 +163,8 @@ def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout
         tried = f"start {submission.binary}"
         raise SubmissionFailed(f"it can't be started on this host: {error.strerror or error}", tried=tried) from error
     exit_code = _exit_code(client, timeout)
-    return SubmitOutcome(exit_code, _tail(output))
+    log = output.read_text(errors="replace")
+    return SubmitOutcome(exit_code, _tail(log), launch_tokens(log))
 
 
 def _exit_code(client: subprocess.Popen[bytes], timeout: timedelta) -> int | None:
@@ -213,7 +215,7 @@ def _existing(path: Path) -> str:
     return str(path)
 
 
-def _tail(output: Path) -> str:
-    """Return the end of its output, without the frames of stack traces: they would push the exceptions out of it."""
-    lines = [line for line in output.read_text(errors="replace").splitlines() if not _FRAME.match(line)]
+def _tail(log: str) -> str:
+    """Return the end of the log, without the frames of stack traces: they would push the exceptions out of it."""
+    lines = [line for line in log.splitlines() if not _FRAME.match(line)]
     return "\n".join(lines[-_TAIL_LINES:])

@@ -33,13 +33,13 @@ _PUSH = re.compile(r"(push|applied|refused|unpushed)-(\d{6,})-(\d{1,14})(?:-(\d{
 _CLEANED = "cleaned-"
 _DRAFT = re.compile(
     r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check"
-    r"|push|applied|refused|unpushed)[-.].+"
+    r"|push|applied|refused|unpushed|launched)[-.].+"
 )
 # What only a generation that was claimed has. A fence, or a person's word on the next one, comes before its claim.
-_TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended)-(\d{6,})")
+_TRACE = re.compile(r"(?:stop|started|stopped|failed|reached|blocked|ended|launched)-(\d{6,})")
 _OF_A_GENERATION = re.compile(
-    r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked|examined|push|applied|refused|unpushed)"
-    r"-(\d+)(?:-.*)?"
+    r"(?:gen|stop|started|stopped|failed|fence|accepted|reached|blocked|examined|push|applied|refused|unpushed"
+    r"|launched)-(\d+)(?:-.*)?"
 )
 
 
@@ -81,6 +81,11 @@ def accepted_marker(generation: int) -> str:
 def reached_marker(generation: int) -> str:
     """Return the name of the furthest positions that a supervisor saw this generation reach."""
     return f"reached-{generation:06d}"
+
+
+def launched_file(generation: int) -> str:
+    """Return the name of what is known of the tokens of this generation's launch: what its client told, no secret."""
+    return f"launched-{generation:06d}"
 
 
 def blocked_marker(generation: int) -> str:

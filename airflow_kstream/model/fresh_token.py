@@ -7,9 +7,8 @@ from datetime import datetime
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.token import SecretBytes, Span, written_vint
-from airflow_kstream.model.tokens import DelegationToken, read_identifier
+from airflow_kstream.model.tokens import HDFS_TOKEN, DelegationToken, read_identifier
 
-KIND = "HDFS_DELEGATION_TOKEN"
 _MAGIC, _WRITABLE = b"HDTS", b"\0"
 
 
@@ -30,7 +29,7 @@ class FreshToken:
     @property
     def read(self) -> DelegationToken:
         """Return the identifier's fields. Raises InvalidInput: when it is none of a NameNode's."""
-        identifier = read_identifier(KIND, Span(SecretBytes(self.identifier)))
+        identifier = read_identifier(HDFS_TOKEN, Span(SecretBytes(self.identifier)))
         if not isinstance(identifier, DelegationToken):
             raise InvalidInput("the NameNode made a token whose identifier can't be read")
         return identifier
@@ -45,6 +44,6 @@ def credentials_file(tokens: tuple[FreshToken, ...]) -> SecretBytes:
     written = [_MAGIC, _WRITABLE, written_vint(len(tokens))]
     for token in tokens:
         service = token.service.encode()
-        parts = (service, token.identifier, token.password.reveal(), KIND.encode(), service)
+        parts = (service, token.identifier, token.password.reveal(), HDFS_TOKEN.encode(), service)
         written += [written_vint(len(part)) + part for part in parts]
     return SecretBytes(b"".join([*written, written_vint(0)]))

@@ -13,6 +13,7 @@ from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.fields import is_stream_name
 from airflow_kstream.model.hdfs_path import plain_path
 from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.launch_token import LaunchToken
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
@@ -101,7 +102,8 @@ class Claim:
     application's start by the ResourceManager's clock; it is given if the claim alone does not tell how old the tokens
     are. `spec` is the spec that was submitted. `key` is the version of the key it was submitted with; None if there was
     no keytab or the key is unknown. `instead_of` is the declared spec whose place an earlier one took, None if it was
-    submitted as declared. A claim `newer` than this program is watched, and never acted upon.
+    submitted as declared. A claim `newer` than this program is watched, and never acted upon. `tokens` are those of its
+    launch, as far as its client told them and they lie beside the claim; None if no file of them was seen.
     """
 
     generation: int
@@ -119,6 +121,7 @@ class Claim:
     missing: frozenset[Missing] = frozenset()
     newer: bool = False
     instead_of: FailedSpec | None = None
+    tokens: tuple[LaunchToken, ...] | None = None
 
     @property
     def fence(self) -> str:

@@ -14,6 +14,7 @@ class HorizonReason(StrEnum):
     KEYTAB_ROTATED = "its keytab was rotated: it gets no new tokens with the one that it was submitted with"
     RENEWAL_ENDED = "its driver makes no more tokens: a round of new ones failed unnoticed (SPARK-37787)"
     SHORTER_TOKENS = "the cluster's tokens end before its driver replaces them: their renew interval was shortened"
+    SERVICE_TOKEN = "a token of its launch ends before HDFS's, and nobody makes the job another"
     POLICY_MAX_AGE = "the restart policy's max_age"
     NOT_PUSHED = "the tokens that were pushed last end, and nobody pushes others"
     UNKNOWN = "when its credentials end is not known"
@@ -26,7 +27,8 @@ class Horizon:
 
     Without `hard` they never end by themselves (NONE), or nobody knows when (UNKNOWN). Between `plan` and `force` a
     restart waits for a good preflight, after `force` it doesn't; without `force` it always waits. `push` is when fresh
-    tokens are due that would move it; None if none would.
+    tokens are due that would move it; None if none would. `token` names the token that ends first, if the reason does
+    not.
     """
 
     reason: HorizonReason
@@ -34,6 +36,12 @@ class Horizon:
     plan: datetime | None = None
     force: datetime | None = None
     push: datetime | None = None
+    token: str = ""
+
+    @property
+    def why(self) -> str:
+        """Return the reason in words, with the token that it is about."""
+        return f"{self.reason} ({self.token})" if self.token else self.reason
 
     def due(self, now: datetime) -> bool:
         return self.plan is not None and now >= self.plan

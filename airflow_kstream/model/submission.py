@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.launch_token import LaunchToken
 from airflow_kstream.model.secrets import SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
 
@@ -88,8 +89,10 @@ class Submission:
 class SubmitOutcome:
     """The end of the submitting client. Its exit code is a hint: only YARN knows whether there is an application.
 
-    `exit_code` is None for a client that had to be ended because it took too long.
+    `exit_code` is None for a client that had to be ended because it took too long. `tokens` are those that it said it
+    got for the job.
     """
 
     exit_code: int | None
     tail: str
+    tokens: tuple[LaunchToken, ...] = ()

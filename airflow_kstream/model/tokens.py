@@ -16,9 +16,10 @@ from airflow_kstream.model.plain import fields_of
 # Of Spark's HadoopDelegationTokenManager and of Flink's DefaultDelegationTokenManager: a job with a keytab gets new
 # tokens at this share of their renew interval.
 USUAL_RENEWAL_RATIO = 0.75
+HDFS_TOKEN = "HDFS_DELEGATION_TOKEN"
 _TEXTS = ("kind", "service")
 _LONGEST_NAME = 60
-_NAMENODE_KINDS = {"HDFS_DELEGATION_TOKEN", "WEBHDFS delegation", "SWEBHDFS delegation"}
+_NAMENODE_KINDS = {HDFS_TOKEN, "WEBHDFS delegation", "SWEBHDFS delegation"}
 _BASE64 = re.compile(rb"[\w+/-]+={0,2}", re.ASCII)
 _YARN_DATES = {4: "the issue date", 5: "the max date"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -98,6 +98,7 @@ def _logs(verdict: Verdict) -> str:
 def _counted(verdict: Verdict) -> str:
     if verdict.remaining is None:
         return "none" if verdict.horizon_known else NOT_KNOWN
+    token = f", the end of {verdict.token}" if verdict.token else ""
     if verdict.remaining < timedelta():
-        return f"{format_duration(-verdict.remaining)} ago"
-    return f"in {format_duration(verdict.remaining)}"
+        return f"{format_duration(-verdict.remaining)} ago{token}"
+    return f"in {format_duration(verdict.remaining)}{token}"

@@ -71,7 +71,7 @@ def _horizon(launch: LaunchTokens) -> str:
     if horizon.hard is None:
         return f"none: {horizon.reason}"
     planned = f"; a restart is planned for {moment(horizon.plan, launch.now)}" if horizon.plan else ""
-    return f"{moment(horizon.hard, launch.now)}: {horizon.reason}{planned}"
+    return f"{moment(horizon.hard, launch.now)}: {horizon.why}{planned}"
 
 
 def _name(token: Token) -> Text:

@@ -106,6 +106,8 @@ def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: Stream
         session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
         before = look(session, spec)
         assert before.current
+        assert before.claim
+        assert [str(token) for token in before.claim.tokens or ()] == ["HDFS_DELEGATION_TOKEN of ha-hdfs:kstream"]
         launched = launch_identifiers(minicluster, before.current.id)
         assert launched
         kill_an_executor(minicluster, before.current.id)

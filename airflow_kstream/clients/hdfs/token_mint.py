@@ -20,8 +20,9 @@ from airflow_kstream.clients.rpc.sasl import Protection, protections
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.protobuf import Message, encode
 from airflow_kstream.model.formats.token import SecretBytes
-from airflow_kstream.model.fresh_token import KIND, FreshToken
+from airflow_kstream.model.fresh_token import FreshToken
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.tokens import HDFS_TOKEN
 
 
 def mint(conf: HadoopConf, filesystem: str, identity: Identity) -> FreshToken:
@@ -41,7 +42,7 @@ def cancel_by_identifier(conf: HadoopConf, filesystem: str, identity: Identity, 
 
     NameNodes compare no password at that (AbstractDelegationTokenSecretManager.cancelToken).
     """
-    proto = encode({1: identifier, 2: b"", 3: KIND, 4: ""})
+    proto = encode({1: identifier, 2: b"", 3: HDFS_TOKEN, 4: ""})
     with closing(_namenode(conf, filesystem, identity)) as namenode:
         _call(namenode, "cancel a delegation token", "cancelDelegationToken", encode({1: proto}))
 

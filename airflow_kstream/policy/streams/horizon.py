@@ -14,6 +14,7 @@ from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.policy.streams.launch_tokens import known_lives
 from airflow_kstream.policy.streams.refresh import Refresh
 from airflow_kstream.policy.streams.renewal_readings import last_round
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
@@ -36,6 +37,7 @@ class _End:
     reason: HorizonReason
     since: datetime
     plan_ratio: float
+    token: str = ""
 
 
 def horizon(
@@ -60,7 +62,8 @@ def horizon(
     UNKNOWN, and we act at the earliest end that is known. Tokens that nobody renews (`renewed` is False) end after one
     renew interval. A driver with a keytab may have made the last of its `rounds` of tokens without a word of it, or
     count on tokens that live for longer than those it gets now (`renew_interval`). Tokens that were pushed count
-    once the driver has confirmed them (`refresh`), and take the place of those of the launch.
+    once the driver has confirmed them (`refresh`), and take the place of those of the launch. Tokens of other
+    services count as far as the client told their ends: nobody pushes those of anything but HDFS.
     """
     issue = issued_at(claim, policy)
     ends = [
@@ -82,7 +85,7 @@ def horizon(
         return Horizon(end.reason, end.hard, plan)
     if end.reason in _OF_TOKENS and refresh and refresh.works:
         return _pushed_before(end, claim, refresh, policy)
-    return Horizon(end.reason, end.hard, plan, force)
+    return Horizon(end.reason, end.hard, plan, force, token=end.token)
 
 
 def _pushed_before(end: _End, claim: Claim, refresh: Refresh, policy: RestartPolicy) -> Horizon:
@@ -94,7 +97,7 @@ def _pushed_before(end: _End, claim: Claim, refresh: Refresh, policy: RestartPol
     push = plan
     if refresh.confirmed and refresh.interval:
         push = refresh.confirmed.at + refresh.interval * (1 - policy.jitter_ratio * spread(claim.nonce))
-    return Horizon(end.reason, end.hard, max(plan, push + (force - push) * _AFTER_PUSHES), force, push)
+    return Horizon(end.reason, end.hard, max(plan, push + (force - push) * _AFTER_PUSHES), force, push, end.token)
 
 
 def issued_at(claim: Claim, policy: RestartPolicy) -> datetime | None:
@@ -127,8 +130,10 @@ def _token_ends(
     if refresh and refresh.confirmed and refresh.confirmed.until:
         pushed = refresh.confirmed
         yield _End(refresh.confirmed.until, HorizonReason.NOT_PUSHED, pushed.at, policy.plan_ratio)
+        yield from _service_tokens(policy, claim, issue)
         return
     yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
+    yield from (*_other_filesystems(policy, claim, issue), *_service_tokens(policy, claim, issue))
     if not renewed:
         yield _End(issue + claim.lifetimes.renew_interval, HorizonReason.NOT_RENEWED, issue, policy.plan_ratio)
 
@@ -141,6 +146,20 @@ def _limits(
         yield _End(now + time_left, HorizonReason.YARN_LIFETIME, since, policy.plan_ratio)
     if policy.max_age is not None:
         yield _End(since + policy.max_age, HorizonReason.POLICY_MAX_AGE, since, policy.plan_ratio)
+
+
+def _service_tokens(policy: RestartPolicy, claim: Claim, since: datetime) -> Iterator[_End]:
+    """Yield the ends of the launch's tokens that nobody replaces in a job without a keytab."""
+    for token, life in known_lives(claim.tokens or ()):
+        if not token.is_hdfs:
+            yield _End(since + life, HorizonReason.SERVICE_TOKEN, since, policy.plan_ratio, str(token))
+
+
+def _other_filesystems(policy: RestartPolicy, claim: Claim, since: datetime) -> Iterator[_End]:
+    """Yield the ends of the launch's HDFS tokens: another nameservice may have a max-lifetime of its own."""
+    for token, life in known_lives(claim.tokens or ()):
+        if token.is_hdfs:
+            yield _End(since + life, HorizonReason.TOKEN_MAX_LIFETIME, since, policy.plan_ratio, str(token))
 
 
 def _rotated(claim: Claim, key_at_hand: KeyVersion | None) -> bool:

@@ -167,7 +167,7 @@ def _horizon_words(ends: Horizon | None, now: datetime) -> str:
         when = "is not known"
     else:
         when = f"is {format_duration(left)} away" if left >= timedelta() else f"was {format_duration(-left)} ago"
-    return f"its horizon {when}: {ends.reason}"
+    return f"its horizon {when}: {ends.why}"
 
 
 def _who(observation: Observation) -> str:

@@ -20,6 +20,7 @@ from airflow_kstream.model.freeze import FOREVER, Freeze
 from airflow_kstream.model.generation import Claim, Desired, DesiredState, FailedSpec, Missing, Position
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.launch_token import LaunchToken
 from airflow_kstream.model.persisted_spec import UnknownSpec, read_spec
 from airflow_kstream.model.spec_fingerprint import fingerprint
 from airflow_kstream.model.stream import StreamSpec
@@ -30,6 +31,7 @@ VERSION = 2
 _ENDS = TypeAdapter(list[PastEnd])
 _FAILED_SPEC: TypeAdapter[FailedSpec | None] = TypeAdapter(FailedSpec | None)
 _NUMBER = TypeAdapter(int)
+_TOKENS = TypeAdapter(tuple[LaunchToken, ...])
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,28 @@ def read_ends(text: str) -> tuple[PastEnd, ...]:
         return tuple(_ENDS.validate_python(fields.get("ends")))
     except ValidationError:
         raise InvalidInput("its ends can't be read") from None
+
+
+def written_tokens(tokens: Sequence[LaunchToken], nonce: str) -> str:
+    """Return the text of a launch's tokens; `nonce` is its claim's: the generation's number alone may come back."""
+    return json.dumps({"version": VERSION, "nonce": nonce, "tokens": _TOKENS.dump_python(tuple(tokens), mode="json")})
+
+
+def read_tokens(text: str, nonce: str) -> tuple[LaunchToken, ...]:
+    """Read the tokens of this claim's launch; none if they are another's. Raises InvalidInput: when there are none to
+    read."""
+    fields = _object(text)
+    version = _version(fields)
+    if version > VERSION:
+        raise InvalidInput(f"it is of version {version}, and this program reads up to {VERSION}")
+    if fields.get("nonce") != nonce:
+        return ()
+    try:
+        tokens = _TOKENS.validate_python(fields.get("tokens"))
+    except ValidationError:
+        raise InvalidInput("its tokens can't be read") from None
+    # A time without a zone can't be compared with any clock.
+    return tuple(token for token in tokens if all(at is None or at.tzinfo for at in (token.issued, token.ends)))
 
 
 def written_stop(why: str, by: str) -> str:

@@ -25,6 +25,7 @@ from airflow_kstream.policy.streams.identity import keytab_of
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.failures import failure_of
+from airflow_kstream.supervise.streams.launch_tokens import with_tokens
 from airflow_kstream.supervise.streams.past_ends import past_ends
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -60,6 +61,7 @@ def observe(run: StreamRun, prefetched: Prefetched | None = None) -> Observation
     applications, strangers = _applications(session, TaggedApplications(run.id, owners), claim, prefetched.listed)
     if claim:
         claim = completed(session, claim, application_of(applications, claim.generation))
+        claim = with_tokens(folder, claim, names)
     if claim and all(number != claim.generation for number, _ in applications):
         # NameNodes' clocks differ, but who finds it absent here waits `submit.ttl` by a clock of its own.
         age = session.hdfs.now() - claim.claimed_at if claim.submitted_by_us else timedelta.max

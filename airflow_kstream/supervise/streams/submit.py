@@ -33,6 +33,7 @@ from airflow_kstream.model.submission import Submission, SubmissionOrder, Submit
 from airflow_kstream.policy.streams.identity import keytab_of
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.launch_tokens import keep_tokens
 from airflow_kstream.supervise.streams.observe import confirm_absence
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.secrets import looked_up
@@ -227,6 +228,7 @@ def conclude(run: StreamRun, own: OwnClaims, claim: Claim) -> Application:
             tried=f"submit generation {claim.generation} of {run.spec.name}",
             principal=str(run.session.identity),
         )
+    keep_tokens(run.folder, claim, outcome.tokens)
     return application
 
 

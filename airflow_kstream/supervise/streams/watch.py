@@ -90,7 +90,8 @@ class Verdict:
     `freeze` is the cluster's freeze in words, `freeze_warning` what falls into it; each is empty if there is none.
     `start_may_wait` is how long a start that is due, now or after the freeze, may wait; None if none is due.
     `blocked` is what keeps it from its start or restart. `notify` is the notifier of its events.
-    `uncounted` are the services whose tokens may end before the horizon, which counts HDFS's.
+    `uncounted` are the services whose tokens may end before the horizon. `token` is the other service's token that is
+    the horizon, empty if it is none.
     `logs_left` is the time until its end would leave no aggregated logs, None if that is not known or never comes.
     `may_retry` is whether YARN may start its ApplicationMaster again, as that of an adopted job; not once the tokens of
     its launch ended, which its logs need, too.
@@ -126,6 +127,7 @@ class Verdict:
     blocked: Blocked | None = None
     notify: NotifyPolicy | None = None
     uncounted: tuple[str, ...] = ()
+    token: str = ""
     logs_left: timedelta | None = None
     may_retry: bool = False
     stall: Stall | None = None
@@ -142,6 +144,7 @@ class Verdict:
             "commit_age_seconds": _seconds(self.heartbeat.commit_age if self.heartbeat else None),
             "horizon_seconds": _seconds(self.remaining),
             "horizon": self.horizon.name.lower() if self.horizon else None,
+            "horizon_token": self.token,
             "uncounted": list(self.uncounted),
             "logs_seconds": _seconds(self.logs_left),
             "may_retry": self.may_retry,
@@ -295,7 +298,8 @@ class Watch:
                 step, observation, blocked_now(self._session.hdfs, step, observation, now, stalled=bool(stall))
             ),
             start_may_wait=may_wait(step, observation, ends),
-            uncounted=self._uncounted(spec) if claim else (),
+            uncounted=self._uncounted(spec, claim) if claim else (),
+            token=ends.token if ends else "",
             logs_left=self._logs_left(spec, observation),
             may_retry=claim is not None and not claim.submitted_by_us,
             refreshed=refreshed(spec, observation, ends),
@@ -307,9 +311,9 @@ class Watch:
         ends = logs_end(spec.restart, observation.claim, renewed=observation.renewed, privileged=privileged)
         return ends - observation.now if ends and observation.any_alive else None
 
-    def _uncounted(self, spec: StreamSpec) -> tuple[str, ...]:
-        cluster = self._session.cluster
-        return tuple(each.service for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs))
+    def _uncounted(self, spec: StreamSpec, claim: Claim) -> tuple[str, ...]:
+        cluster, tokens = self._session.cluster, claim.tokens or ()
+        return tuple(each.service for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs, tokens))
 
     def _memory_of(self, observation: Observation) -> Memory:
         """Return what this watcher remembers of the stream, with what supervisors noted of its generation."""

@@ -21,6 +21,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.launch_tokens import with_tokens
 from airflow_kstream.supervise.streams.observe import key_at_hand
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
 
@@ -123,6 +124,7 @@ def _claim_of(registered: RegisteredStream, app: Application) -> Claim | None:
         raise newest
     number = registered.stream.generation_of(app.tags)
     if number is not None:
-        return registered.folder.claim(registered.names & {claim_file(number)})
+        claim = registered.folder.claim(registered.names & {claim_file(number)})
+        return with_tokens(registered.folder, claim, registered.names) if claim else None
     # Another stream's broken claim says nothing about this application.
     return newest if isinstance(newest, Claim) and newest.adopted == app.id else None
