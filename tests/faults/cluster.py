@@ -16,13 +16,16 @@ EXPIRY = timedelta(seconds=30)
 
 @contextmanager
 def faulty_cluster(
-    root: Path, realm: str = "FAULTS.TEST", token_life: timedelta = timedelta(days=7)
+    root: Path,
+    realm: str = "FAULTS.TEST",
+    token_life: timedelta = timedelta(days=7),
+    renew_interval: timedelta = timedelta(days=1),
 ) -> Iterator[Minicluster]:
     """A cluster of this realm: a process may know those of several. Nobody can renew a token past its `token_life`."""
     plan = MiniclusterConfig(
         root,
         FEATURES,
-        renew_interval=min(token_life, timedelta(days=1)),
+        renew_interval=min(token_life, renew_interval),
         max_lifetime=token_life,
         realm=realm,
         expiry=EXPIRY,

@@ -15,8 +15,8 @@ def refresh_words(spec: StreamSpec, clear: tuple[str, ...]) -> Iterator[str]:
         return
     if not spec.application.endswith(".py"):
         yield (
-            "its tokens are not refreshed, because only PySpark jobs are served: it is restarted before they end, as "
-            "without refresh"
+            "its tokens are not refreshed, because only PySpark jobs are served yet: it is restarted before they end, "
+            "as without refresh; `kstream tokens push` gives its driver fresh ones by hand"
         )
         return
     policy = spec.refresh

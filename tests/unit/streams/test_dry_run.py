@@ -191,7 +191,8 @@ def test_a_refresh_says_what_it_costs_an_absence_and_what_the_network_sees() -> 
 def test_a_refresh_of_a_job_in_java_says_that_it_does_nothing() -> None:
     spec = replace(TICKET_SPEC, credentials=TicketCredentials(refresh=True), application="/opt/orders.jar")
     shown = explain(CLUSTER, spec, ENGINE)
-    assert "# its tokens are not refreshed, because only PySpark jobs are served" in shown
+    assert "# its tokens are not refreshed, because only PySpark jobs are served yet" in shown
+    assert "`kstream tokens push`" in shown
     assert "kstream_launcher" not in shown
 
 
