@@ -23,7 +23,7 @@ def demo(
     ] = False,
     root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
 ) -> None:
-    """Run a kerberized cluster, Airflow, and two streams that outlive their delegation tokens: about 12 minutes."""
+    """Run a kerberized cluster, Airflow, and three streams that outlive their delegation tokens: about 12 minutes."""
     end_on_signals()
     folder = root or Path(tempfile.mkdtemp(prefix="kstream-demo-"))
     console = DemoConsole(Console())

@@ -13,6 +13,7 @@ from airflow_kstream.minicluster.jars import kafka_connector_jars
 from airflow_kstream.model.stream import Deploy, KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import (
     HeartbeatPolicy,
+    RefreshPolicy,
     RestartPolicy,
     StopPolicy,
     SubmitPolicy,
@@ -21,7 +22,8 @@ from airflow_kstream.model.stream_policies import (
 
 CONNECTION = "kstream_demo"
 TOPIC = "cluster-events"
-WITH_KEYTAB, WITHOUT_KEYTAB, NAIVE = "events-keytab", "events-ticket", "events-naive"
+WITH_KEYTAB, WITHOUT_KEYTAB = "events-keytab", "events-ticket"
+PUSHED, NAIVE = "events-pushed", "events-naive"
 
 # A restart has to fit between plan and horizon on two busy cores; on a cluster with 7-day tokens the defaults do.
 BRISK_RESTART = RestartPolicy(plan_ratio=0.55, jitter_ratio=0.0)
@@ -34,6 +36,8 @@ BRISK_STOP = StopPolicy(
 )
 BRISK_SUBMIT = SubmitPolicy(timeout=timedelta(seconds=90), ttl=timedelta(seconds=60))
 BRISK_HEARTBEAT = HeartbeatPolicy(start_timeout=timedelta(minutes=3))
+# Each push wakes a task of Airflow, which takes seconds of a minute and a half.
+BRISK_REFRESH = RefreshPolicy(push_ratio=0.4, confirm_within=timedelta(seconds=15))
 BRISK_WATCH = WatchPolicy(
     every=timedelta(seconds=3), look_every=timedelta(seconds=1), recovery_wait=timedelta(seconds=20)
 )
@@ -51,11 +55,13 @@ class DemoConfig:
     once: bool = False
 
 
-def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, StreamSpec]:
-    """Return the same job twice: one that logs in by itself, one that lives on the tokens of its submission."""
+def streams(minicluster: Minicluster, kafka_keytab: Path) -> tuple[StreamSpec, StreamSpec, StreamSpec]:
+    """Return the same job three times: one that logs in by itself, one that gets fresh tokens while it runs, and one
+    that lives on the tokens of its submission."""
     principal, keytab = minicluster.principal("streamer"), str(minicluster.keytab("streamer"))
     return (
         _spec(minicluster, WITH_KEYTAB, KeytabCredentials(principal, keytab), kafka_keytab),
+        _spec(minicluster, PUSHED, TicketCredentials(principal, keytab, refresh=True), kafka_keytab),
         _spec(minicluster, WITHOUT_KEYTAB, TicketCredentials(principal, keytab), kafka_keytab),
     )
 
@@ -109,6 +115,7 @@ def _spec(
             executors=1,
         ),
         restart=BRISK_RESTART,
+        refresh=BRISK_REFRESH,
         stop=BRISK_STOP,
         submit=BRISK_SUBMIT,
         heartbeat=BRISK_HEARTBEAT,

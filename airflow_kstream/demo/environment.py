@@ -39,7 +39,7 @@ class Environment:
     minicluster: Minicluster
     supervisor: ProcessSupervisor
     home: AirflowHome
-    streams: tuple[StreamSpec, StreamSpec]
+    streams: tuple[StreamSpec, StreamSpec, StreamSpec]
     control: StreamSpec
 
     def connection(self) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.contract import pushes
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.token_push import TokenPush
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.reconcile import horizon_of
 
@@ -38,6 +40,7 @@ class History:
 
     spec: StreamSpec
     lives: dict[int, Life] = field(default_factory=dict)
+    confirmed: set[TokenPush] = field(default_factory=set)
 
     def take(self, observation: Observation) -> Iterator[str]:
         """Record an observation, and yield a line for each thing that is new in it."""
@@ -57,10 +60,15 @@ class History:
                 life.died = app.finished or observation.now
                 yield self._died(life, app.final_status)
         yield from self._verified(observation)
+        yield from self._pushed(observation)
 
     @property
     def newest(self) -> Life | None:
         return self.lives[max(self.lives)] if self.lives else None
+
+    @property
+    def _before_that(self) -> str:
+        return "fresh ones are" if self.spec.credentials.refresh else "restart"
 
     def _claimed(self, observation: Observation) -> str:
         claim = observation.claim
@@ -69,7 +77,7 @@ class History:
         hard = ends.hard if ends else None
         self.lives[claim.generation] = Life(claim.generation, claim.claimed_at, hard, ends.plan if ends else None)
         until = (
-            f"tokens end at {hard:%H:%M:%S}, restart planned for {ends.plan:%H:%M:%S}"
+            f"tokens end at {hard:%H:%M:%S}, {self._before_that} planned for {ends.plan:%H:%M:%S}"
             if ends and ends.plan
             else ("makes its own tokens, no horizon")
         )
@@ -78,6 +86,12 @@ class History:
     def _died(self, life: Life, final_status: str) -> str:
         margin = f", {life.margin.total_seconds():.0f} s before its horizon" if life.margin else ""
         return f"generation {life.generation} is dead ({final_status}){margin}"
+
+    def _pushed(self, observation: Observation) -> Iterator[str]:
+        push = pushes(observation.files, observation.generation).confirmed
+        if push and push not in self.confirmed:
+            self.confirmed.add(push)
+            yield f"generation {push.generation} uses fresh tokens, until {push.until:%H:%M:%S}"
 
     def _verified(self, observation: Observation) -> Iterator[str]:
         life = self.lives.get(observation.generation)

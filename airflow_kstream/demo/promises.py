@@ -22,11 +22,13 @@ class Promise:
 
 
 def lived_through(history: History, now: datetime, lives: int, max_lifetime: timedelta) -> Promise:
-    """Check a stream with a keytab: one generation, alive for longer than `lives` max-lifetimes."""
+    """Check a stream that needs no restart: one generation, alive for longer than `lives` max-lifetimes."""
     first = history.lives.get(1)
     age = now - first.issued if first and not first.died else timedelta()
     kept = list(history.lives) == [1] and age > lives * max_lifetime
     evidence = f"{len(history.lives)} generation(s), {age / max_lifetime:.1f} max-lifetimes without a restart"
+    if history.confirmed:
+        evidence += f", {len(history.confirmed)} times fresh tokens"
     return Promise(f"{history.spec.name}: never restarted, outlived {lives} max-lifetimes", kept, evidence)
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: two streams, one without a keytab, outlive their delegation tokens; a control doesn't."""
+"""The demonstration: three streams, two without a keytab, outlive their delegation tokens; a control doesn't."""
 
 from __future__ import annotations
 
@@ -75,9 +75,10 @@ class Demo:
             self.console.say(f"its DAG {dag_id} is unpaused", spec.name)
 
     def _watch(self, environment: Environment, session: ClusterSession, control: Control) -> None:
-        """Watch until the keytab stream has outlived its tokens often enough and the other one is not mid-restart."""
+        """Watch until those that need no restart have outlived their tokens often enough, and the other one is not
+        mid-restart."""
         crashes = Crashes(environment.supervisor, self.console) if self.plan.with_crashes else None
-        with_keytab, without = self._histories
+        *unrestarted, without = self._histories
         failed_over = False
         while True:
             now = self._observe_all(session)
@@ -85,10 +86,13 @@ class Demo:
                 crashes.strike(without, now)
             if not failed_over and control.token_is_dead(session, now, self.plan.max_lifetime):
                 failed_over = self._fail_over(environment)
-            if failed_over and self._lived_enough(with_keytab, now, self.plan.lives) and self._may_end(without, now):
+            enough = all(self._lived_enough(history, now, self.plan.lives) for history in unrestarted)
+            if failed_over and enough and self._may_end(without, now):
                 break
             time.sleep(_LOOK_EVERY)
-        self.promises.append(promises.lived_through(with_keytab, now, self.plan.lives, self.plan.max_lifetime))
+        self.promises += [
+            promises.lived_through(history, now, self.plan.lives, self.plan.max_lifetime) for history in unrestarted
+        ]
         self.promises.append(promises.restarted_in_time(without, self.plan.lives))
         if crashes:
             self.promises.append(crashes.promise())
@@ -128,7 +132,7 @@ class Demo:
             set_desired(_run_of(session, history), DesiredState.STOPPED, "the demonstration is over")
         self._await(lambda: all(_ended(_observe(session, history)) for history in self._histories), "stop by Airflow")
         self._observe_all(session)
-        self.console.say("Airflow stopped both streams, its tasks wait for a start; reading the tables through Spark")
+        self.console.say("Airflow stopped all streams, its tasks wait for a start; reading the tables through Spark")
         for history in self._histories:
             findings = _audit(environment, history.spec.name, ends)
             self.promises.append(promises.table_is_exact(history.spec.name, findings))
