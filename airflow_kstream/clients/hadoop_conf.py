@@ -100,6 +100,11 @@ class HadoopConf:
         return principal
 
     @property
+    def key_provider(self) -> str:
+        """Return where the keys of encryption zones are, empty if there are none here."""
+        return self.get("hadoop.security.key.provider.path")
+
+    @property
     def rpc_protection(self) -> str:
         return self.get("hadoop.rpc.protection", "authentication")
 

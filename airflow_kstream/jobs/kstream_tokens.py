@@ -127,8 +127,8 @@ class Receiver(threading.Thread):
             content = self._folder.read(push.file, LONGEST_FILE)
         except ValueError as error:
             raise Refused(str(error)) from None
-        used = self._tokens.use(content)
-        self._again = time.monotonic() + REPEAT_SECONDS, content
+        used, sent = self._tokens.use(content)
+        self._again = time.monotonic() + REPEAT_SECONDS, sent
         return {"tokens": used, "executors": self._tokens.executors(), **self._stamp()}
 
     def _stamp(self) -> dict[str, Any]:
@@ -158,18 +158,19 @@ class SparkTokens:
         self._jvm = context._jvm
         self._security = self._jvm.org.apache.hadoop.security
 
-    def use(self, content: bytes) -> list[dict[str, Any]]:
-        """Make the driver and its executors use these tokens; return what they are.
+    def use(self, content: bytes) -> tuple[list[dict[str, Any]], bytes]:
+        """Make the driver and its executors use these tokens; return what they are, and what was sent.
 
         Raises Refused: when one of them renews none that the driver has, or Spark does not take them.
         """
         services = [*services_of(content)]
-        fresh = self._jvm.org.apache.spark.deploy.SparkHadoopUtil.get().deserialize(bytearray(content))
+        fresh = self._spark().deserialize(bytearray(content))
         tokens = [self._checked(service, fresh) for service in services]
+        content = self._renamed(services, fresh) or content
         if any(not self._has(token) for token in tokens):
             self.send(content)
             self._await(tokens)
-        return tokens
+        return tokens, content
 
     def send(self, content: bytes) -> None:
         """Send Spark's own message: to the driver's endpoint, which tells the executors and keeps it for later ones."""
@@ -181,6 +182,24 @@ class SparkTokens:
         """Return the ids of the executors that are registered now."""
         ids = str(self._backend().getExecutorIds().mkString(","))
         return sorted(filter(None, ids.split(",")))
+
+    def _renamed(self, services: list[str], fresh: Any) -> bytes | None:
+        """Return the tokens under the names that the driver's own have; None if each name is its service already."""
+        names = {service: self._name(self._current(), service) for service in services}
+        if all(name == service for service, name in names.items()):
+            return None
+        renamed = self._security.Credentials()
+        for service, name in names.items():
+            renamed.addToken(self._text(name), fresh.getToken(self._text(service)))
+        return bytes(self._spark().serialize(renamed))
+
+    def _name(self, credentials: Any, service: str) -> str:
+        """Return the name of this service's token: a KMS's is its address (LoadBalancingKMSClientProvider)."""
+        if credentials.getToken(self._text(service)) is None:
+            for name, token in credentials.getTokenMap().items():
+                if str(token.getService()) == service:
+                    return str(name)
+        return service
 
     def _checked(self, service: str, fresh: Any) -> dict[str, Any]:
         """Return what this token is. Raises Refused: unless it renews one that the driver has."""
@@ -212,7 +231,7 @@ class SparkTokens:
         return self._security.UserGroupInformation.getCurrentUser().getCredentials()
 
     def _identifier(self, credentials: Any, service: str) -> dict[str, Any] | None:
-        token = credentials.getToken(self._jvm.org.apache.hadoop.io.Text(service))
+        token = credentials.getToken(self._text(self._name(credentials, service)))
         identifier = token.decodeIdentifier() if token is not None else None
         if identifier is None:
             return None
@@ -225,6 +244,12 @@ class SparkTokens:
             "max_date": int(identifier.getMaxDate()),
             "sequence_number": int(identifier.getSequenceNumber()),
         }
+
+    def _text(self, words: str) -> Any:
+        return self._jvm.org.apache.hadoop.io.Text(words)
+
+    def _spark(self) -> Any:
+        return self._jvm.org.apache.spark.deploy.SparkHadoopUtil.get()
 
     def _backend(self) -> Any:
         return self._context._jsc.sc().schedulerBackend()

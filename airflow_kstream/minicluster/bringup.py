@@ -129,6 +129,7 @@ _PREPARATIONS = (
     Preparation(
         "httpfs-jars", (), lambda _: jars.httpfs_jars(), Feature.HTTPFS, is_done=lambda: jars.are_cached("httpfs")
     ),
+    Preparation("kms-jars", (), lambda _: jars.kms_jars(), Feature.KMS, is_done=lambda: jars.are_cached("kms")),
     Preparation("kafka-format", ("kafka-jars",), kafka.format_storage, Feature.KAFKA),
     Preparation("spark-classes", (), spark_classes.archive, is_done=spark_classes.is_archived),
     Preparation("hadoop-classes", _SERVING, _archive_hadoop, is_done=lambda: class_archive.is_there("hadoop")),

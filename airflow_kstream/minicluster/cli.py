@@ -142,7 +142,7 @@ def rotate(principal: _Principal, root: _Root = _DEFAULT_ROOT) -> None:
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def hdfs(words: _Words, root: _Root = _DEFAULT_ROOT, as_: _As = "hdfs") -> None:
-    """Run Hadoop's own `hdfs` (dfs, dfsadmin, haadmin, fsck or debug, with arguments) as one of the principals."""
+    """Run Hadoop's own `hdfs` (dfs, dfsadmin, haadmin, fsck, crypto or debug) as one of the principals."""
     done = Minicluster.at(root).hdfs(*words, as_=as_, stdin=sys.stdin.fileno() if sys.stdin else subprocess.DEVNULL)
     typer.echo(done.stdout, nl=False)
     typer.echo(done.stderr, nl=False, err=True)

@@ -14,13 +14,14 @@ from airflow_kstream.model.errors import InvalidInput
 class Feature(StrEnum):
     """A feature beyond the basics: a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager.
 
-    `ha` is a second NameNode; `rm-ha` is a second ResourceManager, with ZooKeeper; `tls` is HTTPS, and no HTTP, on all
-    web servers.
+    `ha` is a second NameNode; `kms` is a server for the keys of encryption zones; `rm-ha` is a second ResourceManager,
+    with ZooKeeper; `tls` is HTTPS, and no HTTP, on all web servers.
     """
 
     HA = "ha"
     HTTPFS = "httpfs"
     KAFKA = "kafka"
+    KMS = "kms"
     PROXY_USER_PRIVILEGES = "proxy-user-privileges"
     RM_HA = "rm-ha"
     TLS = "tls"

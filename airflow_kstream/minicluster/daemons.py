@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_kstream.minicluster import httpfs, kafka, zookeeper
+from airflow_kstream.minicluster import httpfs, kafka, kms, zookeeper
 from airflow_kstream.minicluster.answers import NotReady
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.java import hadoop, logging
@@ -158,6 +158,7 @@ DAEMONS = (
         needs=("directories", "httpfs-jars"),
         feature=Feature.HTTPFS,
     ),
+    Daemon("kms", ("kms-web",), kms.command, kms.ask, needs=("kdc", "hadoop-jars", "kms-jars"), feature=Feature.KMS),
     Daemon(
         "kafka",
         ("kafka", "kafka-controller"),

@@ -12,7 +12,7 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from airflow_kstream.minicluster.startup import Listener, Progress
 
 # Done by the first minicluster on a machine, for up to a minute; later ones find the results in its cache.
-_ONCE = frozenset({"hadoop-jars", "kafka-jars", "httpfs-jars", "hadoop-classes", "kafka-classes"})
+_ONCE = frozenset({"hadoop-jars", "kafka-jars", "httpfs-jars", "kms-jars", "hadoop-classes", "kafka-classes"})
 
 
 @contextmanager

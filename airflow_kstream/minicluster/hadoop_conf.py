@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from airflow_kstream.minicluster import hdfs_conf, httpfs, tls, yarn_conf
+from airflow_kstream.minicluster import hdfs_conf, httpfs, kms, tls, yarn_conf
 from airflow_kstream.minicluster.config import Feature
-from airflow_kstream.minicluster.settings import Settings, http_authentication
+from airflow_kstream.minicluster.settings import Settings, auth_to_local, http_authentication
 from airflow_kstream.minicluster.site import NAMESERVICE, Site
 
 _WEB_APPLICATIONS = ("journal", "hdfs", "datanode", "secondary", "static", "logs")
@@ -62,7 +62,7 @@ def _core_client(site: Site) -> Settings:
         "hadoop.security.authentication": "kerberos",
         "hadoop.security.authorization": "true",
         "hadoop.rpc.protection": site.plan.rpc_protection,
-        "hadoop.security.auth_to_local": _auth_to_local(site),
+        "hadoop.security.auth_to_local": auth_to_local(site),
         "hadoop.tmp.dir": site.folders.data / "tmp",
         # With the default of one second, every start while another daemon is still starting takes seconds.
         "ipc.client.connect.retry.interval": 100,
@@ -81,15 +81,6 @@ def _core_daemon(site: Site) -> Settings:
     }
 
 
-def _auth_to_local(site: Site) -> str:
-    """Map principals to users: containers run as the NodeManager's, but aggregated logs must belong to the job."""
-    users = {"nn": "hdfs", "dn": "hdfs", "jn": "hdfs", "rm": "yarn", "nm": "yarn"}
-    realm = site.plan.realm
-    services = [f"RULE:[2:$1@$0]({name}@{realm})s/.*/{user}/" for name, user in users.items()]
-    streamer = [f"RULE:[{parts}:$1@$0](streamer@{realm})s/.*/{site.user}/" for parts in (1, 2)]
-    return "\n".join([*services, *streamer, "DEFAULT"])
-
-
 _Table = Callable[[Site], Settings]
 _CLIENT: Mapping[str, _Table] = {
     "core-site.xml": _core_client,
@@ -104,6 +95,7 @@ _DAEMON: Mapping[str, _Table] = {
 }
 # What a feature adds for clients, and for daemons beyond that.
 _CLIENT_FEATURES: Mapping[Feature, Mapping[str, _Table]] = {
+    Feature.KMS: {"core-site.xml": kms.provider},
     Feature.RM_HA: {"yarn-site.xml": yarn_conf.resourcemanagers},
     Feature.TLS: {"hdfs-site.xml": hdfs_conf.tls, "yarn-site.xml": yarn_conf.tls, "ssl-client.xml": tls.trust},
 }
@@ -111,6 +103,7 @@ _DAEMON_FEATURES: Mapping[Feature, Mapping[str, _Table]] = {
     Feature.HA: {"hdfs-site.xml": hdfs_conf.high_availability},
     Feature.RM_HA: {"yarn-site.xml": yarn_conf.election},
     Feature.HTTPFS: {"core-site.xml": httpfs.impersonation, "httpfs-site.xml": httpfs.settings},
+    Feature.KMS: {"kms-site.xml": kms.settings, "kms-acls.xml": kms.acls},
     Feature.PROXY_USER_PRIVILEGES: {
         "core-site.xml": yarn_conf.proxy_user_yarn,
         "yarn-site.xml": yarn_conf.proxy_user_privileges,

@@ -28,6 +28,7 @@ COMMANDS = {
     "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
     "haadmin": _HAADMIN,
     "fsck": "org.apache.hadoop.hdfs.tools.DFSck",
+    "crypto": "org.apache.hadoop.hdfs.tools.CryptoAdmin",
     "debug": "org.apache.hadoop.hdfs.tools.DebugAdmin",
 }
 

@@ -40,6 +40,11 @@ def httpfs_jars() -> Path:
     return _fetched("httpfs")
 
 
+def kms_jars() -> Path:
+    """Return the folder with the jars that a KMS needs beside those of HDFS."""
+    return _fetched("kms")
+
+
 def native_library() -> Path:
     """Return the folder with libhadoop.so. Raises MiniclusterError: when there is none for this processor."""
     jar = next(_fetched("native").glob("*.jar"))
@@ -56,7 +61,8 @@ def cache_folder() -> Path:
 
 def tools_of_a_download(features: Collection[Feature]) -> tuple[str, ...]:
     """Return the programs that are needed while something has to be downloaded."""
-    poms = ["hadoop", "native", "kafka", "spark_kafka", *(["httpfs"] if Feature.HTTPFS in features else [])]
+    of_features = [str(feature) for feature in (Feature.HTTPFS, Feature.KMS) if feature in features]
+    poms = ["hadoop", "native", "kafka", "spark_kafka", *of_features]
     return () if are_cached(*poms) else ("mvn",)
 
 

@@ -179,7 +179,7 @@ class Minicluster:
     def hdfs(
         self, *arguments: str, as_: str = "hdfs", stdin: int = subprocess.DEVNULL
     ) -> subprocess.CompletedProcess[str]:
-        """Run the command `hdfs`: dfs, dfsadmin, haadmin, fsck or debug, with its arguments."""
+        """Run the command `hdfs`: dfs, dfsadmin, haadmin, fsck, crypto or debug, with its arguments."""
         command, *rest = arguments
         if command not in hdfs.COMMANDS:
             raise InvalidInput(f"{command!r} is no command of hdfs here; there are {', '.join(hdfs.COMMANDS)}")

@@ -14,6 +14,15 @@ def service(site: Site, name: str) -> str:
     return site.kdc.principal(f"{name}/localhost")
 
 
+def auth_to_local(site: Site) -> str:
+    """Map principals to users: containers run as the NodeManager's, but aggregated logs must belong to the job."""
+    users = {"nn": "hdfs", "dn": "hdfs", "jn": "hdfs", "rm": "yarn", "nm": "yarn"}
+    realm = site.plan.realm
+    services = [f"RULE:[2:$1@$0]({name}@{realm})s/.*/{user}/" for name, user in users.items()]
+    streamer = [f"RULE:[{parts}:$1@$0](streamer@{realm})s/.*/{site.user}/" for parts in (1, 2)]
+    return "\n".join([*services, *streamer, "DEFAULT"])
+
+
 def token_lifetimes(site: Site, key: str, token: str) -> Settings:
     return {
         f"{key}.update-interval": _milliseconds(min(site.plan.max_lifetime, timedelta(days=1))),

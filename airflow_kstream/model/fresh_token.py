@@ -1,4 +1,4 @@
-"""A delegation token that a NameNode has just made for a job that runs."""
+"""A delegation token that a NameNode or a KMS has just made for a job that runs."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ _MAGIC, _WRITABLE = b"HDTS", b"\0"
 
 @dataclass(frozen=True)
 class FreshToken:
-    """A token of `filesystem` with its password, and until when it lives if nobody renews it again.
+    """A token with its password, and until when it lives if nobody renews it again.
 
-    `service` is the name by which Hadoop's clients look it up: `ha-hdfs:` and the nameservice, or a NameNode's address.
-    The identifier is no secret: it names the token to the one who cancels it, and lets nobody in.
+    `issuer` is the filesystem, or the address of the KMS. `service` is the name by which Hadoop's clients look it up:
+    `ha-hdfs:` and the nameservice, a NameNode's address, or the KMS's. The identifier is no secret: it names the token
+    to the one who cancels it, and lets nobody in.
     """
 
-    filesystem: str
+    issuer: str
     service: str
     identifier: bytes
     password: SecretBytes
     until: datetime
+    kind: str = HDFS_TOKEN
 
     @property
     def read(self) -> DelegationToken:
-        """Return the identifier's fields. Raises InvalidInput: when it is none of a NameNode's."""
-        identifier = read_identifier(HDFS_TOKEN, Span(SecretBytes(self.identifier)))
+        """Return the identifier's fields. Raises InvalidInput: when it can't be read."""
+        identifier = read_identifier(self.kind, Span(SecretBytes(self.identifier)))
         if not isinstance(identifier, DelegationToken):
-            raise InvalidInput("the NameNode made a token whose identifier can't be read")
+            raise InvalidInput(f"{self.issuer} made a token whose identifier can't be read")
         return identifier
 
 
@@ -44,6 +46,6 @@ def credentials_file(tokens: tuple[FreshToken, ...]) -> SecretBytes:
     written = [_MAGIC, _WRITABLE, written_vint(len(tokens))]
     for token in tokens:
         service = token.service.encode()
-        parts = (service, token.identifier, token.password.reveal(), HDFS_TOKEN.encode(), service)
+        parts = (service, token.identifier, token.password.reveal(), token.kind.encode(), service)
         written += [written_vint(len(part)) + part for part in parts]
     return SecretBytes(b"".join([*written, written_vint(0)]))

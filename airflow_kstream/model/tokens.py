@@ -16,7 +16,7 @@ from airflow_kstream.model.plain import fields_of
 # Of Spark's HadoopDelegationTokenManager and of Flink's DefaultDelegationTokenManager: a job with a keytab gets new
 # tokens at this share of their renew interval.
 USUAL_RENEWAL_RATIO = 0.75
-HDFS_TOKEN = "HDFS_DELEGATION_TOKEN"
+HDFS_TOKEN, KMS_TOKEN = "HDFS_DELEGATION_TOKEN", "kms-dt"
 _TEXTS = ("kind", "service")
 _LONGEST_NAME = 60
 _NAMENODE_KINDS = {HDFS_TOKEN, "WEBHDFS delegation", "SWEBHDFS delegation"}
@@ -153,10 +153,15 @@ class Token:
 
     def url_string(self, content: SecretBytes) -> SecretBytes:
         """Return the whole token in the URL form of WebHDFS, a secret, cut from the content it was read from."""
-        runs = (content.reveal()[self.identifier_place], content.reveal()[self.password_place])
-        parts = (*runs, self.kind.encode(), self.service.encode())
-        written = b"".join(written_vint(len(part)) + part for part in parts)
-        return SecretBytes(base64.urlsafe_b64encode(written).rstrip(b"="))
+        identifier, password = (content.reveal()[place] for place in (self.identifier_place, self.password_place))
+        return url_form(self.kind, self.service, identifier, SecretBytes(password))
+
+
+def url_form(kind: str, service: str, identifier: bytes, password: SecretBytes) -> SecretBytes:
+    """Return a token in its URL form (Token.encodeToUrlString)."""
+    parts = (identifier, password.reveal(), kind.encode(), service.encode())
+    written = b"".join(written_vint(len(part)) + part for part in parts)
+    return SecretBytes(base64.urlsafe_b64encode(written).rstrip(b"="))
 
 
 def short_name(alias: str) -> str:
@@ -245,7 +250,7 @@ def _moment(raw: Span, at: int, millis: int, what: str) -> datetime:
 
 
 _READERS: Mapping[str, Callable[[Span], Identifier]] = {
-    **dict.fromkeys((*_NAMENODE_KINDS, "HIVE_DELEGATION_TOKEN", "MR_DELEGATION_TOKEN", "kms-dt"), _writable),
+    **dict.fromkeys((*_NAMENODE_KINDS, "HIVE_DELEGATION_TOKEN", "MR_DELEGATION_TOKEN", KMS_TOKEN), _writable),
     "RM_DELEGATION_TOKEN": _yarn,
     "TIMELINE_DELEGATION_TOKEN": _yarn,
     "YARN_AM_RM_TOKEN": _attempt,

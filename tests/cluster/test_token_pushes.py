@@ -29,14 +29,27 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.plan import Push
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.token_push import Pushes, TokenPush
+from airflow_kstream.model.tokens import HDFS_TOKEN, KMS_TOKEN
 from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens, push_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand
 from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
 
-UNAWARE = str(Path(__file__).with_name("jobs") / "plain_rate.py")
+JOBS = Path(__file__).with_name("jobs")
+UNAWARE = str(JOBS / "plain_rate.py")
+# Its messages are sealed, and its executors come and go.
+AUTHENTICATED = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "2",
+}
+FILESYSTEMS = "spark.kerberos.access.hadoopFileSystems"
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -55,15 +68,15 @@ def refreshed(minicluster: Minicluster, spec: StreamSpec, who: str) -> Iterator[
             supervisor.run()
 
 
-def launch_identifiers(minicluster: Minicluster, application: str) -> set[bytes]:
-    """Return the identifiers of the HDFS tokens that its first containers were launched with."""
+def launch_identifiers(minicluster: Minicluster, application: str) -> set[tuple[str, bytes]]:
+    """Return kind and identifier of the HDFS and KMS tokens that its first containers were launched with."""
     files = minicluster.root.glob(f"data/containers/usercache/*/appcache/{application}/*/container_tokens")
     contents = [SecretBytes(file.read_bytes()) for file in files]
     return {
-        content.reveal()[token.identifier_place]
+        (token.kind, content.reveal()[token.identifier_place])
         for content in contents
         for token in HadoopCredentials.read(content).tokens
-        if token.is_of_namenode
+        if token.kind in {HDFS_TOKEN, KMS_TOKEN}
     }
 
 
@@ -93,9 +106,21 @@ def why_refused(supervisor: Reconciler, made: TokenPush) -> str:
     ("spec", "who"),
     [
         (rate_stream("pushed", TicketCredentials(refresh=True), application=UNAWARE), "streamer"),
-        (rate_stream("pushed-for", ProxyUserCredentials(getuser(), refresh=True)), "gateway"),
+        (
+            rate_stream(
+                "pushed-for",
+                ProxyUserCredentials(getuser(), refresh=True),
+                application=str(JOBS / "two_queries.py"),
+                checkpoints=tuple(f"/user/{getuser()}/pushed-for/{name}/checkpoint" for name in ("one", "two")),
+                conf=AUTHENTICATED,
+            ),
+            "gateway",
+        ),
     ],
-    ids=["ticket, a job that knows nothing of it", "proxy user, the two lines"],
+    ids=[
+        "ticket, a job that knows nothing of it",
+        "proxy user, the two lines, two queries, spark.authenticate and dynamic allocation",
+    ],
 )
 def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: StreamSpec, who: str) -> None:
     """Push, cancel what it was launched with, fail over: new connections need what was pushed, and it commits on.
@@ -112,11 +137,14 @@ def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: Stream
         assert launched
         kill_an_executor(minicluster, before.current.id)
         assert "executors use them" in push(supervisor)
-        for identifier in launched:
+        for _, identifier in launched:
             cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
         minicluster.failover()
-        position = look(session, spec).checkpoints[0].position.commit
-        await_that(lambda: look(session, spec).checkpoints[0].position.commit > position + 3, "it commits on")
+        commits = committed(session, spec)
+        await_that(
+            lambda: all(now > then + 3 for now, then in zip(committed(session, spec), commits, strict=True)),
+            "it commits on",
+        )
         after = look(session, spec)
         assert after.current
         assert after.current.id == before.current.id
@@ -124,6 +152,11 @@ def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: Stream
     folder = supervisor.subject.folder
     assert cancel_pushed(supervisor.subject, folder.names(), 1) == 1
     assert pushes(folder.names(), 1) == Pushes()
+
+
+def committed(session: ClusterSession, spec: StreamSpec) -> list[int]:
+    """Return the last committed batch of each query."""
+    return [checkpoint.position.commit for checkpoint in look(session, spec).checkpoints]
 
 
 def kill_an_executor(minicluster: Minicluster, application: str) -> None:
@@ -159,11 +192,14 @@ def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster
     spec = rate_stream("refusing", TicketCredentials(refresh=True))
     with refreshed(minicluster, spec, "streamer") as supervisor:
         session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
-        older = fresh_tokens(supervisor.subject)
+        older = fresh_tokens(supervisor.subject, look(session, spec).claim)
         gateway = Identity(minicluster.principal("gateway"), str(minicluster.keytab("gateway")))
         hers = mint(conf, session.cluster.default_fs, gateway)
         elsewhere = replace(older[0], service="ha-hdfs:elsewhere")
-        assert "executors use them" in push(supervisor)
+        # An edit of its declaration concerns the next generation: this driver has no token of what it names.
+        edited = replace(spec, conf={**spec.conf, FILESYSTEMS: f"hdfs://{conf.namenode_rpcs()[0]}"})
+        with reconciler(minicluster, edited) as later:
+            assert "executors use them" in push(later)
         whys = [
             why_refused(supervisor, lay(supervisor, content))
             for content in (

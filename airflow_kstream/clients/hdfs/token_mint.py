@@ -75,7 +75,7 @@ def _mint(conf: HadoopConf, filesystem: str, identity: Identity) -> FreshToken:
         raise InvalidInput(f"the NameNodes of {filesystem} make no delegation tokens: they run without security")
     token = answer.data(1)
     return FreshToken(
-        filesystem=filesystem,
+        issuer=filesystem,
         service=service,
         identifier=Message(token).data(1),
         password=SecretBytes(Message(token).data(2)),

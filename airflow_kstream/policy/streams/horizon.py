@@ -14,7 +14,7 @@ from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
-from airflow_kstream.policy.streams.launch_tokens import known_lives
+from airflow_kstream.policy.streams.launch_tokens import is_pushed, known_lives
 from airflow_kstream.policy.streams.refresh import Refresh
 from airflow_kstream.policy.streams.renewal_readings import last_round
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
@@ -63,7 +63,7 @@ def horizon(
     renew interval. A driver with a keytab may have made the last of its `rounds` of tokens without a word of it, or
     count on tokens that live for longer than those it gets now (`renew_interval`). Tokens that were pushed count
     once the driver has confirmed them (`refresh`), and take the place of those of the launch. Tokens of other
-    services count as far as the client told their ends: nobody pushes those of anything but HDFS.
+    services count as far as the client told their ends: nobody pushes those of anything but HDFS and a KMS.
     """
     issue = issued_at(claim, policy)
     ends = [
@@ -133,7 +133,7 @@ def _token_ends(
         yield from _service_tokens(policy, claim, issue)
         return
     yield _End(issue + claim.lifetimes.max_lifetime, HorizonReason.TOKEN_MAX_LIFETIME, issue, policy.plan_ratio)
-    yield from (*_other_filesystems(policy, claim, issue), *_service_tokens(policy, claim, issue))
+    yield from (*_pushable_tokens(policy, claim, issue), *_service_tokens(policy, claim, issue))
     if not renewed:
         yield _End(issue + claim.lifetimes.renew_interval, HorizonReason.NOT_RENEWED, issue, policy.plan_ratio)
 
@@ -151,14 +151,14 @@ def _limits(
 def _service_tokens(policy: RestartPolicy, claim: Claim, since: datetime) -> Iterator[_End]:
     """Yield the ends of the launch's tokens that nobody replaces in a job without a keytab."""
     for token, life in known_lives(claim.tokens or ()):
-        if not token.is_hdfs:
+        if not is_pushed(token):
             yield _End(since + life, HorizonReason.SERVICE_TOKEN, since, policy.plan_ratio, str(token))
 
 
-def _other_filesystems(policy: RestartPolicy, claim: Claim, since: datetime) -> Iterator[_End]:
-    """Yield the ends of the launch's HDFS tokens: another nameservice may have a max-lifetime of its own."""
+def _pushable_tokens(policy: RestartPolicy, claim: Claim, since: datetime) -> Iterator[_End]:
+    """Yield the ends of the tokens that a push replaces: other nameservices and KMSs have lifetimes of their own."""
     for token, life in known_lives(claim.tokens or ()):
-        if token.is_hdfs:
+        if is_pushed(token):
             yield _End(since + life, HorizonReason.TOKEN_MAX_LIFETIME, since, policy.plan_ratio, str(token))
 
 

@@ -11,16 +11,21 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from airflow_kstream.model.launch_token import LaunchToken
-from airflow_kstream.model.tokens import HDFS_TOKEN
+from airflow_kstream.model.tokens import HDFS_TOKEN, KMS_TOKEN
 
-HBASE, HIVE, KAFKA, KMS = "HBASE_AUTH_TOKEN", "HIVE_DELEGATION_TOKEN", "KAFKA_DELEGATION_TOKEN", "kms-dt"
-_RENEWED = {HDFS_TOKEN, KMS}
+HBASE, HIVE, KAFKA = "HBASE_AUTH_TOKEN", "HIVE_DELEGATION_TOKEN", "KAFKA_DELEGATION_TOKEN"
+_RENEWED = {HDFS_TOKEN, KMS_TOKEN}
 _PORT = 8020
+
+
+def is_pushed(token: LaunchToken) -> bool:
+    """Return whether a push brings another token in its place. One without a renewer is of a server far away."""
+    return token.kind in _RENEWED and bool(token.renewer)
 
 
 def known_life(token: LaunchToken) -> timedelta | None:
     """Return for how long its servers take the token, None if that is not known. Both times are its issuer's."""
-    if token.kind != HBASE and not (token.kind in _RENEWED and token.renewer):
+    if token.kind != HBASE and not is_pushed(token):
         return None
     if token.issued is None or token.ends is None or token.ends <= token.issued:
         return None
@@ -32,6 +37,15 @@ def known_lives(tokens: tuple[LaunchToken, ...]) -> Iterator[tuple[LaunchToken, 
     for token in tokens:
         if life := known_life(token):
             yield token, life
+
+
+def issuers(tokens: tuple[LaunchToken, ...]) -> tuple[str, ...]:
+    """Return the filesystems and the KMSs of the tokens that a push replaces."""
+    return tuple(_issuer(token) for token in tokens if is_pushed(token))
+
+
+def _issuer(token: LaunchToken) -> str:
+    return f"hdfs://{token.service.removeprefix('ha-hdfs:')}" if token.is_hdfs else token.service
 
 
 def counted_kinds(tokens: tuple[LaunchToken, ...]) -> frozenset[str]:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 from airflow_kstream.model.launch_token import LaunchToken
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.tokens import KMS_TOKEN
 from airflow_kstream.policy.streams.launch_tokens import (
     HBASE,
     HIVE,
     KAFKA,
-    KMS,
     counted_kinds,
     counts_filesystem,
+    issuers,
     unknown_kinds,
 )
 
@@ -76,7 +77,7 @@ _SERVICES = (
     _Service(
         "a KMS",
         "hadoopfs",
-        KMS,
+        KMS_TOKEN,
         re.compile(
             r"spark\.hadoop\.(hadoop\.security\.key\.provider\.path|dfs\.encryption\.key\.provider\.uri)=kms:.+"
         ),
@@ -102,11 +103,16 @@ def uncounted_tokens(
     return (*_named(conf, tokens), *_filesystems(conf, default_fs, tokens))
 
 
-def refreshed_filesystems(spec: StreamSpec, connection_conf: Mapping[str, str], default_fs: str) -> tuple[str, ...]:
-    """Return the HDFS filesystems of which Spark gets a token for the job: the default one, and those that it names.
+def pushed_issuers(
+    spec: StreamSpec, connection_conf: Mapping[str, str], default_fs: str, tokens: tuple[LaunchToken, ...] = ()
+) -> tuple[str, ...]:
+    """Return the filesystems and KMSs of which a push brings tokens: those whose tokens the job's client told.
 
-    A job names them by its confs, or by a checkpoint that lies there (`token_settings`).
+    If it told none, these are the default filesystem and those that the job names, by its confs or by a checkpoint that
+    lies there (`token_settings`): Spark gets a token of each.
     """
+    if told := issuers(tokens):
+        return told
     conf = {**connection_conf, **spec.plain_conf}
     named = ",".join(conf.get(key, "") for key in _FILESYSTEMS).split(",")
     roots = [*named, *("/".join(path.split("/", 3)[:3]) for path in spec.checkpoints)]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kstream.clients import kms
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, crosses_in_clear, mint
 from airflow_kstream.clients.waiting import until
@@ -24,10 +25,12 @@ from airflow_kstream.model.contract import (
 )
 from airflow_kstream.model.errors import Conflict, KstreamError
 from airflow_kstream.model.fresh_token import FreshToken, credentials_file
+from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Push
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.token_push import Pushes, TokenPush
-from airflow_kstream.policy.streams.uncounted_tokens import refreshed_filesystems
+from airflow_kstream.policy.streams.uncounted_tokens import pushed_issuers
 from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 from airflow_kstream.supervise.streams.formats import VERSION
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -54,7 +57,7 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
         _tell_answer(run, push, step, story)
         return
     try:
-        tokens = fresh_tokens(run)
+        tokens = fresh_tokens(run, observation.claim)
     except KstreamError as error:
         run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": error.without_advice}))
         story.record(f"pushed no tokens to generation {step.generation}", str(error))
@@ -71,21 +74,27 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
     _tell_answer(run, push, step, story)
 
 
-def fresh_tokens(run: StreamRun) -> tuple[FreshToken, ...]:
-    """Make a token of each filesystem whose token the job got at its submission.
+def fresh_tokens(run: StreamRun, claim: Claim | None) -> tuple[FreshToken, ...]:
+    """Make a token of each filesystem and each KMS whose token the claim's generation got at its submission.
 
-    Raises InvalidInput: when this connection has no conf folder with the RPC addresses; and the NameNodes' refusals.
+    What was submitted counts: a driver refuses the token of a filesystem that a later edit of its declaration names.
+
+    Raises InvalidInput: when this connection has no conf folder with the RPC addresses; and the servers' refusals.
     """
-    conf, cluster = rpc_conf(run.cluster), run.cluster
-    filesystems = refreshed_filesystems(run.spec, cluster.spark_conf, cluster.default_fs)
-    return tuple(mint(conf, filesystem, run.session.identity) for filesystem in filesystems)
+    submitted = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
+    told = (claim.tokens or ()) if claim else ()
+    issuers = pushed_issuers(submitted, run.cluster.spark_conf, run.cluster.default_fs, told)
+    return tuple(_minted(run, issuer) for issuer in issuers)
 
 
 def ways_in_clear(cluster: Cluster) -> tuple[str, ...]:
     """Return the ways of a pushed token on which the network could read it; none if TLS and privacy are everywhere."""
     ways = []
-    if cluster.hadoop_conf_dir and crosses_in_clear(HadoopConf(cluster.hadoop_conf_dir)):
+    conf = HadoopConf(cluster.hadoop_conf_dir) if cluster.hadoop_conf_dir else None
+    if conf and crosses_in_clear(conf):
         ways.append("hadoop.rpc.protection is not privacy where NameNodes make them")
+    if conf and kms.is_in_clear(conf.key_provider):
+        ways.append("the KMS that makes them has no TLS")
     if any(address.startswith("http://") for address in cluster.namenodes):
         ways.append("WebHDFS without TLS takes their file")
     return tuple(ways)
@@ -113,6 +122,12 @@ def cancel_pushed(run: StreamRun, names: frozenset[str], generation: int) -> int
     return cancelled
 
 
+def _minted(run: StreamRun, issuer: str) -> FreshToken:
+    if kms.is_kms(issuer):
+        return kms.Kms(issuer, run.session.identity, run.cluster.tls).mint()
+    return mint(rpc_conf(run.cluster), issuer, run.session.identity)
+
+
 def _announce(folder: StreamFolder, push: TokenPush, tokens: tuple[FreshToken, ...]) -> None:
     folder.put(push_file(push), json.dumps({"version": VERSION, "tokens": [_named(token) for token in tokens]}))
 
@@ -121,7 +136,7 @@ def _named(token: FreshToken) -> dict[str, Any]:
     """Return what names the token, to people and to the one who cancels it; no secret is in it."""
     read = token.read
     return {
-        "filesystem": token.filesystem,
+        "issuer": token.issuer,
         "service": token.service,
         "owner": read.owner,
         "real_user": read.real_user,
@@ -185,18 +200,25 @@ def _forget_ended(folder: StreamFolder, known: Pushes, now: datetime) -> None:
 def _cancel(run: StreamRun, push: TokenPush) -> int:
     """Cancel a push's tokens; return how many. Another has ended already, or ends by itself at the push's `until`."""
     cancelled = 0
-    for filesystem, identifier in _identifiers(run.folder, push):
+    for issuer, identifier in _identifiers(run.folder, push):
         with suppress(KstreamError):
-            cancel_by_identifier(rpc_conf(run.cluster), filesystem, run.session.identity, identifier)
+            _cancel_at(run, issuer, identifier)
             cancelled += 1
     return cancelled
 
 
+def _cancel_at(run: StreamRun, issuer: str, identifier: bytes) -> None:
+    if kms.is_kms(issuer):
+        kms.Kms(issuer, run.session.identity, run.cluster.tls).cancel(identifier)
+    else:
+        cancel_by_identifier(rpc_conf(run.cluster), issuer, run.session.identity, identifier)
+
+
 def _identifiers(folder: StreamFolder, push: TokenPush) -> Iterator[tuple[str, bytes]]:
-    """Yield each token of an announced push: its filesystem, and its identifier."""
+    """Yield each token of an announced push: its issuer, and its identifier."""
     for token in _tokens_of(_answer(folder, push_file(push))):
         with suppress(KeyError, ValueError, TypeError):
-            yield str(token["filesystem"]), b64decode(token["identifier"], validate=True)
+            yield str(token["issuer"]), b64decode(token["identifier"], validate=True)
 
 
 def _tokens_of(announcement: dict[str, Any]) -> list[dict[str, Any]]:

@@ -94,7 +94,7 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
             driver.send(credentials_file((fresh,)))
             _require_used(driver, service, fresh)
         except KstreamError:
-            cancel_by_identifier(conf, fresh.filesystem, minter, fresh.identifier)
+            cancel_by_identifier(conf, fresh.issuer, minter, fresh.identifier)
             raise
     return HandPush(app, old, old_end, fresh.read, fresh.until, _record(session, app, fresh))
 

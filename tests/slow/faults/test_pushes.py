@@ -160,7 +160,7 @@ def test_a_supervisor_that_was_away_for_longer_than_a_renew_interval_restarts_it
     ],
     ids=["older helper", "refuses"],
 )
-def test_a_driver_that_takes_no_tokens_is_told_and_restarted_in_time(
+def test_a_driver_that_takes_no_tokens_is_named_and_restarted_in_time(
     opened: Opening, tell: Tell, job: str, trouble: str, fault: str
 ) -> None:
     spec = pushed_stream(job.partition(".")[0].replace("_", "-"), str(JOBS / job), deploy=Deploy(files=(UNAWARE,)))
@@ -174,14 +174,14 @@ def test_a_driver_that_takes_no_tokens_is_told_and_restarted_in_time(
             stands = refreshed(spec, seen, horizon_of(spec, seen))
             return stands is not None and trouble in stands.trouble
 
-        keep_until(stream, told, "it is told that it takes no tokens")
+        keep_until(stream, told, "somebody hears that it takes no tokens")
         clock = Clock()
         stream.keep(2)
         assert stopped_marker(1) not in stream.files()  # it has no helper that would write one
         ended = stream.application(1).finished
         assert ended
         assert ended < ends.hard
-        words = f"told, and restarted {(ends.hard - ended).total_seconds():.0f} s before its tokens' end"
+        words = f"an event, and restarted {(ends.hard - ended).total_seconds():.0f} s before its tokens' end"
         stream.conclude(tell, fault, words, clock.seconds)
 
 
