@@ -54,7 +54,10 @@ SLOW = {
     "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
     "stalls": Part("stalls", "what looks like a stall and is none", _pytest("-m", "stalls")),
     "predictions": Part(
-        "predictions", "each end of credentials, foretold and let happen", _pytest("-m", "predictions")
+        "predictions",
+        "each end of credentials, foretold and let happen",
+        # Each test waits for lives of tokens on a cluster of its own.
+        _pytest("-n", str(WORKERS), "--dist", "load", "-m", "predictions"),
     ),
     "simulations": Part(
         "simulations",

@@ -160,6 +160,8 @@ def _say_pushed(pushed: HandPush) -> None:
     now, where = pushed.new.issued, f", recorded for stream {pushed.stream}" if pushed.stream else ""
     say(f"{pushed.application.id} of {pushed.application.user} uses token {pushed.new.sequence_number} now{where}")
     say(f"before: token {pushed.old.sequence_number}, until {moment(pushed.old_end, now)} at the latest")
+    for service in pushed.others:
+        say(f"its token of {service} was replaced as well")
     say(f"now: until {moment(pushed.end, now)}; push again by {moment(pushed.again_by, now)}, or use --keep")
 
 

@@ -18,7 +18,8 @@ class FreshToken:
 
     `issuer` is the filesystem, or the address of the KMS. `service` is the name by which Hadoop's clients look it up:
     `ha-hdfs:` and the nameservice, a NameNode's address, or the KMS's. The identifier is no secret: it names the token
-    to the one who cancels it, and lets nobody in.
+    to the one who cancels it, and lets nobody in. `alias` is its name in a credentials file; empty if that is its
+    service.
     """
 
     issuer: str
@@ -27,6 +28,7 @@ class FreshToken:
     password: SecretBytes
     until: datetime
     kind: str = HDFS_TOKEN
+    alias: str = ""
 
     @property
     def read(self) -> DelegationToken:
@@ -40,12 +42,12 @@ class FreshToken:
 def credentials_file(tokens: tuple[FreshToken, ...]) -> SecretBytes:
     """Return the content of a Hadoop credentials file (Credentials.write) with these tokens and no secret keys.
 
-    Each token's name is its service: by another one, a client of a NameNode pair would keep using its old token
+    Each HDFS token's name is its service: by another one, a client of a NameNode pair would keep using its old token
     (Credentials.addToken, HDFS-9276).
     """
     written = [_MAGIC, _WRITABLE, written_vint(len(tokens))]
     for token in tokens:
-        service = token.service.encode()
-        parts = (service, token.identifier, token.password.reveal(), token.kind.encode(), service)
+        service, alias = token.service.encode(), (token.alias or token.service).encode()
+        parts = (alias, token.identifier, token.password.reveal(), token.kind.encode(), service)
         written += [written_vint(len(part)) + part for part in parts]
     return SecretBytes(b"".join([*written, written_vint(0)]))

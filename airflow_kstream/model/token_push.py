@@ -8,11 +8,16 @@ from datetime import UTC, datetime, timedelta
 from airflow_kstream.model.plain import plain
 
 
+def in_milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
 @dataclass(frozen=True, order=True)
 class TokenPush:
     """A push to a generation. `until` is when the first of its tokens ends; None if it brings none, as a test does.
 
-    `id` is the moment of the push in milliseconds since 1970, by the NameNode's clock.
+    `id` is the moment at which its first token was made, or at which the test was announced, in milliseconds since 1970
+    by the NameNode's clock: of two supervisors that push at once, the one with the newer token has the higher id.
     """
 
     generation: int

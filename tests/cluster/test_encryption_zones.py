@@ -17,7 +17,7 @@ from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.model.tokens import KMS_TOKEN
 from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
 from tests.cluster.streams import await_that, look, rate_stream
-from tests.cluster.test_token_pushes import committed, launch_identifiers, push, refreshed
+from tests.cluster.test_token_pushes import committed, launch_identifiers, push, refreshed, require_pushable_by_hand
 
 ZONE = f"/user/{getuser()}/zone"
 SPEC = rate_stream("zone", TicketCredentials(refresh=True), arguments=(ZONE,), checkpoints=(f"{ZONE}/checkpoint",))
@@ -63,6 +63,7 @@ def test_a_job_in_an_encryption_zone_outlives_the_tokens_of_its_launch(with_keys
         with_keys.failover()
         (commit,) = committed(session, SPEC)
         await_that(lambda: committed(session, SPEC)[0] > commit + 3, "it commits on")
+        require_pushable_by_hand(supervisor, seen.current.id, conf.key_provider)
         after = look(session, SPEC)
         assert after.current
         assert after.current.id == seen.current.id

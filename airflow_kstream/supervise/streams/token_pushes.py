@@ -6,13 +6,12 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.clients import kms
 from airflow_kstream.clients.hadoop_conf import HadoopConf
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, crosses_in_clear, mint
+from airflow_kstream.clients.hdfs.token_mint import crosses_in_clear
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import (
@@ -29,9 +28,9 @@ from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Push
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.token_push import Pushes, TokenPush
+from airflow_kstream.model.token_push import Pushes, TokenPush, in_milliseconds
 from airflow_kstream.policy.streams.uncounted_tokens import pushed_issuers
-from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
+from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.streams.formats import VERSION
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
@@ -51,7 +50,7 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
     if pushes(run.folder.names(), step.generation) != pushes(observation.files, step.generation):
         story.tell_once("somebody else has just pushed tokens: checking again")
         return
-    push = TokenPush(step.generation, int(run.session.hdfs.now().timestamp() * 1000))
+    push = TokenPush(step.generation, in_milliseconds(run.session.hdfs.now()))
     if not step.tokens:
         _announce(run.folder, push, ())
         _tell_answer(run, push, step, story)
@@ -62,7 +61,7 @@ def push_tokens(run: StreamRun, observation: Observation, step: Push, story: Sto
         run.folder.put(unpushed_marker(push), json.dumps({"version": VERSION, "why": error.without_advice}))
         story.record(f"pushed no tokens to generation {step.generation}", str(error))
         return
-    push = replace(push, until=min(token.until for token in tokens))
+    push = push_of(step.generation, tokens)
     _take_back(run, observation, step.generation)
     try:
         run.folder.put_tokens(tokens_file(push), credentials_file(tokens))
@@ -84,7 +83,7 @@ def fresh_tokens(run: StreamRun, claim: Claim | None) -> tuple[FreshToken, ...]:
     submitted = claim.spec if claim and isinstance(claim.spec, StreamSpec) else run.spec
     told = (claim.tokens or ()) if claim else ()
     issuers = pushed_issuers(submitted, run.cluster.spark_conf, run.cluster.default_fs, told)
-    return tuple(_minted(run, issuer) for issuer in issuers)
+    return tuple(mint_at(issuer, run.cluster, run.session.identity) for issuer in issuers)
 
 
 def ways_in_clear(cluster: Cluster) -> tuple[str, ...]:
@@ -98,6 +97,11 @@ def ways_in_clear(cluster: Cluster) -> tuple[str, ...]:
     if any(address.startswith("http://") for address in cluster.namenodes):
         ways.append("WebHDFS without TLS takes their file")
     return tuple(ways)
+
+
+def push_of(generation: int, tokens: tuple[FreshToken, ...]) -> TokenPush:
+    """Return the push of these tokens. Its id is the issue date of the first: an older token is an earlier push."""
+    return TokenPush(generation, in_milliseconds(tokens[0].read.issued), min(token.until for token in tokens))
 
 
 def record_push(folder: StreamFolder, push: TokenPush, tokens: tuple[FreshToken, ...]) -> None:
@@ -120,12 +124,6 @@ def cancel_pushed(run: StreamRun, names: frozenset[str], generation: int) -> int
         run.folder.forget([push_file(push), applied_marker(push), refused_marker(push)])
     run.folder.forget(unpushed_marker(push) for push in known.failed)
     return cancelled
-
-
-def _minted(run: StreamRun, issuer: str) -> FreshToken:
-    if kms.is_kms(issuer):
-        return kms.Kms(issuer, run.session.identity, run.cluster.tls).mint()
-    return mint(rpc_conf(run.cluster), issuer, run.session.identity)
 
 
 def _announce(folder: StreamFolder, push: TokenPush, tokens: tuple[FreshToken, ...]) -> None:
@@ -169,6 +167,9 @@ def _applied(folder: StreamFolder, name: str, push: TokenPush) -> str:
 
 
 def _refused(folder: StreamFolder, name: str, push: TokenPush) -> str:
+    confirmed = pushes(folder.names(), push.generation).confirmed
+    if confirmed and confirmed.id > push.id:
+        return "its driver uses newer ones already, which somebody else pushed"
     return f"its driver refuses them: {_answer(folder, name).get('why', 'it does not say why')}"
 
 
@@ -202,16 +203,9 @@ def _cancel(run: StreamRun, push: TokenPush) -> int:
     cancelled = 0
     for issuer, identifier in _identifiers(run.folder, push):
         with suppress(KstreamError):
-            _cancel_at(run, issuer, identifier)
+            cancel_at(issuer, run.cluster, run.session.identity, identifier)
             cancelled += 1
     return cancelled
-
-
-def _cancel_at(run: StreamRun, issuer: str, identifier: bytes) -> None:
-    if kms.is_kms(issuer):
-        kms.Kms(issuer, run.session.identity, run.cluster.tls).cancel(identifier)
-    else:
-        cancel_by_identifier(rpc_conf(run.cluster), issuer, run.session.identity, identifier)
 
 
 def _identifiers(folder: StreamFolder, push: TokenPush) -> Iterator[tuple[str, bytes]]:

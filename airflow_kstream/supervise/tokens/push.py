@@ -6,29 +6,31 @@ the ResourceManager renews what was submitted and nothing else.
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint, token_service
+from airflow_kstream.clients.hdfs.token_mint import token_service
 from airflow_kstream.clients.spark import jars_of
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.clients.spark_rpc import DriverRpc, driver_rpc
 from airflow_kstream.clients.waiting import until
 from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.errors import Conflict, Denied, InvalidInput, KstreamError, TooEarly, Unavailable
 from airflow_kstream.model.fresh_token import FreshToken, credentials_file
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.token_push import TokenPush
-from airflow_kstream.model.tokens import DelegationToken
+from airflow_kstream.model.tokens import KMS_TOKEN, DelegationToken, Token
+from airflow_kstream.supervise.clusters.fresh_tokens import cancel_at, mint_at
 from airflow_kstream.supervise.clusters.rpc_conf import rpc_conf
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims
-from airflow_kstream.supervise.streams.token_pushes import record_push
+from airflow_kstream.supervise.streams.token_pushes import push_of, record_push
 
 _PAGES_SECONDS = 20.0
 _SECONDS = "%Y-%m-%d %H:%M:%S"
@@ -37,10 +39,10 @@ _EVERY, _WITHIN = timedelta(seconds=0.5), timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class HandPush:
-    """A push by hand: the driver's token before it and after it, and when each ends.
+    """A push by hand: the driver's HDFS token before it and after it, and when each ends.
 
-    `old_end` is the latest that it can be. `stream` is the stream in whose folder it is recorded, empty if it belongs
-    to none.
+    `old_end` is the latest that it can be, `end` that of the first of the fresh tokens. `others` are the services of
+    further ones. `stream` is the stream in whose folder it is recorded, empty if it belongs to none.
     """
 
     application: Application
@@ -48,6 +50,7 @@ class HandPush:
     old_end: datetime
     new: DelegationToken
     end: datetime
+    others: tuple[str, ...] = ()
     stream: str = ""
 
     @property
@@ -60,6 +63,7 @@ class HandPush:
         return {
             "application": self.application.id,
             "stream": self.stream or None,
+            "others": list(self.others),
             "old": {"token": self.old.sequence_number, "until": self.old_end.isoformat()},
             "new": {"token": self.new.sequence_number, "until": self.end.isoformat()},
             "again_by": self.again_by.isoformat(),
@@ -67,11 +71,11 @@ class HandPush:
 
 
 def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str, *, shorten: bool) -> HandPush:
-    """Push a fresh token of the connection's HDFS to this application, and return what its driver uses now.
+    """Push fresh tokens of the connection's HDFS, and of the job's KMSs, to this application; return what it uses now.
 
     `spark_submit` is the path of a client of the job's own Spark version.
 
-    The token is made as `session`'s identity, or for the user whom it impersonates where the job's own was made so.
+    They are made as `session`'s identity, or for the user whom it impersonates where the job's own was made so.
 
     Raises TooEarly: when it ends earlier than the present one, unless `shorten` is set. Raises Conflict: when the
     application does not run. Raises Denied: when its tokens are another principal's, or the driver demands
@@ -84,19 +88,40 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
     conf, host, port = rpc_conf(session.cluster), *_driver(session, application_id)
     service = token_service(conf, session.cluster.default_fs)
     with driver_rpc(jars_of(spark_submit), host, port) as driver:
-        old = _token(driver, service)
+        held = _held(driver)
+        old = _token(held, service)
         minter = _minter(session.identity, old, application_id)
-        fresh = mint(conf, session.cluster.default_fs, minter)
-        try:
+        with _cancelled_in_vain(session.cluster, minter) as made:
+            fresh = mint_at(session.cluster.default_fs, session.cluster, minter)
+            made.append(fresh)
             old_end = _end_of(old, fresh)
             if fresh.until < old_end and not shorten:
                 raise _shortens(application_id, fresh, old_end)
-            driver.send(credentials_file((fresh,)))
+            for token in held:
+                if token.kind == KMS_TOKEN:
+                    made.append(_of_kms(token, session.cluster, minter))
+            driver.send(credentials_file(tuple(made)))
             _require_used(driver, service, fresh)
-        except KstreamError:
-            cancel_by_identifier(conf, fresh.issuer, minter, fresh.identifier)
-            raise
-    return HandPush(app, old, old_end, fresh.read, fresh.until, _record(session, app, fresh))
+    end, others = min(token.until for token in made), tuple(token.service for token in made[1:])
+    return HandPush(app, old, old_end, fresh.read, end, others, _record(session, app, tuple(made)))
+
+
+@contextmanager
+def _cancelled_in_vain(cluster: Cluster, minter: Identity) -> Iterator[list[FreshToken]]:
+    """Cancel what was made if it does not come into use."""
+    made: list[FreshToken] = []
+    try:
+        yield made
+    except KstreamError:
+        for token in made:
+            with suppress(KstreamError):
+                cancel_at(token.issuer, cluster, minter, token.identifier)
+        raise
+
+
+def _of_kms(old: Token, cluster: Cluster, minter: Identity) -> FreshToken:
+    """Make a token under the name that the driver's own has (LoadBalancingKMSClientProvider)."""
+    return replace(mint_at(old.service, cluster, minter), alias=old.alias)
 
 
 def _driver(session: ClusterSession, application: str) -> tuple[str, int]:
@@ -112,13 +137,16 @@ def _driver(session: ClusterSession, application: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _token(driver: DriverRpc, service: str) -> DelegationToken:
-    """Return the token of this service that the driver hands to its executors."""
+def _held(driver: DriverRpc) -> tuple[Token, ...]:
+    """Return the tokens that the driver hands to its executors."""
     content = driver.tokens()
-    tokens = HadoopCredentials.read(content).tokens if len(content) else ()
-    found = [token.identifier for token in tokens if (token.alias, token.service) == (service, service)]
+    return HadoopCredentials.read(content).tokens if len(content) else ()
+
+
+def _token(held: tuple[Token, ...], service: str) -> DelegationToken:
+    found = [token.identifier for token in held if (token.alias, token.service) == (service, service)]
     if not found or not isinstance(found[0], DelegationToken):
-        has = ", ".join(token.service for token in tokens) or "none"
+        has = ", ".join(token.service for token in held) or "none"
         raise InvalidInput(f"the driver has no token for {service} that a fresh one would replace; it has {has}")
     return found[0]
 
@@ -155,17 +183,16 @@ def _shortens(application: str, fresh: FreshToken, old_end: datetime) -> TooEarl
 
 def _require_used(driver: DriverRpc, service: str, fresh: FreshToken) -> None:
     wanted = fresh.read
-    if until(lambda: _token(driver, service) == wanted or None, _EVERY, _WITHIN) is None:
+    if until(lambda: _token(_held(driver), service) == wanted or None, _EVERY, _WITHIN) is None:
         raise Unavailable("its driver was sent a fresh token and does not use it", tried="confirm the push")
 
 
-def _record(session: ClusterSession, app: Application, fresh: FreshToken) -> str:
+def _record(session: ClusterSession, app: Application, made: tuple[FreshToken, ...]) -> str:
     """Record it for the stream whose generation this is, so that its horizon moves; return its name, or empty."""
     for registered in newest_claims(session):
         claim = _claim_of(registered, app)
         if claim:
-            made = TokenPush(claim.generation, int(fresh.read.issued.timestamp() * 1000), fresh.until)
-            record_push(registered.folder, made, (fresh,))
+            record_push(registered.folder, push_of(claim.generation, made), made)
             return registered.stream.name
     return ""
 
