@@ -4,7 +4,8 @@
 
 `hdfs fetchdt` starts a JVM for each token and puts it into a local file; a few are measured, the rest extrapolated.
 This package logs in, makes and renews each token over RPC, as a task of its own would; then also uploads and announces
-it. What a driver needs to take one, up to 5 s until it looks and less than a second for its executors, is not in it.
+it. At last one running stream gets some, each until its driver has confirmed it, which looks each 5 s; beside them
+stands what they replace: a planned restart, until its first commit.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.contract import tokens_file
 from airflow_kstream.model.fresh_token import FreshToken, credentials_file
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.model.token_push import TokenPush
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.desired import request_restart
+from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.token_pushes import record_push
 from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
+from tests.cluster.streams import await_commits, rate_stream
+from tests.cluster.test_token_pushes import push, refreshed
 
 _WIDTH = 150
 _FETCHER = "org.apache.hadoop.hdfs.tools.DelegationTokenFetcher"
@@ -44,6 +50,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     with ground() as under, session_on(under.minicluster) as session:
         figures = [figure for count in asked.streams for figure in _figures(under, session, count)]
+        figures += _confirmed(under, asked.confirmed)
     caption = f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
     drawn = table(figures, caption)
     Console(width=None if Console().is_terminal else _WIDTH).print(drawn)
@@ -70,6 +77,26 @@ def _figures(under: Environment, session: ClusterSession, count: int) -> Iterato
     yield Figure(task, "made and renewed over RPC", seconds, count, cpu=cpu)
     seconds, cpu = under.doing(f"{task}, pushed", lambda: _timed(lambda: _push(session, count)))
     yield Figure(task, "made, uploaded and announced", seconds, count, cpu=cpu)
+
+
+def _confirmed(under: Environment, count: int) -> tuple[Figure, Figure]:
+    spec = rate_stream("confirming", TicketCredentials(refresh=True))
+    with refreshed(under.minicluster, spec, "streamer") as supervisor:
+        pushing, cpu = under.doing(
+            f"{count} confirmed", lambda: _timed(lambda: [push(supervisor) for _ in range(count)])
+        )
+        restarting, spent = under.doing("a planned restart", lambda: _timed(lambda: _restart(supervisor)))
+    task = f"{count} pushes to a running stream"
+    return (
+        Figure(task, "a planned restart instead, up to its first commit", restarting, 1, cpu=spent),
+        Figure(task, "made, pushed and confirmed by its driver, each", pushing / count, 1, cpu=cpu / count),
+    )
+
+
+def _restart(supervisor: Reconciler) -> None:
+    request_restart(supervisor.subject, "a benchmark")
+    supervisor.run()
+    await_commits(supervisor.session, supervisor.spec, 2)
 
 
 def _fetch(minicluster: Minicluster, count: int) -> None:
@@ -104,6 +131,7 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
 def _asked() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.token_pushes", description="Fresh tokens for many streams.")
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 100, 1000])
+    parser.add_argument("--confirmed", type=int, default=10, help="pushes to one running stream")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     return parser.parse_args()
 

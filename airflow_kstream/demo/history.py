@@ -17,7 +17,8 @@ from airflow_kstream.policy.streams.reconcile import horizon_of
 
 @dataclass
 class Life:
-    """One generation. `issued` bounds the issue of its first tokens; `hard` is its horizon, None without one."""
+    """One generation. `issued` bounds the issue of its first tokens; `hard` is its horizon, None without one, and moves
+    with each push that its driver confirms."""
 
     generation: int
     issued: datetime
@@ -91,6 +92,7 @@ class History:
         push = pushes(observation.files, observation.generation).confirmed
         if push and push not in self.confirmed:
             self.confirmed.add(push)
+            self.lives[push.generation].hard = push.until
             yield f"generation {push.generation} uses fresh tokens, until {push.until:%H:%M:%S}"
 
     def _verified(self, observation: Observation) -> Iterator[str]:
