@@ -10,6 +10,8 @@ from xdist.workermanage import WorkerController
 
 # A server is shared by a file, or by all files below one of these.
 _TOGETHER = ("tests/airflow/running/", "tests/spark/")
+# Each test of these has a cluster of its own, and waits for most of its time.
+_APART = ("tests/slow/predictions/",)
 # No cluster is started for these.
 _WITHOUT_CLUSTER = (
     "tests/unit/",
@@ -48,6 +50,8 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
+        if file.startswith(_APART):
+            return nodeid
         return next((folder for folder in _TOGETHER if file.startswith(folder)), file)
 
     def _assign_work_unit(self, node: WorkerController) -> None:

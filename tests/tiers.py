@@ -56,8 +56,7 @@ SLOW = {
     "predictions": Part(
         "predictions",
         "each end of credentials, foretold and let happen",
-        # Each test waits for lives of tokens on a cluster of its own.
-        _pytest("-n", str(WORKERS), "--dist", "load", "-m", "predictions"),
+        _side_by_side("-m", "predictions"),
     ),
     "simulations": Part(
         "simulations",

@@ -1,4 +1,8 @@
-"""Evidence of a stall: three thread dumps of what runs, in words, and the ends of its logs. It changes nothing."""
+"""Evidence of a stall: three thread dumps of what runs, in words, and the ends of its logs. It changes nothing.
+
+No signal is sent for a dump: YARN's OUTPUT_THREAD_DUMP is a SIGQUIT to the container's whole process group, and from
+JDK 20 on (JDK-8234262) a JVM's child, such as a driver's Python, no longer has it blocked and dies of it.
+"""
 
 from __future__ import annotations
 
