@@ -69,7 +69,7 @@ def horizon(
     ends = [
         *_token_ends(policy, claim, issue, refresh, renewed=renewed),
         *_limits(policy, claim, issue, now, time_left),
-        *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio),
+        *_rotation(policy, claim, issue, now, key_at_hand, renewal_ratio, rounds),
         *_renewal_ended(claim, issue, rounds, renewal_ratio),
         *_shorter_tokens(policy, claim, rounds[-1].at if rounds else issue, now, renew_interval, renewal_ratio),
     ]
@@ -173,16 +173,20 @@ def _rotation(
     now: datetime,
     key_at_hand: KeyVersion | None,
     ratio: float,
+    told: tuple[TokenRound, ...],
 ) -> Iterator[_End]:
     """Yield the end that a rotated key brings. The rotation is assumed to be when the keytab at hand was written. As an
     export may come long after it, and the end then sooner than we can know, the restart is planned as soon as the
-    fleet's spread allows."""
+    fleet's spread allows. Rounds are counted from the last one that the driver told; without any, from the issue."""
     if key_at_hand is None or not _rotated(claim, key_at_hand):
         return
     if isinstance(claim.spec, UnknownSpec) or claim.lifetimes is None or issue is None:
         return
     rotated = min(max(key_at_hand.stamped or issue, issue), now)
-    rounds = RenewalRounds(issue, claim.lifetimes.renew_interval, ratio, policy.adopt_margin)
+    interval = claim.lifetimes.renew_interval
+    rounds = RenewalRounds(issue, interval, ratio, policy.adopt_margin)
+    if told and not told[-1].is_last:
+        rounds = RenewalRounds(told[-1].at, interval, ratio)
     loss = key_loss(rounds, rotated, rotated)
     yield _End(max(loss.dies_from, rotated), HorizonReason.KEYTAB_ROTATED, rotated, policy.jitter_ratio)
 

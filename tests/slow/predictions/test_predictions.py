@@ -20,9 +20,9 @@ from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.policy.streams.reconcile import horizon_of
 from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, rounds_in
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.watch import Watch
 from tests.cluster.streams import BRISK_RESTART, await_commits, await_that, rate_stream, reconciler
 from tests.tables import Row
 
@@ -56,13 +56,14 @@ class Doomed:
         return self.supervisor.spec.name
 
     def predict(self, reason: HorizonReason) -> None:
-        """Take the watcher's word, once it names this reason."""
+        """Take the supervisor's word, once it names this reason."""
 
         def named() -> bool:
-            verdict = Watch(self.supervisor.session).round([self.name])[self.name]
-            if verdict.horizon is reason and verdict.remaining is not None:
-                self.foretold = reason, self.supervisor.session.hdfs.now() + verdict.remaining
-            return verdict.horizon is reason
+            ends = horizon_of(self.supervisor.spec, self.supervisor.plan()[0])
+            if ends is None or ends.reason is not reason or ends.hard is None:
+                return False
+            self.foretold = reason, ends.hard
+            return True
 
         await_that(named, f"{self.name} is predicted to end because {reason}", 2 * LIFE.total_seconds())
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.keytab import KeyVersion
+from airflow_kstream.model.renewal import TokenRound
 from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
@@ -58,6 +59,15 @@ def test_a_replaced_keytab_gives_a_horizon_and_a_restart_that_is_never_blind() -
     assert ends.plan is not None
     assert START + 20 * HOUR <= ends.plan <= START + 20 * HOUR + 0.1 * (22 * HOUR)
     assert not ends.forced(START + 50 * HOUR)
+
+
+def test_a_round_that_the_driver_told_makes_the_end_exact() -> None:
+    """Its first round comes when it runs, a while after its claim."""
+    now, told = START + 21 * HOUR, TokenRound(START + HOUR, START + HOUR + DAY, 18 * HOUR)
+    ends = horizon(SPEC.restart, claim(), now, None, NEW, rounds=(told,))
+    assert ends.hard == told.at + 18 * HOUR + DAY
+    later = horizon(SPEC.restart, claim(), now, None, replace(NEW, stamped=START + 2 * HOUR), rounds=(told,))
+    assert later.hard == told.tokens_end
 
 
 def test_a_rotation_weeks_after_the_start_still_leaves_the_last_round_its_tokens() -> None:
