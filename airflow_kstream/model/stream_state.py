@@ -27,7 +27,8 @@ class StreamState:
 
     `state` is a phase, the name of the step that is due, or `unknown`. `verdict` is the reason. `horizon` is when its
     credentials end, `plan` when its restart window begins, `seen` when somebody looked, by that host's clock. `events`
-    are the kinds of the events that last. `pulse` is empty where none is judged.
+    are the kinds of the events that last. `pulse` is empty where none is judged. `committed` is the time of the last
+    commit by the NameNode's clock, `batches` are the seconds that the newest batches took, oldest first.
     """
 
     state: str
@@ -39,6 +40,8 @@ class StreamState:
     horizon: datetime | None = None
     plan: datetime | None = None
     events: tuple[str, ...] = ()
+    committed: datetime | None = None
+    batches: tuple[float, ...] = ()
     by: TaskIds = TaskIds()
 
     @property
@@ -60,6 +63,8 @@ class StreamState:
             "horizon": self.horizon.isoformat() if self.horizon else None,
             "plan": self.plan.isoformat() if self.plan else None,
             "events": list(self.events),
+            "committed": self.committed.isoformat() if self.committed else None,
+            "batches": list(self.batches),
             "dag": self.by.dag,
             "run": self.by.run,
             "task": self.by.task,
@@ -82,6 +87,8 @@ class StreamState:
                 horizon=_moment(data.get("horizon")),
                 plan=_moment(data.get("plan")),
                 events=tuple(str(kind) for kind in data.get("events") or ()),
+                committed=_moment(data.get("committed")),
+                batches=tuple(float(seconds) for seconds in data.get("batches") or ()),
                 by=TaskIds(
                     str(data.get("dag") or ""),
                     str(data.get("run") or ""),

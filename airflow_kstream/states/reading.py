@@ -1,22 +1,40 @@
-"""What is stored of the streams, for pages. It reads Airflow's database, so it runs in the API server alone."""
+"""What is stored of streams and clusters, for pages.
+
+It reads Airflow's database, so it runs in the API server alone.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_kstream.assets import SCHEME, subject_of
 from airflow_kstream.model.event import Ledger
-from airflow_kstream.model.stream_state import StreamState
+from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.notifications.ledgers import KEY
 from airflow_kstream.policy.states.due import Kind
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
+
+# States of a task that watches, or comes back to it by itself.
+_WATCHES = ("deferred", "running", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A stored value, when it was written by the database's clock, and the DAG of the task that wrote it.
+
+    `by` is empty for what a trigger wrote.
+    """
+
+    value: Any
+    at: datetime
+    by: str
 
 
 @dataclass(frozen=True)
@@ -24,6 +42,7 @@ class StoredState:
     """The rows of a stream, or with an empty `stream` of the cluster; each part is None if it is not there.
 
     `active` is whether a DAG names its asset. `written` is when the state was written, by the database's clock.
+    `report` is what its task reported last. `others` are the rows under any other key.
     """
 
     cluster: str
@@ -33,6 +52,8 @@ class StoredState:
     written: datetime | None
     detail: Mapping[str, Any] | None
     told: Ledger
+    report: Mapping[str, Any] | None = None
+    others: Mapping[str, Written] = field(default_factory=dict)
 
 
 def stored_states(session: Session) -> tuple[StoredState, ...]:
@@ -45,28 +66,73 @@ def stored_states(session: Session) -> tuple[StoredState, ...]:
     from sqlalchemy import select
 
     rows = session.execute(
-        select(AssetModel.uri, AssetModel.active.has(), Store.key, Store.value, Store.updated_at)
+        select(
+            AssetModel.uri,
+            AssetModel.active.has(),
+            Store.key,
+            Store.value,
+            Store.updated_at,
+            Store.last_updated_by_dag_id,
+        )
         .join(Store, Store.asset_id == AssetModel.id)
-        .where(AssetModel.uri.startswith(f"{SCHEME}://"), Store.key.in_([Kind.VERDICT, Kind.DETAIL, KEY]))
+        .where(AssetModel.uri.startswith(f"{SCHEME}://"))
     )
-    found: dict[tuple[str, bool], dict[str, tuple[Any, datetime]]] = defaultdict(dict)
-    for uri, active, key, value, written in rows:
-        found[uri, active][key] = _json(value), written
+    found: dict[tuple[str, bool], dict[str, Written]] = defaultdict(dict)
+    for uri, active, key, value, at, by in rows:
+        found[uri, active][key] = Written(_json(value), at, by or "")
     return tuple(sorted((_stored(*asset, keys) for asset, keys in found.items()), key=lambda s: (s.cluster, s.stream)))
 
 
-def _stored(uri: str, active: bool, keys: Mapping[str, tuple[Any, datetime]]) -> StoredState:
-    verdict, written = keys.get(Kind.VERDICT, (None, None))
-    detail, _ = keys.get(Kind.DETAIL, (None, None))
-    told, _ = keys.get(KEY, (None, None))
+@dataclass(frozen=True)
+class Watcher:
+    """A task that watches a stream: its state, and whether its DAG is paused."""
+
+    ids: TaskIds
+    state: str
+    paused: bool
+
+
+def watchers(session: Session, dags: Collection[str]) -> tuple[Watcher, ...]:
+    """Return the tasks of these DAGs that watch a stream now, or come back to it by themselves."""
+    from airflow.models.dag import DagModel
+    from airflow.models.taskinstance import TaskInstance as Task
+    from sqlalchemy import select
+
+    columns = Task.dag_id, Task.run_id, Task.task_id, Task.map_index, Task.state, DagModel.is_paused
+    rows = session.execute(
+        select(*columns)
+        .join(DagModel, DagModel.dag_id == Task.dag_id)
+        .where(Task.dag_id.in_(dags), Task.state.in_(_WATCHES))
+    )
+    return tuple(
+        Watcher(TaskIds(dag, run, task, index), state or "", paused) for dag, run, task, index, state, paused in rows
+    )
+
+
+_OWN = {Kind.VERDICT.value, Kind.DETAIL.value, Kind.REPORT.value, KEY}
+
+
+def _stored(uri: str, active: bool, keys: Mapping[str, Written]) -> StoredState:
+    verdict = keys.get(Kind.VERDICT)
     return StoredState(
         *subject_of(uri),
         active=active,
-        state=StreamState.from_json(verdict),
-        written=written,
-        detail=detail if isinstance(detail, Mapping) else None,
-        told=Ledger.from_json(told),
+        state=StreamState.from_json(verdict.value if verdict else None),
+        written=verdict.at if verdict else None,
+        detail=_mapping(keys, Kind.DETAIL),
+        told=Ledger.from_json(_mapping(keys, KEY)),
+        report=_mapping(keys, Kind.REPORT),
+        others=dict(_others(keys)),
     )
+
+
+def _others(keys: Mapping[str, Written]) -> Iterator[tuple[str, Written]]:
+    return ((key, written) for key, written in keys.items() if key not in _OWN)
+
+
+def _mapping(keys: Mapping[str, Written], key: str) -> Mapping[str, Any] | None:
+    value = keys[key].value if key in keys else None
+    return value if isinstance(value, Mapping) else None
 
 
 def _json(text: str) -> Any:

@@ -10,9 +10,13 @@ from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Report, Settled
+from airflow_kstream.model.stream_facts import StreamFacts
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, fitted
 from airflow_kstream.supervise.streams.watch import Verdict
+
+# Batches in the short row: as many as a line in a table can show.
+_SHOWN = 20
 
 
 def ids_of(instance: Any) -> TaskIds:
@@ -35,6 +39,8 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
             horizon=known.horizon,
             plan=known.plan,
             events=events,
+            committed=known.committed,
+            batches=known.batches,
             by=by,
         )
     return StreamState(
@@ -47,8 +53,20 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
         horizon=now + verdict.remaining if verdict.remaining is not None and verdict.lives else None,
         plan=now + verdict.plan_in if verdict.plan_in is not None else None,
         events=events,
+        committed=_committed(verdict.facts),
+        batches=_batches(verdict.facts),
         by=by,
     )
+
+
+def _committed(facts: StreamFacts | None) -> datetime | None:
+    return max((each.last_commit for each in facts.progress if each.last_commit), default=None) if facts else None
+
+
+def _batches(facts: StreamFacts | None) -> tuple[float, ...]:
+    """Return the seconds of the newest batches, of the first query if there are several."""
+    progress = facts.progress[:1] if facts else ()
+    return tuple(seconds for each in progress for _, seconds in each.batches[-_SHOWN:])
 
 
 def reported(report: Report, by: TaskIds, now: datetime) -> StreamState:
@@ -68,7 +86,7 @@ def reported(report: Report, by: TaskIds, now: datetime) -> StreamState:
 
 
 def row_of(state: StreamState) -> dict[str, Any]:
-    """Return the short row of a stream: at most 1,000 bytes."""
+    """Return the short row of a stream: at most 1,500 bytes."""
     return fitted(state.to_json(), VERDICT)
 
 

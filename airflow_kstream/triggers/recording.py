@@ -48,4 +48,6 @@ class Recording:
 def _detail(verdict: Verdict, memory: Memory) -> dict[str, Any]:
     told = memory.ledger.to_json()["lasting"]
     more = {"told": told, "restart_blocked": memory.to_json()["blocked"], "doubt": memory.doubt}
+    more["pulse_why"] = verdict.heartbeat.why if verdict.heartbeat else ""
+    more["facts"] = verdict.facts.to_json() if verdict.facts else None
     return {**verdict.to_json(), **more, "reached": memory.reached.to_json()}

@@ -1,4 +1,4 @@
-"""Who may say a word to which streams: Airflow's own roles, on its API server with the FAB auth manager.
+"""Who may see which streams, and say a word to which: Airflow's own roles, on its API server with the FAB auth manager.
 
 The SimpleAuthManager of the other tests knows no rights on single DAGs. No cluster runs: nothing is carried out.
 """
@@ -12,21 +12,43 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from typing import Any
 
 import pytest
+import requests
+from fastapi.routing import APIRoute
+from starlette.routing import Mount
 
 from airflow_kstream.dags import STUBS
 from airflow_kstream.demo.airflow_api import AirflowApi, Login
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
+from airflow_kstream.plugin.api import app
+from tests.airflow.pages.stored import healthy, store
 from tests.cluster.streams import await_that
 
 STREAMS = {"east": "orders", "west": "sales"}
-PASSWORDS = {user: secrets.token_urlsafe(12) for user in ("viewer", "op", "admin", "eve of east")}
+PASSWORDS = {user: secrets.token_urlsafe(12) for user in ("viewer", "user", "op", "admin", "eve of east", "nobody")}
 FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 PARTS = ("api-server", "dag-processor")
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+ROUTES = [route for route in app.routes if isinstance(route, APIRoute)]
+# What each visitor of a page gets: who is not known, who may not read, and the roles of an Airflow.
+VISITORS = {
+    "anonymous": 401,
+    "garbage": 403,
+    "nobody": 403,
+    "viewer": 200,
+    "user": 200,
+    "op": 200,
+    "admin": 200,
+    "eve of east": 200,
+}
+# A route asks for some of these; the others do it no harm.
+QUERY = {"cluster": "east", "stream": "orders"}
+TICKETS = {"tickets_etl@EXAMPLE.COM": {"principal": "etl@EXAMPLE.COM"}}
 
 # What an administrator clicks together: a role with the rights on one DAG, and a user for each role.
 ROLES = """
@@ -43,10 +65,12 @@ with get_application_builder() as builder:
         if permission.resource.name not in ("DAGs", "DAG Runs"):
             manager.add_permission_to_role(east, permission)
     rights = [("can_read", "DAG:control-east"), ("can_edit", "DAG:control-east")]
+    rights += [("can_read", "DAG:stream-east.orders")]
     rights += [("can_read", "DAG Run:control-east"), ("can_create", "DAG Run:control-east")]
     for right in rights:
         manager.add_permission_to_role(east, manager.create_permission(*right))
-    roles = {"viewer": "Viewer", "op": "Op", "admin": "Admin", "eve of east": "East"}
+    manager.add_role("Nobody")
+    roles = {name.lower(): name for name in ("Viewer", "User", "Op", "Admin", "Nobody")} | {"eve of east": "East"}
     for user, role in roles.items():
         mail = user.replace(" ", "-") + "@example.com"
         assert manager.add_user(user, user, role, mail, manager.find_role(role), password=passwords[user])
@@ -76,6 +100,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
             await_that(lambda: answers(admin), "the API server answers")
             _in_airflow(home, ROLES, json.dumps(PASSWORDS))
             await_that(lambda: {"control-east", "control-west"} <= set(admin.dag_ids()), "the DAGs are parsed")
+        store(home, [healthy("east", "orders"), healthy("west", "sales")], {"west": {"tickets-west": TICKETS}})
         yield home
 
 
@@ -133,7 +158,7 @@ def test_airflows_roles_decide_who_controls_the_streams_of_which_folder(
 
 def test_a_user_with_rights_on_one_folder_sees_no_other(server: AirflowHome) -> None:
     with as_user(server, "eve of east") as api:
-        assert api.dag_ids() == ["control-east"]
+        assert api.dag_ids() == ["control-east", "stream-east.orders"]
 
 
 @pytest.mark.parametrize("form", [{"stream": "sales"}, {"stream": "nobody"}, {"action": "kill"}, {"reason": None}])
@@ -150,3 +175,65 @@ def test_airflows_audit_log_keeps_who_said_what(server: AirflowHome) -> None:
     newest = entries[0]
     assert newest["owner"] == "op"
     assert "the brokers are moved" in newest["extra"], run
+
+
+# Airflow takes a third of a second for each password.
+@cache
+def token_of(url: str, visitor: str) -> dict[str, str]:
+    """Return what a visitor's requests carry."""
+    if visitor == "anonymous":
+        return {}
+    if visitor == "garbage":
+        return {"Authorization": "Bearer garbage"}
+    login = {"username": visitor, "password": PASSWORDS[visitor]}
+    answer = requests.post(f"{url}/auth/token", json=login, timeout=60)
+    return {"Authorization": f"Bearer {answer.json()['access_token']}"}
+
+
+def visit(server: AirflowHome, visitor: str, path: str, method: str = "GET") -> requests.Response:
+    headers, where = token_of(server.url, visitor), f"{server.url}/kstream{path}"
+    return requests.request(method, where, headers=headers, params=QUERY, timeout=60, allow_redirects=False)
+
+
+def is_html(answer: requests.Response) -> bool:
+    return "html" in answer.headers.get("content-type", "")
+
+
+@pytest.mark.parametrize("visitor", VISITORS)
+def test_each_page_asks_who_visits_and_what_they_may(server: AirflowHome, visitor: str) -> None:
+    assert ROUTES, "the app has no routes"
+    for route in ROUTES:
+        for method in METHODS:
+            answer = visit(server, visitor, route.path, method)
+            expected = {VISITORS[visitor]} if method in route.methods else {401, 403, 405}
+            assert answer.status_code in expected, f"{method} {route.path} as {visitor}"
+            # A prefix that Airflow refuses answers 200 with its own page.
+            assert not is_html(answer), f"{method} {route.path} as {visitor} is a page of Airflow"
+
+
+def test_nothing_but_the_bundle_is_public(server: AirflowHome) -> None:
+    mounted = [route for route in app.routes if isinstance(route, Mount)]
+    assert [route.path for route in mounted] == ["/static"]
+    assert len(ROUTES) + len(mounted) == len(app.routes)
+    bundle = visit(server, "anonymous", "/static/kstream.js")
+    assert (bundle.status_code, is_html(bundle)) == (200, False)
+    for path in ("/openapi.json", "/docs", "/static/../api.py", "/api"):
+        assert visit(server, "admin", path).status_code == 404, path
+
+
+def test_a_user_sees_the_streams_whose_dag_they_may_read(server: AirflowHome) -> None:
+    everything = visit(server, "viewer", "/api/fleet").text
+    assert {"orders", "sales"} == {row["stream"] for row in json.loads(everything)["streams"]}
+    for route in ROUTES:
+        seen = visit(server, "eve of east", route.path).text
+        assert "sales" not in seen, route.path
+        assert "west" not in seen, route.path
+        assert "etl@" not in seen, route.path
+    assert [row["stream"] for row in visit(server, "eve of east", "/api/fleet").json()["streams"]] == ["orders"]
+
+
+@pytest.mark.parametrize(("visitor", "may"), [("viewer", False), ("op", True), ("eve of east", True)])
+def test_a_page_offers_what_the_user_may_do(server: AirflowHome, visitor: str, may: bool) -> None:
+    clusters = {cluster["id"]: cluster for cluster in visit(server, visitor, "/api/fleet").json()["clusters"]}
+    assert clusters["east"]["control"] == "control-east"
+    assert clusters["east"]["may"] is may

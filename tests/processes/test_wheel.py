@@ -58,6 +58,11 @@ def test_the_wheel_has_neither_minicluster_nor_demo_nor_tests(names: list[str]) 
     assert {name.partition("/")[0] for name in names} == {"airflow_kstream", DIST}
 
 
+def test_the_wheel_has_the_pages_as_they_were_built_and_not_their_sources(names: list[str]) -> None:
+    assert "airflow_kstream/plugin/static/kstream.js" in names
+    assert not [name for name in names if name.startswith("airflow_kstream/plugin/ui")]
+
+
 def test_the_wheel_says_its_version_and_licence(metadata: Message) -> None:
     assert metadata["Version"] == airflow_kstream.__version__
     assert metadata["License-Expression"] == "Apache-2.0"

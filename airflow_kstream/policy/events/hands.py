@@ -156,6 +156,11 @@ def unwatched(
     )
 
 
+def way_out(kind: str, stream: str) -> str:
+    """Return what to do about a trouble of this kind, in words; empty if it is not the stream's own."""
+    return _WAYS_OUT.get(kind, "").format(stream=stream)
+
+
 def at_most(ordered: Sequence[Hand], way_out: str) -> tuple[Hand, ...]:
     """Return all of them or, if they are more than MOST, the first ones and one that names the rest."""
     return tuple(ordered) if len(ordered) <= MOST else (*ordered[: MOST - 1], _rest(ordered[MOST - 1 :], way_out))

@@ -37,7 +37,7 @@ class Pace:
 
 PACES: Mapping[Kind, Pace] = {
     Kind.VERDICT: Pace(changed=10.0, again=60.0),
-    Kind.DETAIL: Pace(changed=300.0, again=1800.0),
+    Kind.DETAIL: Pace(changed=300.0, again=300.0),
     Kind.REPORT: Pace(changed=60.0, again=None),
 }
 _RANKS = {kind: rank for rank, kind in enumerate(Kind)}

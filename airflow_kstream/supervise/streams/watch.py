@@ -22,11 +22,13 @@ from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.stream_facts import StreamFacts
 from airflow_kstream.model.stream_policies import OnStall
 from airflow_kstream.model.token_push import Refreshed
 from airflow_kstream.policy.streams.after_end import waits_for_a_person
 from airflow_kstream.policy.streams.blocked import blocked
 from airflow_kstream.policy.streams.environment import trouble
+from airflow_kstream.policy.streams.facts import facts_of
 from airflow_kstream.policy.streams.freeze import freeze_of
 from airflow_kstream.policy.streams.heartbeat import (
     heartbeat,
@@ -97,6 +99,7 @@ class Verdict:
     its launch ended, which its logs need, too.
     `stall` is the batch that hangs, if its task is to examine it: only one who looks again knows of any.
     `refreshed` is how its tokens stand if fresh ones are pushed to it, else None.
+    `facts` are what pages draw of it, None without a conclusion.
     """
 
     step: Step | None
@@ -132,6 +135,7 @@ class Verdict:
     may_retry: bool = False
     stall: Stall | None = None
     refreshed: Refreshed | None = None
+    facts: StreamFacts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -303,6 +307,7 @@ class Watch:
             logs_left=self._logs_left(spec, observation),
             may_retry=claim is not None and not claim.submitted_by_us,
             refreshed=refreshed(spec, observation, ends),
+            facts=facts_of(spec, observation, ends),
             stall=stall if isinstance(step, Settled) and step.phase is Phase.RUNNING else None,
         )
 

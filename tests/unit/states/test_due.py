@@ -96,7 +96,7 @@ def test_a_few_streams_are_written_once_a_minute() -> None:
     fleet = Fleet(30)
     fleet.live(600)
     assert {round(gap) for number in range(30) for gap in gaps(fleet.written(number, Kind.VERDICT))} <= {*range(60, 76)}
-    assert fleet.written(7, Kind.DETAIL) == fleet.written(7, Kind.DETAIL)[:1]
+    assert {round(gap) for gap in gaps(fleet.written(7, Kind.DETAIL))} <= {*range(300, 320)}, "pages draw its batches"
     assert fleet.written(7, Kind.REPORT) == fleet.written(7, Kind.REPORT)[:1]
 
 

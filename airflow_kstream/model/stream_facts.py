@@ -1,0 +1,55 @@
+"""Facts about a stream's generation that pages draw: its begin, its horizon, its desired state and its batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.model.generation import Desired
+from airflow_kstream.model.horizon import Horizon
+from airflow_kstream.model.plain import fields_of
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress that one checkpoint shows.
+
+    `batches` are the newest ones that are planned and committed, each with its number and its seconds, oldest first.
+    `in_flight` is since when the next one is planned, None if none is. Times are the NameNode's.
+    """
+
+    path: str
+    planned: int
+    committed: int
+    last_commit: datetime | None
+    in_flight: datetime | None
+    stall_after: timedelta
+    batches: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """Facts about the newest generation. Each is None or empty if it is not known.
+
+    `claimed` is when it was claimed and `issued` a lower bound of when its tokens were issued, by the NameNode's clock.
+    `reason` is why it was claimed: why its predecessor was replaced. `credentials` is how it authenticates.
+    `renew_interval` and `max_lifetime` are those of its tokens.
+    """
+
+    generation: int
+    claimed: datetime | None
+    claimed_by: str
+    reason: str
+    adopted: bool
+    credentials: str
+    issued: datetime | None
+    renew_interval: timedelta | None
+    max_lifetime: timedelta | None
+    horizon: Horizon | None
+    desired: Desired
+    progress: tuple[Progress, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601, durations in seconds."""
+        return fields_of(self)

@@ -1,0 +1,72 @@
+"""The API of the pages: it reads Airflow's own database, as the user who asks, and speaks to nothing else.
+
+No `from __future__ import annotations` here, and every dependency is imported at the top: FastAPI takes an annotation
+that it can't resolve for a parameter of the query, and the check of the user would be gone without a word.
+"""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import (
+    GetUserDep,
+    get_user,
+    requires_access_asset,
+    requires_access_view,
+)
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.staticfiles import StaticFiles
+
+from airflow_kstream.dags.ids import control_id
+from airflow_kstream.plugin.readable import Readable, may_control, readable, seen_by
+from airflow_kstream.views.pages.fleet import fleet_rows, stale_after
+from airflow_kstream.views.pages.foreign import shown
+
+# The same for all routes, so that a new one is closed unless somebody opens it. The bundle is public and has no data.
+_CHECKS = [
+    Depends(get_user),
+    Depends(requires_access_view(AccessView.WEBSITE)),
+    Depends(requires_access_asset("GET")),
+]
+
+app = FastAPI(dependencies=_CHECKS, docs_url=None, redoc_url=None, openapi_url=None)
+app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
+
+
+@app.get("/api/fleet")
+def fleet(request: Request, user: GetUserDep, session: SessionDep) -> Response:
+    """Return all streams that the user may see, the most urgent first, and their clusters."""
+    mine = readable(session, user)
+    seen, now = seen_by(session, mine.streams), datetime.now(UTC)
+    body = {
+        "streams": fleet_rows(seen, now),
+        "clusters": _clusters(mine, user),
+        "stale_after": stale_after(len(seen)).total_seconds(),
+    }
+    return _answer(request, body)
+
+
+def _clusters(mine: Readable, user: Any) -> list[dict[str, Any]]:
+    """Return the clusters of what the user may see, each with the DAG that controls its streams, if it is there."""
+    names = sorted({each.cluster for each in (*mine.streams, *mine.clusters)})
+    return [shown(_cluster(name, mine, user)) for name in names]
+
+
+def _cluster(name: str, mine: Readable, user: Any) -> dict[str, Any]:
+    control = control_id(name)
+    there = control in mine.dags
+    told = [event for each in mine.clusters if each.cluster == name for event in each.told.to_json()["lasting"]]
+    return {"id": name, "control": control if there else None, "may": there and may_control(user, name), "told": told}
+
+
+def _answer(request: Request, body: Any) -> Response:
+    """Return the body as JSON; without it, if the browser has it already."""
+    text = json.dumps(body, separators=(",", ":")).encode()
+    headers = {"ETag": f'"{hashlib.sha256(text).hexdigest()[:32]}"', "Cache-Control": "private, no-cache"}
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(text, media_type="application/json", headers=headers)

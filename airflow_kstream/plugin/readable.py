@@ -1,0 +1,80 @@
+"""What a user may read of the stored states: rows of streams whose DAG they may read, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from sqlalchemy.orm import Session
+
+from airflow_kstream.dags.ids import control_id, fleet_id, undeclared_id
+from airflow_kstream.states.reading import StoredState, Watcher, stored_states, watchers
+from airflow_kstream.views.pages.fleet import Seen
+
+# The DAGs of a folder, each of which concerns all streams of its cluster.
+_OF_A_CLUSTER = (control_id, fleet_id, undeclared_id)
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The stored states that one user may read. `clusters` are the rows of clusters, `dags` the ids of their DAGs."""
+
+    streams: tuple[StoredState, ...]
+    clusters: tuple[StoredState, ...]
+    dags: frozenset[str]
+
+
+def readable(session: Session, user: Any) -> Readable:
+    """Return what this user may read.
+
+    A stream's row belongs to the DAG whose task watches it; one that names none is shown to nobody. A row of a cluster
+    that a task wrote belongs to its DAG; what triggers tell of a cluster is for those who may read a DAG of its folder.
+    """
+    dags = frozenset(get_auth_manager().get_authorized_dag_ids(user=user, method="GET", session=session))
+    stored = stored_states(session)
+    streams = tuple(each for each in stored if each.stream and each.state and each.state.by.dag in dags)
+    return Readable(streams, tuple(_of_clusters(stored, dags)), dags)
+
+
+def _of_clusters(stored: Sequence[StoredState], dags: frozenset[str]) -> Iterator[StoredState]:
+    for each in stored:
+        if each.stream:
+            continue
+        others = {key: written for key, written in each.others.items() if written.by in dags}
+        if any(id_of(each.cluster) in dags for id_of in _OF_A_CLUSTER):
+            yield replace(each, others=others)
+        elif others:
+            yield StoredState(each.cluster, "", each.active, None, None, None, type(each.told)(), others=others)
+
+
+def seen_by(session: Session, streams: Sequence[StoredState]) -> list[Seen]:
+    """Return what is known of each stream, with the task that watches it."""
+    tasks = {watcher.ids: watcher for watcher in watchers(session, _dags(streams))}
+    return [_seen(each, tasks.get(each.state.by)) for each in streams if each.state]
+
+
+def _dags(streams: Sequence[StoredState]) -> set[str]:
+    return {each.state.by.dag for each in streams if each.state}
+
+
+def _seen(stored: StoredState, watcher: Watcher | None) -> Seen:
+    assert stored.state is not None
+    return Seen(
+        stored.cluster,
+        stored.stream,
+        stored.state,
+        stored.told,
+        stored.detail or {},
+        stored.report or {},
+        task=watcher.state if watcher else "",
+        paused=watcher.paused if watcher else False,
+    )
+
+
+def may_control(user: Any, cluster: str) -> bool:
+    """Return whether the user may start a run of the cluster's control DAG; the run itself asks Airflow again."""
+    details, entity = DagDetails(id=control_id(cluster)), DagAccessEntity.RUN
+    return get_auth_manager().is_authorized_dag(method="POST", access_entity=entity, details=details, user=user)

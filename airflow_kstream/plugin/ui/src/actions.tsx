@@ -1,0 +1,236 @@
+import { readRun, runPage, startRun, type Cluster, type Refused, type Row, type Run } from "./api";
+import { Badge } from "./parts";
+import { stateWords } from "./states";
+import { away, duration } from "./words";
+
+type Word = "hold" | "start" | "restart" | "stop";
+
+interface Action {
+  title: string;
+  says: (row: Row) => string;
+  destroys: boolean;
+}
+
+const next = (row: Row) => row.generation + 1;
+const lives = (row: Row) => row.application !== null && !["ended", "stopped", "killed", "backing off"].includes(row.state);
+
+const ACTIONS: Record<Word, Action> = {
+  hold: {
+    title: "Hold",
+    says: () => "Nobody starts, stops or restarts it until somebody says start. What runs, runs on.",
+    destroys: false,
+  },
+  start: {
+    title: "Start",
+    says: (row) =>
+      lives(row)
+        ? `Its desired state becomes running. Generation ${row.generation} is left as it is, and is watched.`
+        : `Its desired state becomes running, and no wait between two starts holds any longer. The task that watches it claims and submits generation ${next(row)}.`,
+    destroys: false,
+  },
+  restart: {
+    title: "Restart",
+    says: (row) =>
+      `The task that watches it checks that a successor could start, stops generation ${row.generation} after its batch, waits until it is proven dead, and submits generation ${next(row)}.`,
+    destroys: true,
+  },
+  stop: {
+    title: "Stop",
+    says: (row) =>
+      lives(row)
+        ? `It ends generation ${row.generation} after its batch, kills it if it does not end, and leaves the stream stopped.`
+        : "Its desired state becomes stopped: nothing follows its last generation.",
+    destroys: true,
+  },
+};
+
+/** What may be done with a stream, as a menu. */
+export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cluster; done: () => void; now: number }) {
+  const [word, choose] = React.useState<Word | null>(null);
+  const id = React.useId().replaceAll(":", "");
+  const button = React.useRef<HTMLButtonElement>(null);
+  const menu = React.useRef<HTMLDivElement>(null);
+  if (!cluster?.control) {
+    return null;
+  }
+  const place = () => {
+    const at = button.current!.getBoundingClientRect();
+    const style = menu.current!.style;
+    style.top = `${Math.min(at.bottom + 4, innerHeight - 190)}px`;
+    style.left = `${Math.max(8, at.right - 170)}px`;
+  };
+  const step = (event: React.KeyboardEvent) => {
+    const items = [...menu.current!.querySelectorAll<HTMLButtonElement>("button:not(:disabled)")];
+    const at = items.indexOf(document.activeElement as HTMLButtonElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+    if (to === undefined || !items.length) return;
+    event.preventDefault();
+    items[(to + items.length) % items.length]!.focus();
+  };
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        className="ks-button ks-menu-button"
+        aria-haspopup="menu"
+        aria-label={`Actions for ${row.stream}`}
+        title={cluster.may ? "Actions" : "You may not start runs of its control DAG"}
+        disabled={!cluster.may}
+        popoverTarget={id}
+        onClick={place}
+      >
+        <svg viewBox="0 0 16 16" aria-hidden="true" className="ks-dots">
+          <circle cx="8" cy="3" r="1.4" />
+          <circle cx="8" cy="8" r="1.4" />
+          <circle cx="8" cy="13" r="1.4" />
+        </svg>
+      </button>
+      <div
+        ref={menu}
+        id={id}
+        popover="auto"
+        role="menu"
+        aria-label={`Actions for ${row.stream}`}
+        className="ks-menu"
+        onKeyDown={step}
+        onToggle={(event) => event.newState === "open" && menu.current?.querySelector("button")?.focus()}
+      >
+        {(Object.keys(ACTIONS) as Word[]).map((each) => (
+          <button
+            key={each}
+            type="button"
+            role="menuitem"
+            className={ACTIONS[each].destroys ? "ks-destroys" : undefined}
+            onClick={() => {
+              menu.current!.hidePopover();
+              choose(each);
+            }}
+          >
+            {ACTIONS[each].title} …
+          </button>
+        ))}
+      </div>
+      {word && (
+        <ActionDialog
+          word={word}
+          row={row}
+          dag={cluster.control}
+          now={now}
+          close={(changed) => {
+            choose(null);
+            button.current?.focus();
+            if (changed) done();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+type Sent = { run: Run } | { refusal: string } | null;
+
+function ActionDialog({
+  word,
+  row,
+  dag,
+  now,
+  close,
+}: {
+  word: Word;
+  row: Row;
+  dag: string;
+  now: number;
+  close: (changed: boolean) => void;
+}) {
+  const action = ACTIONS[word];
+  const [reason, setReason] = React.useState("");
+  const [busy, setBusy] = React.useState(false);
+  const [sent, setSent] = React.useState<Sent>(null);
+  const dialog = React.useRef<HTMLDialogElement>(null);
+  React.useEffect(() => dialog.current?.showModal(), []);
+  const run = sent && "run" in sent ? sent.run : null;
+  const running = run !== null && !["success", "failed"].includes(run.state);
+  React.useEffect(() => {
+    if (!running) return;
+    const look = () => readRun(dag, run!.dag_run_id).then((newer) => setSent({ run: newer }), () => undefined);
+    const timer = setInterval(look, 2000);
+    return () => clearInterval(timer);
+  }, [running]);
+  const send = (event: React.FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    startRun(dag, { action: word, stream: row.stream, reason: reason.trim() })
+      .then(
+        (run) => setSent({ run }),
+        (error: Refused) => setSent({ refusal: refusal(error, dag) }),
+      )
+      .finally(() => setBusy(false));
+  };
+  return (
+    <dialog ref={dialog} className="ks-dialog" aria-labelledby="ks-dialog-title" onClose={() => close(run !== null)}>
+      <form onSubmit={send}>
+        <h2 id="ks-dialog-title">
+          {action.title} {row.stream}?
+        </h2>
+        <p>{action.says(row)}</p>
+        <p className="ks-muted">
+          As of the last look, {away(row.seen, now)}: {stateWords(row)}
+          {row.generation > 0 && `, generation ${row.generation}`}
+          {row.why && ` – ${row.why}`}
+          {row.stale && ` That look is more than ${duration((now - Date.parse(row.seen)) / 1000)} old: it may have changed.`}
+        </p>
+        {!run && (
+          <label className="ks-field">
+            Reason
+            <textarea
+              required
+              minLength={3}
+              maxLength={300}
+              rows={2}
+              value={reason}
+              autoFocus
+              onChange={(event) => setReason(event.target.value)}
+              placeholder="The next person will ask why"
+            />
+            <small>Every supervisor shows it beside your name.</small>
+          </label>
+        )}
+        {sent && "refusal" in sent && (
+          <p className="ks-refusal" role="alert">
+            {sent.refusal}
+          </p>
+        )}
+        {run && (
+          <p role="status" className="ks-run">
+            <Badge tone={run.state === "failed" ? "bad" : run.state === "success" ? "good" : "busy"}>{RUN[run.state] ?? run.state}</Badge>{" "}
+            <a href={runPage(dag, run.dag_run_id)}>The run of {dag}</a>
+          </p>
+        )}
+        <div className="ks-buttons">
+          <button type="button" className="ks-button" onClick={() => dialog.current?.close()}>
+            {run ? "Close" : "Cancel"}
+          </button>
+          {!run && (
+            <button type="submit" className={`ks-button ${action.destroys ? "ks-danger" : "ks-primary"}`} disabled={busy || reason.trim().length < 3}>
+              {busy ? "Sending …" : `${action.title} ${row.stream}`}
+            </button>
+          )}
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+const RUN: Record<string, string> = {
+  queued: "waiting for a worker",
+  running: "under way",
+  success: "said: the next look shows it",
+  failed: "failed: its log says why",
+};
+
+function refusal(error: Refused, dag: string): string {
+  if (error.status === 403) return `You may not start runs of ${dag}.`;
+  if (error.status === 400) return `Airflow refused the form: ${error.message}. The stream may not be declared in this folder.`;
+  return error.message;
+}

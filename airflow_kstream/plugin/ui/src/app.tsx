@@ -1,0 +1,9 @@
+import { FleetPage } from "./fleet";
+
+export function App() {
+  return (
+    <section className="ks">
+      <FleetPage />
+    </section>
+  );
+}

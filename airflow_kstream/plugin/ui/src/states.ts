@@ -1,0 +1,47 @@
+import type { Row } from "./api";
+import type { Tone } from "./parts";
+
+export const URGENCIES: [string, Tone][] = [
+  ["needs a hand", "bad"],
+  ["not seen", "bad"],
+  ["under way", "busy"],
+  ["ends within a day", "warn"],
+  ["well", "good"],
+  ["at rest", "calm"],
+];
+
+export const TONES: Record<string, Tone> = Object.fromEntries(URGENCIES);
+
+const STEPS: Record<string, string> = {
+  stop: "restart due",
+  submit: "start due",
+  kill: "kill due",
+  wait: "waiting",
+  refuse: "blocked",
+  examine: "being examined",
+  push: "push due",
+  revoke: "tokens to revoke",
+  giveup: "claim given up",
+  note: "ended",
+};
+
+/** A phase in design's words; the name of a step that is due, as what it means for the stream. */
+export function stateWords(row: Row): string {
+  return STEPS[row.state] ?? row.state;
+}
+
+const PULSES: Record<string, [string, Tone]> = {
+  HEALTHY: ["healthy", "good"],
+  IDLE: ["idle", "calm"],
+  STARTING: ["starting", "busy"],
+  SLOW: ["slow", "warn"],
+  STALLED: ["stalled", "bad"],
+  START_STALLED: ["start stalled", "bad"],
+  CHECKPOINT_CHANGED: ["checkpoint changed", "bad"],
+  NO_CHECKPOINT: ["no checkpoint", "bad"],
+  UNKNOWN: ["unknown", "calm"],
+};
+
+export function pulseWords(pulse: string): [string, Tone] {
+  return PULSES[pulse] ?? [pulse.toLowerCase().replaceAll("_", " "), "calm"];
+}

@@ -1,0 +1,81 @@
+// Durations and moments in words. A moment is in the zone that the reader chose in Airflow, and its zone is said.
+
+const UNITS: [string, number][] = [
+  ["d", 86400],
+  ["h", 3600],
+  ["min", 60],
+  ["s", 1],
+];
+
+/** The two largest units of a duration in seconds: `4 d 3 h`, `12 s`; below a second `350 ms`. */
+export function duration(seconds: number): string {
+  const size = Math.abs(seconds);
+  if (size > 0 && size < 1) return `${Math.round(size * 1000)} ms`;
+  if (size < 10) return `${Number(size.toFixed(1))} s`;
+  let rest = Math.round(size);
+  const parts: string[] = [];
+  for (const [unit, length] of UNITS) {
+    const count = Math.floor(rest / length);
+    rest -= count * length;
+    if (count) parts.push(`${count} ${unit}`);
+    else if (parts.length) break;
+    if (parts.length === 2) break;
+  }
+  return parts.join(" ") || "0 s";
+}
+
+/** How far away a moment is: `in 5 min` or `5 min ago`. */
+export function away(at: string, now: number): string {
+  const seconds = (Date.parse(at) - now) / 1000;
+  return seconds >= 0 ? `in ${duration(seconds)}` : `${duration(seconds)} ago`;
+}
+
+export function zone(): string | undefined {
+  try {
+    const chosen: unknown = JSON.parse(localStorage.getItem("timezone") ?? "null");
+    if (typeof chosen === "string") new Intl.DateTimeFormat("en", { timeZone: chosen });
+    return typeof chosen === "string" ? chosen : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A moment with its zone: `24 Nov, 14:03:22 CET`. */
+export function moment(at: string | number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return "not known";
+  const year = date.getFullYear() === new Date().getFullYear() ? {} : ({ year: "numeric" } as const);
+  return new Intl.DateTimeFormat("en-GB", {
+    ...year,
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    timeZone: zone(),
+    timeZoneName: "short",
+  }).format(date);
+}
+
+export function clock(at: number): string {
+  const style = { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: zone() } as const;
+  return new Intl.DateTimeFormat("en-GB", { ...style, timeZoneName: "short" }).format(new Date(at));
+}
+
+export function count(number: number, one: string, many = `${one}s`): string {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
+export function bytes(size: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let left = size;
+  for (const unit of units) {
+    if (left < 1000 || unit === "TB") return `${Number(left.toFixed(left < 10 && unit !== "B" ? 1 : 0))} ${unit}`;
+    left /= 1000;
+  }
+  return `${size} B`;
+}
+
+export function sentence(text: string): string {
+  return text ? text[0]!.toUpperCase() + text.slice(1) : text;
+}

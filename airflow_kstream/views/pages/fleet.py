@@ -1,0 +1,134 @@
+"""The rows of the fleet's page: how each stream stands, until when, why, and who watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.model.event import WORDS, Ledger
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.policy.events.hands import way_out
+from airflow_kstream.views.pages.foreign import shown
+from airflow_kstream.views.pages.urgency import Signs, order, urgency
+
+# A triggerer writes each row again within this time; a fleet of thousands takes a second for each stream.
+_REWRITTEN, _FOR_EACH = timedelta(minutes=1), timedelta(seconds=1)
+# Rows that did not come this many times are late.
+_MISSED = 3
+_FINISHED = {Phase.ENDED, Phase.STOPPED}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The stored rows of one stream, and the task that watches it now.
+
+    `detail` is what its look told and `report` what its task told last, both as stored. `task` is the state of the
+    task, empty if nobody watches the stream, `paused` whether its DAG is.
+    """
+
+    cluster: str
+    stream: str
+    state: StreamState
+    told: Ledger = field(default_factory=Ledger)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
+    task: str = ""
+    paused: bool = False
+
+
+def stale_after(streams: int) -> timedelta:
+    """Return the age after which the last look at one of so many streams is late."""
+    return _MISSED * max(_REWRITTEN, streams * _FOR_EACH)
+
+
+def fleet_rows(seen: list[Seen], now: datetime) -> list[dict[str, Any]]:
+    """Return a row for each stream, the most urgent first."""
+    late = stale_after(len(seen))
+    return sorted((row_of(each, now, late) for each in seen), key=order)
+
+
+def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
+    """Return the row of one stream; `late` is the age after which its look is stale."""
+    state = seen.state
+    detail = seen.detail.get("detail") or {}
+    facts = _of_generation(detail.get("facts"), state.generation)
+    stale = now - state.seen > late and state.state not in _FINISHED
+    findings = list(_findings(seen))
+    signs = Signs(state, bool(seen.task), bool(findings), stale, bool(seen.report.get("succeeded")))
+    row = {
+        "cluster": seen.cluster,
+        "stream": seen.stream,
+        "urgency": urgency(signs, now),
+        "state": state.state,
+        "why": state.verdict,
+        "generation": state.generation,
+        "application": state.application,
+        "seen": state.seen.isoformat(),
+        "stale": stale,
+        "pulse": state.pulse,
+        "pulse_why": detail.get("pulse_why") or "",
+        "committed": state.committed.isoformat() if state.committed else None,
+        "batches": list(state.batches),
+        "stall_after": next((each["stall_after"] for each in facts.get("progress") or ()), None),
+        "horizon": _horizon(state, facts, detail),
+        "pushes": detail.get("refreshed"),
+        "began": {"at": facts.get("claimed"), "why": facts.get("reason") or ""},
+        "desired": facts.get("desired") or {},
+        "watcher": _watcher(state.by, seen),
+        "findings": findings,
+    }
+    masked: dict[str, Any] = shown(row)
+    return masked
+
+
+def _of_generation(facts: object, generation: int) -> Mapping[str, Any]:
+    """Return the facts, or none if they are of another generation than the last look's."""
+    return facts if isinstance(facts, Mapping) and facts.get("generation") == generation else {}
+
+
+def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, Any]) -> dict[str, Any]:
+    ends = facts.get("horizon") or {}
+    hard = state.horizon.isoformat() if state.horizon else None
+    reason = ends.get("reason") or HorizonReason.UNKNOWN.value
+    return {
+        "hard": hard,
+        "plan": ends.get("plan"),
+        "force": ends.get("force"),
+        "push": ends.get("push"),
+        "issued": facts.get("issued"),
+        "reason": f"{reason} ({ends['token']})" if ends.get("token") else reason,
+        "renews_itself": reason == HorizonReason.NONE.value,
+        "credentials": facts.get("credentials") or "",
+        "uncounted": detail.get("uncounted") or [],
+    }
+
+
+def _watcher(by: TaskIds, seen: Seen) -> dict[str, Any]:
+    ids = {"dag": by.dag, "run": by.run, "task": by.task, "map_index": by.map_index}
+    return {**ids, "state": seen.task, "paused": seen.paused}
+
+
+def _findings(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield what somebody was told of and lasts; then what only a page can see: that nobody watches."""
+    for event in sorted(seen.told.lasting.values(), key=lambda event: event.since):
+        about = f" ({event.about})" if event.about else ""
+        yield {
+            "kind": event.kind.value,
+            "words": f"{WORDS[event.kind][0]}{about}",
+            "since": event.since.isoformat(),
+            "why": event.why,
+            "way_out": way_out(event.kind, seen.stream),
+        }
+    if seen.paused and seen.task:
+        yield _finding("paused", "its DAG is paused", "its task watches on, and starts nothing", "unpause its DAG")
+    if not seen.task and seen.state.state not in _FINISHED:
+        why = "no task of its DAG is deferred or running"
+        yield _finding("nobody_watches", "nobody watches it", why, "unpause its DAG, or clear its task")
+
+
+def _finding(kind: str, words: str, why: str, out: str) -> dict[str, Any]:
+    return {"kind": kind, "words": words, "since": None, "why": why, "way_out": out}

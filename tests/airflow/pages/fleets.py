@@ -1,0 +1,99 @@
+"""Fleets to look at: one with everything that a page shows, one with many streams."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.model.event import EventKind
+from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.horizon import Horizon, HorizonReason
+from airflow_kstream.model.token_push import Refreshed
+from tests.airflow.pages.stored import DAY, HOUR, NOW, Stored, healthy, in_state, self_renewing, store, troubled
+
+
+def show() -> list[Stored]:
+    """Return a stream for each thing that the fleet's page tells."""
+    return [
+        stalled(),
+        blocked(),
+        soon(),
+        pushed(),
+        held(),
+        stopped(),
+        backing_off(),
+        in_state(healthy("prod", "refunds", 2), "starting", "generation 2 starts", pulse="STARTING", batches=()),
+        replace(healthy("lab", "visits"), task=""),
+        self_renewing("prod", "inventory"),
+        self_renewing("prod", "prices"),
+        healthy("lab", "trials"),
+    ]
+
+
+def stalled() -> Stored:
+    it = healthy("prod", "clicks")
+    why, batches = "batch 180 is in flight for 1h 12m, longer than 10m 0s", (*it.state.batches, 4320.0)
+    return troubled(it, EventKind.STALLED, why, pulse="STALLED", batches=batches)
+
+
+def blocked() -> Stored:
+    it = healthy("prod", "orders", 12)
+    issued = NOW - 6.9 * DAY
+    ends = Horizon(HorizonReason.TOKEN_MAX_LIFETIME, issued + 7 * DAY, issued + 5 * DAY, issued + 6.5 * DAY)
+    why = "preflight: no ticket for etl@EXAMPLE.COM: Preauthentication failed. A retry won't help."
+    it = troubled(it, EventKind.BLOCKED, why, NOW - 5 * HOUR, state="stop", verdict=f"its horizon is near: {ends.why}")
+    return ending(it, ends, issued)
+
+
+def ending(it: Stored, ends: Horizon, issued: datetime) -> Stored:
+    """Return the stream with this horizon."""
+    state = replace(it.state, horizon=ends.hard, plan=ends.plan)
+    return replace(it, state=state, facts=replace(it.facts, horizon=ends, issued=issued, claimed=issued))
+
+
+def soon() -> Stored:
+    end = NOW + 14 * HOUR
+    ends = Horizon(HorizonReason.SERVICE_TOKEN, end, end - 8 * HOUR, end - 2 * HOUR, token="HBASE_AUTH_TOKEN")
+    return ending(healthy("prod", "payments", 4), ends, NOW - 4.3 * DAY)
+
+
+def pushed() -> Stored:
+    end = NOW + 6.5 * DAY
+    ends = Horizon(HorizonReason.NOT_PUSHED, end, end - 3 * DAY, end - HOUR, push=NOW + 11 * HOUR)
+    refreshed = Refreshed(12 * HOUR, 12 * HOUR, 11 * HOUR, 5 * DAY, DAY).to_json()
+    it = ending(healthy("prod", "shipments", 1), ends, NOW - 12 * HOUR)
+    return replace(it, more={**it.more, "refreshed": refreshed})
+
+
+def wanted(it: Stored, desired: Desired) -> Stored:
+    return replace(it, facts=replace(it.facts, desired=desired))
+
+
+def held() -> Stored:
+    it = in_state(healthy("prod", "returns"), "held", "held by maria: Kafka is moved")
+    return wanted(it, Desired(DesiredState.HELD, 0, "maria", NOW - 2 * HOUR, "Kafka is moved"))
+
+
+def stopped() -> Stored:
+    nothing = {"pulse": "", "horizon": None, "plan": None, "batches": (), "application": None}
+    it = in_state(healthy("lab", "sessions"), "stopped", "stopped by jo: the source is gone", **nothing)
+    return wanted(it, Desired(DesiredState.STOPPED, 0, "jo", NOW - 30 * DAY, "the source is gone"))
+
+
+def backing_off() -> Stored:
+    why = "generation 9 ended: memory: killed by YARN for exceeding memory limits. Its next start is in 3m 20s"
+    return in_state(healthy("prod", "stock", 9), "backing off", why, pulse="UNKNOWN", horizon=None, plan=None)
+
+
+def many(number: int) -> list[Stored]:
+    """Return a large fleet, one in fifty of it in trouble."""
+    fleet = [healthy("prod", f"stream-{index:03}") for index in range(number)]
+    return [
+        troubled(it, EventKind.STALLED, "batch 180 is in flight", pulse="STALLED") if index % 50 == 7 else it
+        for index, it in enumerate(fleet)
+    ]
+
+
+def store_show(home: AirflowHome) -> None:
+    store(home, show())

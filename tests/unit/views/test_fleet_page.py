@@ -1,0 +1,132 @@
+"""The fleet's page: what is urgent, what is told of it, and that no foreign text does harm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.stream_state import StreamState, TaskIds
+from airflow_kstream.views.pages.fleet import Seen, fleet_rows, stale_after
+from airflow_kstream.views.pages.urgency import Urgency
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+STATE = StreamState(
+    "running",
+    "it runs and nothing is due",
+    3,
+    "application_1_0001",
+    NOW - timedelta(seconds=30),
+    pulse="HEALTHY",
+    horizon=NOW + 5 * DAY,
+    by=TaskIds("stream-prod.orders", "manual", "keep"),
+)
+SEEN = Seen("prod", "orders", STATE, task="deferred")
+
+
+def told(kind: EventKind, why: str = "it hangs") -> Ledger:
+    event = Lasting(kind, NOW - HOUR, why)
+    return Ledger({event.key: event}, 1)
+
+
+def row(stream: Seen = SEEN, /, **state: Any) -> dict[str, Any]:
+    return fleet_rows([replace(stream, state=replace(stream.state, **state))], NOW)[0]
+
+
+@pytest.mark.parametrize(
+    ("state", "urgency"),
+    [
+        ({}, Urgency.WELL),
+        ({"horizon": NOW + 23 * HOUR}, Urgency.SOON),
+        ({"horizon": NOW - HOUR}, Urgency.HAND),
+        ({"horizon": None}, Urgency.WELL),
+        ({"pulse": "STALLED"}, Urgency.HAND),
+        ({"pulse": "CHECKPOINT_CHANGED"}, Urgency.HAND),
+        ({"pulse": "SLOW"}, Urgency.UNDER_WAY),
+        ({"pulse": "IDLE"}, Urgency.WELL),
+        ({"state": "starting"}, Urgency.UNDER_WAY),
+        ({"state": "backing off"}, Urgency.UNDER_WAY),
+        ({"state": "stop"}, Urgency.UNDER_WAY),
+        ({"state": "killed"}, Urgency.HAND),
+        ({"state": "refuse"}, Urgency.HAND),
+        ({"state": "held"}, Urgency.AT_REST),
+        ({"state": "stopped", "horizon": None, "pulse": ""}, Urgency.AT_REST),
+        ({"state": "frozen"}, Urgency.AT_REST),
+        ({"state": "ended", "horizon": None}, Urgency.HAND),
+        ({"state": "unknown"}, Urgency.UNSEEN),
+        ({"seen": NOW - HOUR}, Urgency.UNSEEN),
+    ],
+)
+def test_a_stream_is_as_urgent_as_its_worst_sign(state: dict[str, Any], urgency: Urgency) -> None:
+    assert row(**state)["urgency"] == urgency
+
+
+def test_a_job_that_ended_well_needs_nobody() -> None:
+    assert row(replace(SEEN, report={"succeeded": True}), state="ended", horizon=None)["urgency"] == Urgency.AT_REST
+
+
+def test_the_most_urgent_stream_is_first_and_then_the_one_that_ends_next() -> None:
+    later, sooner = replace(STATE, horizon=NOW + 4 * DAY), replace(STATE, horizon=NOW + 2 * DAY)
+    fleet = [
+        replace(SEEN, stream="later", state=later),
+        replace(SEEN, stream="held", state=replace(STATE, state="held")),
+        replace(SEEN, stream="sooner", state=sooner),
+        replace(SEEN, stream="hangs", told=told(EventKind.STALLED)),
+    ]
+    assert [each["stream"] for each in fleet_rows(fleet, NOW)] == ["hangs", "sooner", "later", "held"]
+
+
+def test_a_finding_says_what_since_when_why_and_the_way_out() -> None:
+    [finding] = row(replace(SEEN, told=told(EventKind.STALLED, "batch 7 is in flight for 2h")))["findings"]
+    assert finding["words"] == "it runs and makes no progress"
+    assert finding["why"] == "batch 7 is in flight for 2h"
+    assert datetime.fromisoformat(finding["since"]) == NOW - HOUR
+    assert "kstream streams evidence orders" in finding["way_out"]
+
+
+def test_a_stream_that_nobody_watches_needs_a_hand_unless_it_is_over() -> None:
+    alone = replace(SEEN, task="")
+    assert row(alone)["urgency"] == Urgency.HAND
+    assert [finding["kind"] for finding in row(alone)["findings"]] == ["nobody_watches"]
+    assert row(alone, state="stopped", horizon=None)["findings"] == []
+
+
+def test_a_paused_dag_is_a_finding_although_its_task_watches() -> None:
+    assert [finding["kind"] for finding in row(replace(SEEN, paused=True))["findings"]] == ["paused"]
+
+
+def test_facts_of_an_earlier_generation_are_not_shown_as_this_ones() -> None:
+    facts = {"generation": 2, "issued": "2026-02-01T00:00:00+00:00", "desired": {"state": "held"}}
+    seen = replace(SEEN, detail={"detail": {"facts": facts}})
+    assert (row(seen)["horizon"]["issued"], row(seen)["desired"]) == (None, {})
+    assert row(seen, generation=2)["horizon"]["issued"] == facts["issued"]
+
+
+def test_a_large_fleet_is_late_later() -> None:
+    """A triggerer writes at most one stream's rows a second."""
+    assert stale_after(10) == timedelta(minutes=3)
+    assert stale_after(1000) == timedelta(seconds=3000)
+
+
+def test_foreign_text_shows_no_password_and_no_control_character() -> None:
+    evil = "<img src=x onerror=alert(1)>\x1b[31m hdfs://etl:hunter2@nn:8020 password=hunter2"
+    seen = replace(
+        SEEN,
+        told=told(EventKind.BLOCKED, evil),
+        detail={"detail": {"pulse_why": evil, "facts": {"generation": 3, "reason": evil, "desired": {"reason": evil}}}},
+    )
+    shown = row(seen, state="stop", verdict=evil)
+    for text in (
+        shown["why"],
+        shown["pulse_why"],
+        shown["began"]["why"],
+        shown["desired"]["reason"],
+        shown["findings"][0]["why"],
+    ):
+        assert "hunter2" not in text
+        assert "\x1b" not in text
+        assert "<img" in text, "markup is left to the page, which shows it as text"
