@@ -174,10 +174,14 @@ def is_cleaned_marker(name: str) -> bool:
     return name.startswith(_CLEANED)
 
 
+def claims(names: Iterable[str]) -> tuple[int, ...]:
+    """Return the generations that were claimed among these file names, in their order."""
+    return tuple(sorted(int(match[1]) for name in names if (match := _CLAIM.fullmatch(name))))
+
+
 def newest_claim(names: Iterable[str]) -> int:
     """Return the highest generation that was claimed among these file names, 0 if none was."""
-    claims = (_CLAIM.fullmatch(name) for name in names)
-    return max((int(claim[1]) for claim in claims if claim), default=0)
+    return max(claims(names), default=0)
 
 
 def newest_trace(names: Iterable[str]) -> int:

@@ -14,6 +14,7 @@ from textwrap import shorten
 from typing import Any
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.plain import plain
 
 # Characters of the cause that a ledger keeps: the begin's message has all of it.
 _KEPT = 200
@@ -125,11 +126,26 @@ class Lasting:
 
 
 @dataclass(frozen=True)
+class Over:
+    """An event that began and ended."""
+
+    kind: EventKind
+    since: datetime
+    until: datetime
+    why: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
 class Ledger:
-    """The events of one subject that were told and last. Of two ledgers, the newer one has more `changes`."""
+    """The events of one subject that were told and last. Of two ledgers, the newer one has more `changes`.
+
+    `past` are the last ones that ended, oldest first, for people.
+    """
 
     lasting: Mapping[tuple[EventKind, str], Lasting] = field(default_factory=dict)
     changes: int = 0
+    past: tuple[Over, ...] = ()
 
     @property
     def kinds(self) -> frozenset[EventKind]:
@@ -141,7 +157,8 @@ class Ledger:
             {"kind": event.kind.value, "about": event.about, "since": event.since.isoformat(), "why": _line(event.why)}
             for event in self.lasting.values()
         ]
-        return {"version": 1, "changes": self.changes, "lasting": told}
+        over = [{**plain(event), "why": _line(event.why)} for event in self.past]
+        return {"version": 1, "changes": self.changes, "lasting": told, **({"past": over} if over else {})}
 
     @classmethod
     def from_json(cls, data: object) -> Ledger:
@@ -149,8 +166,9 @@ class Ledger:
         if not isinstance(data, Mapping) or not isinstance(data.get("lasting"), list):
             return cls()
         read = [event for item in data["lasting"] if (event := _lasting(item)) is not None]
-        changes = data.get("changes")
-        return cls({event.key: event for event in read}, changes if isinstance(changes, int) else 0)
+        changes, past = data.get("changes"), data.get("past")
+        over = [one for item in (past if isinstance(past, list) else ()) if (one := _over(item)) is not None]
+        return cls({event.key: event for event in read}, changes if isinstance(changes, int) else 0, tuple(over))
 
 
 # How each kind begins and ends, after its subject.
@@ -187,6 +205,17 @@ def _lasting(item: object) -> Lasting | None:
     except (KeyError, ValueError):
         return None
     return Lasting(kind, since, str(item.get("why") or ""), about) if since.tzinfo else None
+
+
+def _over(item: object) -> Over | None:
+    event = _lasting(item)
+    if event is None or not isinstance(item, Mapping):
+        return None
+    try:
+        until = datetime.fromisoformat(str(item["until"]))
+    except (KeyError, ValueError):
+        return None
+    return Over(event.kind, event.since, until, event.why, event.about) if until.tzinfo else None
 
 
 def _line(text: str) -> str:

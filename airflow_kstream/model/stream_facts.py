@@ -1,4 +1,4 @@
-"""Facts about a stream's generation that pages draw: its begin, its horizon, its desired state and its batches."""
+"""Facts about a stream that pages draw: the lives of its generations, and of the newest one its end and its batches."""
 
 from __future__ import annotations
 
@@ -26,6 +26,28 @@ class Progress:
     in_flight: datetime | None
     stall_after: timedelta
     batches: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Life:
+    """A generation from its claim to its end, by the NameNode's clock.
+
+    `why` is why it was claimed, `by` who claimed it. `ended` is None for one that nobody ended yet, `end` why it ended;
+    `planned` is False for an end of its own.
+    """
+
+    generation: int
+    began: datetime
+    by: str
+    why: str
+    adopted: bool = False
+    ended: datetime | None = None
+    end: str = ""
+    planned: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: times in ISO 8601."""
+        return fields_of(self)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
@@ -83,6 +84,32 @@ class Submission:
         # Spark 4 reads spark-defaults.conf beside a properties file only when told to.
         extra = ["--properties-file", properties_file, "--load-spark-defaults"] if properties_file else []
         return (self.binary, *extra, *words)
+
+
+@dataclass(frozen=True)
+class ExplainedSubmission:
+    """A command line for people: each part of it with the source of its value and the reason for it.
+
+    Secret values are masked. `notes` are sentences about the whole.
+    """
+
+    notes: tuple[str, ...]
+    binary: str = ""
+    parts: tuple[tuple[str, Origin], ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"  {text}  # {_words(origin)}" for text, origin in self.parts]
+        head = [f"{self.binary} \\"] if self.binary else []
+        return "\n".join([*(f"# {note}" for note in self.notes), *head, *lines])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        parts = [{"text": text, "source": origin.source, "why": origin.why} for text, origin in self.parts]
+        return {"notes": list(self.notes), "binary": self.binary, "parts": parts}
+
+
+def _words(origin: Origin) -> str:
+    return f"{origin.source}: {origin.why}" if origin.why else origin.source
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.policy_edit import Policies, PolicyEdit, policies_of
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.model.stream_facts import Life
+from airflow_kstream.model.submission import ExplainedSubmission, SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.policy.streams.blocked_restart import BlockedRestart, blocked_again
@@ -42,9 +43,10 @@ from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.desired import declared_at_last
-from airflow_kstream.supervise.streams.dry_run import explain
+from airflow_kstream.supervise.streams.dry_run import explained
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.lives import lives_of
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.watch import Subject, Watch
@@ -128,6 +130,7 @@ class SparkStreamOperator(KstreamOperator):
         self.conn_id = conn_id
         self.only_plan = dry_run
         self.submission: str | None = None
+        self._explained: ExplainedSubmission | None = None
         self._edit: PolicyEdit | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -135,7 +138,7 @@ class SparkStreamOperator(KstreamOperator):
         if self.only_plan:
             with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
                 spec = self._spec()
-                self.submission = explain(cluster, spec, self._engine(spec))
+                self.submission = str(explained(cluster, spec, self._engine(spec)))
             self.log.info("%s", self.submission)
             return None
         return self._reconcile(context, Mode.ENSURE, Memory(reached=recalled(self.cluster_conn_id, self._spec().name)))
@@ -173,7 +176,7 @@ class SparkStreamOperator(KstreamOperator):
                 self._watch_blocked(reconciler.spec, mode, memory, error)
             if memory.blocked:
                 self.log.info("%s: its restart is not blocked any longer", report.stream)
-            self._publish(context, report)
+            self._publish(context, report, lives_of(reconciler.session, reconciler.stream))
             return self._conclude(reconciler.spec, report, mode, memory)
 
     def _runs(self, memory: Memory) -> bool:
@@ -227,11 +230,11 @@ class SparkStreamOperator(KstreamOperator):
         )
         self.defer(trigger=trigger, method_name="resume", kwargs={"mode": mode.value})
 
-    def _publish(self, context: Context, report: Report) -> None:
+    def _publish(self, context: Context, report: Report, lives: Sequence[Life]) -> None:
         """Push the report and the links' addresses as XComs, and count each restart."""
         ti = context["ti"]
         ti.xcom_push("report", report.to_json())
-        record(self.cluster_conn_id, report, ti)
+        record(self.cluster_conn_id, report, ti, lives, self._explained)
         ti.xcom_push("yarn_application", report.application_url)
         ti.xcom_push("yarn_logs", report.logs_url)
         restarts = sum((done.submitted or 1) > 1 for done in report.done)
@@ -254,17 +257,18 @@ class SparkStreamOperator(KstreamOperator):
         with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
             spec = self._spec_on(cluster)
             engine = self._engine(spec)
-            self.submission = self._planned(cluster, spec, engine)
+            self._explained = self._planned(cluster, spec, engine)
+            self.submission = str(self._explained)
             with open_session(cluster, identity_of(spec, cluster)) as session:
                 run = StreamRun(session, spec, engine, AirflowSecrets())
                 yield Reconciler(run, tell=self.log.info, patient=False)
 
-    def _planned(self, cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
+    def _planned(self, cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
         """Return the command line of the next submission. To watch or to stop a stream, none is needed."""
         try:
-            return explain(cluster, spec, engine)
+            return explained(cluster, spec, engine)
         except KstreamError as error:
-            return f"# can't be submitted from here: {error.without_advice}"
+            return ExplainedSubmission((f"can't be submitted from here: {error.without_advice}",))
 
     def _policies(self, spec: StreamSpec) -> dict[str, Any] | None:
         """Return the policies that hold for the watcher instead of the claim's, as plain data."""

@@ -18,13 +18,14 @@ from airflow.api_fastapi.core_api.security import (
     requires_access_asset,
     requires_access_view,
 )
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.staticfiles import StaticFiles
 
 from airflow_kstream.dags.ids import control_id
 from airflow_kstream.plugin.readable import Readable, may_control, readable, seen_by
 from airflow_kstream.views.pages.fleet import fleet_rows, stale_after
 from airflow_kstream.views.pages.foreign import shown
+from airflow_kstream.views.pages.stream import stream_page
 
 # The same for all routes, so that a new one is closed unless somebody opens it. The bundle is public and has no data.
 _CHECKS = [
@@ -48,6 +49,18 @@ def fleet(request: Request, user: GetUserDep, session: SessionDep) -> Response:
         "stale_after": stale_after(len(seen)).total_seconds(),
     }
     return _answer(request, body)
+
+
+@app.get("/api/stream")
+def one_stream(request: Request, user: GetUserDep, session: SessionDep, cluster: str, stream: str) -> Response:
+    """Return all that is stored of one stream. 404 if there is none that the user may see: both look alike."""
+    mine = readable(session, user)
+    found = [each for each in mine.streams if (each.cluster, each.stream) == (cluster, stream)]
+    if not found:
+        raise HTTPException(404, "No such stream is stored, or you may not read its DAG")
+    [seen] = seen_by(session, found[:1])
+    page = stream_page(seen, datetime.now(UTC), stale_after(len(mine.streams)))
+    return _answer(request, {**page, "cluster": shown(_cluster(cluster, mine, user))})
 
 
 def _clusters(mine: Readable, user: Any) -> list[dict[str, Any]]:

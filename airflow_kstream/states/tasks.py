@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plan import Report
+from airflow_kstream.model.stream_facts import Life
+from airflow_kstream.model.submission import ExplainedSubmission
 from airflow_kstream.notifications import tasks as store
 from airflow_kstream.policy.states.due import Kind
 from airflow_kstream.states.recorder import is_not_named
-from airflow_kstream.states.values import detail_row, ids_of, reached_of, reported, row_of
+from airflow_kstream.states.values import detail_row, ids_of, reached_of, report_row, reported, row_of
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +30,18 @@ def recalled(cluster: str, stream: str) -> Reached:
     return NOWHERE
 
 
-def record(cluster: str, report: Report, instance: Any) -> None:
-    """Store what the task of a stream reports. Nothing where no DAG names its asset."""
+def record(
+    cluster: str, report: Report, instance: Any, lives: Sequence[Life] = (), planned: ExplainedSubmission | None = None
+) -> None:
+    """Store what the task of a stream reports, with the lives of its generations and the planned submission.
+
+    Nothing where no DAG names its asset.
+    """
     uri, state = asset_uri(cluster, report.stream), reported(report, ids_of(instance), datetime.now(UTC))
     try:
         store.put(uri, Kind.VERDICT.value, row_of(state))
         store.put(uri, Kind.DETAIL.value, detail_row(state, report.to_json()))
+        store.put(uri, Kind.REPORT.value, report_row(report, lives, planned))
     except Exception as error:
         if not is_not_named(error):
             log.warning("The state of %s can't be stored, so pages may show it late: %r", report.stream, error)

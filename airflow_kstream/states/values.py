@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +10,10 @@ from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Report, Settled
-from airflow_kstream.model.stream_facts import StreamFacts
+from airflow_kstream.model.stream_facts import Life, StreamFacts
 from airflow_kstream.model.stream_state import StreamState, TaskIds
-from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, fitted
+from airflow_kstream.model.submission import ExplainedSubmission
+from airflow_kstream.policy.states.sizes import DETAIL, REPORT, VERDICT, fitted
 from airflow_kstream.supervise.streams.watch import Verdict
 
 # Batches in the short row: as many as a line in a table can show.
@@ -93,6 +94,12 @@ def row_of(state: StreamState) -> dict[str, Any]:
 def detail_row(state: StreamState, detail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the long row of a stream, with `detail` of its look: at most 20,000 bytes."""
     return fitted({**state.to_json(), "detail": plain(detail)}, DETAIL)
+
+
+def report_row(report: Report, lives: Sequence[Life], planned: ExplainedSubmission | None) -> dict[str, Any]:
+    """Return a task's report for pages, with past generations and the next submission: at most 40,000 bytes."""
+    lived = [life.to_json() for life in lives]
+    return fitted({**report.to_json(), "lives": lived, "submission": planned and planned.to_json()}, REPORT)
 
 
 def reached_of(row: object) -> Reached:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import datetime
 
-from airflow_kstream.model.event import Event, EventKind, Lasting, Ledger, Trouble
+from airflow_kstream.model.event import Event, EventKind, Lasting, Ledger, Over, Trouble
+
+# Events that are over, for people: what a page can list. A deferred task carries them.
+_KEPT = 15
 
 
 def compare(
@@ -30,9 +34,12 @@ def compare(
     begins = [Event(trouble.kind, cluster, stream, now, trouble.why, trouble.about) for trouble in new]
     lasting = {key: each for key, each in told.lasting.items() if each not in over}
     lasting |= {event.key: Lasting(event.kind, event.since, event.why, event.about) for event in begins}
-    return Ledger(lasting, told.changes + len(ends) + len(begins)), (*ends, *begins)
+    past = (*told.past, *(Over(each.kind, each.since, now, each.why, each.about) for each in over))[-_KEPT:]
+    return Ledger(lasting, told.changes + len(ends) + len(begins), past), (*ends, *begins)
 
 
 def newer(stored: Ledger, carried: Ledger) -> Ledger:
     """Return the ledger that knows more. One of them may be lost: the stored one is a cache, a retry carries none."""
-    return stored if stored.changes > carried.changes else carried
+    more = stored if stored.changes > carried.changes else carried
+    past = sorted({*stored.past, *carried.past}, key=lambda event: event.until)
+    return replace(more, past=tuple(past[-_KEPT:]))

@@ -20,7 +20,10 @@ FORGOTTEN = 3600.0
 
 
 class Kind(StrEnum):
-    """A row of a stream: the first two with its asset, the report as its task's XCom. Values are the keys."""
+    """A row of a stream: the first two with its asset, the report as its task's XCom. Values are the keys.
+
+    The task itself stores its report with the asset, too: pages read no XCom.
+    """
 
     VERDICT = "verdict"
     DETAIL = "detail"

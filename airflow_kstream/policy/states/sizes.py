@@ -9,7 +9,7 @@ from typing import Any
 from airflow_kstream.model.secrets import without_secrets
 
 # Bytes of JSON.
-VERDICT, DETAIL = 1_500, 20_000
+VERDICT, DETAIL, REPORT = 1_500, 20_000, 40_000
 # Characters that each text may keep, and items that each list may, from step to step. Beyond the first step nothing is
 # read at all: the search for secrets takes time with the square of a word's length.
 _FIRST, *_STEPS = ((2000, 100), (1000, 50), (500, 20), (300, 10), (200, 8), (120, 5), (60, 3), (30, 2), (12, 1))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from operator import itemgetter
 
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.secrets import MASK, SecretRef, Value
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.submission import Origin, Submission, SubmissionOrder
+from airflow_kstream.model.submission import ExplainedSubmission, Origin, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.refresh_words import refresh_words
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
@@ -17,35 +18,38 @@ from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
 
 _NEXT, _NONCE = 0, "NONCE"
+_PRIVATELY = "through a private properties file, in no argv"
 
 
 def explain(cluster: Cluster, spec: StreamSpec, engine: Engine) -> str:
-    """Return the command line that a submission would run, each line with a comment.
+    """Return the command line that a submission would run, each line with a comment."""
+    return str(explained(cluster, spec, engine))
 
-    Generation and nonce are placeholders. If this host can't run it, the text says why; it also names the services
+
+def explained(cluster: Cluster, spec: StreamSpec, engine: Engine) -> ExplainedSubmission:
+    """Return the command line that a submission would run, each part with its reason.
+
+    Generation and nonce are placeholders. If this host can't run it, a note says why; notes also name the services
     whose tokens may end before the horizon.
     """
     require_submittable(spec, cluster)
     plan = engine.submission(SubmissionOrder(cluster, spec, _NEXT, _NONCE))
-    head = [f"# as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
+    notes = [f"as {identity_of(spec, cluster)}; generation {_NEXT} and {_NONCE} stand for the claim's own"]
     if plan.obstacle:
-        head.append(f"# can't be submitted from here: {plan.obstacle}")
-    head += [f"# {each}" for each in refresh_words(spec, ways_in_clear(cluster))]
-    head += [f"# {each}" for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs)]
-    return "\n".join([*head, shlex.quote(plan.binary) + " \\", *_lines(plan)])
+        notes.append(f"can't be submitted from here: {plan.obstacle}")
+    notes += [str(each) for each in refresh_words(spec, ways_in_clear(cluster))]
+    notes += [str(each) for each in uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs)]
+    return ExplainedSubmission(tuple(notes), shlex.quote(plan.binary), tuple(_parts(plan)))
 
 
-def _lines(plan: Submission) -> list[str]:
-    lines = [f"  {shlex.join(argument.words)}  # {_origin(argument.origin)}" for argument in plan.arguments]
-    return [*(_hidden(key, value) for key, value in sorted(plan.secret_conf.items(), key=itemgetter(0))), *lines]
+def _parts(plan: Submission) -> Iterator[tuple[str, Origin]]:
+    for key, value in sorted(plan.secret_conf.items(), key=itemgetter(0)):
+        yield f"{key}={MASK}", _hidden(value)
+    for argument in plan.arguments:
+        yield shlex.join(argument.words), argument.origin
 
 
-def _hidden(key: str, value: Value) -> str:
-    why = "through a private properties file, in no argv"
+def _hidden(value: Value) -> Origin:
     if isinstance(value, SecretRef):
-        return f"  {key}={MASK}  # {value}, looked up right before the submission; {why}"
-    return f"  {key}={MASK}  # {why}"
-
-
-def _origin(origin: Origin) -> str:
-    return f"{origin.source}: {origin.why}" if origin.why else origin.source
+        return Origin(f"{value}, looked up right before the submission; {_PRIVATELY}")
+    return Origin(_PRIVATELY)

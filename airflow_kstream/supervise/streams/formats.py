@@ -231,6 +231,14 @@ def written_stop(why: str, by: str) -> str:
     return json.dumps({"version": VERSION, "why": why, "by": by})
 
 
+def read_stop(text: str) -> str:
+    """Return why a generation was asked to stop, empty if the text does not tell."""
+    try:
+        return _text(_object(text), "why")
+    except InvalidInput:
+        return ""
+
+
 def _fact(fact: Missing, fields: Mapping[str, Any]) -> Any:
     """Read one fact: None if it is missing or damaged, empty if it is known to be absent."""
     try:

@@ -83,6 +83,11 @@ class StreamFolder:
         same = claim and known and (claim.generation, claim.nonce) == (known.generation, known.nonce)
         return known if same else claim
 
+    def claim_of(self, number: int) -> Claim:
+        """Read the claim of a generation. Raises NotFound: when there is none. Raises InvalidInput: when it can't be
+        read."""
+        return self._read_claim(number)
+
     def require_exclusive_claims(self) -> None:
         """Raises InvalidInput: when the server could grant one claim to two supervisors. Raises Denied: when the folder
         can't be written."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from itertools import pairwise
+from typing import Any
 
 from airflow_kstream.demo.airflow_home import AirflowHome
-from airflow_kstream.model.event import EventKind
+from airflow_kstream.model.event import EventKind, Over
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.horizon import Horizon, HorizonReason
+from airflow_kstream.model.stream_facts import Life
+from airflow_kstream.model.submission import ExplainedSubmission, Origin
 from airflow_kstream.model.token_push import Refreshed
 from tests.airflow.pages.stored import DAY, HOUR, NOW, Stored, healthy, in_state, self_renewing, store, troubled
 
@@ -43,7 +47,37 @@ def blocked() -> Stored:
     ends = Horizon(HorizonReason.TOKEN_MAX_LIFETIME, issued + 7 * DAY, issued + 5 * DAY, issued + 6.5 * DAY)
     why = "preflight: no ticket for etl@EXAMPLE.COM: Preauthentication failed. A retry won't help."
     it = troubled(it, EventKind.BLOCKED, why, NOW - 5 * HOUR, state="stop", verdict=f"its horizon is near: {ends.why}")
+    stall = Over(EventKind.STALLED, NOW - 30 * HOUR, NOW - 29 * HOUR, "batch 90 was in flight for 40m", "")
+    it = replace(it, told=replace(it.told, past=(stall,)), report=reported())
     return ending(it, ends, issued)
+
+
+def reported() -> dict[str, Any]:
+    """Return what a task told last, with the lives of twelve generations."""
+    planned, by = "the delegation token reaches its max-lifetime and nobody makes another", "airflow@worker-3"
+    lives = [
+        Life(number, NOW - (12 - number) * 5 * DAY - 6.9 * DAY, by, planned, ended=None, end=planned)
+        for number in range(6, 13)
+    ]
+    ended = [replace(life, ended=after.began) for life, after in pairwise(lives)]
+    ended[2] = replace(ended[2], end="memory: killed by YARN for exceeding memory limits", planned=False)
+    parts = (
+        ("--master yarn", Origin("always", "a stream runs on YARN")),
+        ("--deploy-mode cluster", Origin("always", "its driver outlives the worker that submits it")),
+        ("--name orders", Origin("the declaration")),
+        ("--queue streams", Origin("the declaration")),
+        ("--conf spark.yarn.maxAppAttempts=1", Origin("kstream", "a second attempt can't be localised")),
+        ("spark.ssl.keyPassword=***", Origin("conn:orders, looked up right before the submission")),
+        ("/jobs/orders.py", Origin("the declaration")),
+    )
+    planned_submission = ExplainedSubmission(("as etl@EXAMPLE.COM",), "spark-submit", parts)
+    return {
+        "generation": 12,
+        "lives": [life.to_json() for life in (*ended, replace(lives[-1], end=""))],
+        "submission": planned_submission.to_json(),
+        "spec_differences": ["deploy.executors", "conf"],
+        "application_url": "http://rm.example.com:8088/cluster/app/application_1763000000000_0012",
+    }
 
 
 def ending(it: Stored, ends: Horizon, issued: datetime) -> Stored:

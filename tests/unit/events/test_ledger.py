@@ -85,3 +85,20 @@ def test_events_are_sentences() -> None:
     assert end.words == "prod: the ticket is renewed (etl@A), after 1h 30m"
     assert end.to_json()["lasted"] == 5400
     assert set(WORDS) == set(EventKind)
+
+
+def test_the_last_events_that_ended_are_kept_for_people() -> None:
+    ledger, hour = Ledger(), timedelta(hours=1)
+    for number in range(20):
+        ledger, _ = compare(ledger, [STALLED], EVERYTHING, NOW + 2 * number * hour, "prod")
+        ledger, _ = compare(ledger, [], EVERYTHING, NOW + (2 * number + 1) * hour, "prod")
+    assert [event.until for event in ledger.past] == [NOW + (2 * number + 1) * hour for number in range(5, 20)]
+    assert Ledger.from_json(json.loads(json.dumps(ledger.to_json()))) == ledger
+    assert newer(Ledger(changes=1000), ledger).past == ledger.past
+    assert len(json.dumps(ledger.to_json())) < 3500
+
+
+def test_a_past_event_that_can_not_be_read_hides_no_other() -> None:
+    since = {"since": NOW.isoformat(), "until": NOW.isoformat()}
+    past = [7, {"kind": "stalled", **since}, {"kind": "stalled", "since": NOW.isoformat()}]
+    assert len(Ledger.from_json({"lasting": [], "past": past}).past) == 1

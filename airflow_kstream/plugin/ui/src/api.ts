@@ -201,3 +201,69 @@ export function page(where: Record<string, string> = {}): string {
   const query = new URLSearchParams(where).toString();
   return `/plugin/kstream${query && `?${query}`}`;
 }
+
+export interface Progress {
+  path: string;
+  planned: number;
+  committed: number;
+  last_commit: string | null;
+  in_flight: string | null;
+  stall_after: number;
+  batches: [number, number][];
+}
+
+export interface Facts {
+  generation: number;
+  claimed: string | null;
+  claimed_by: string;
+  reason: string;
+  adopted: boolean;
+  credentials: string;
+  issued: string | null;
+  renew_interval: number | null;
+  max_lifetime: number | null;
+  progress: Progress[];
+}
+
+export interface Life {
+  generation: number;
+  began: string;
+  by: string;
+  why: string;
+  adopted: boolean;
+  ended: string | null;
+  end: string;
+  planned: boolean;
+}
+
+export interface Told {
+  kind: string;
+  words: string;
+  since: string;
+  until: string | null;
+  why: string;
+}
+
+export interface Submission {
+  notes: string[];
+  binary: string;
+  parts: { text: string; source: string; why: string }[];
+}
+
+export interface StreamStored {
+  row: Row;
+  cluster: Cluster;
+  facts: Facts | null;
+  lives: Life[];
+  events: Told[];
+  submission: Submission | null;
+  differences: string[];
+  doubts: string[];
+  addresses: { application?: string; logs?: string };
+  diagnostics: string;
+  failure: string;
+  logs_seconds: number | null;
+  blocked: { by: string; since: string | null; why: string } | null;
+  freeze: string;
+  cut: boolean;
+}

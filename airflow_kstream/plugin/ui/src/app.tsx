@@ -1,9 +1,9 @@
 import { FleetPage } from "./fleet";
+import { StreamPage } from "./stream";
 
 export function App() {
-  return (
-    <section className="ks">
-      <FleetPage />
-    </section>
-  );
+  const [query] = ReactRouterDOM.useSearchParams();
+  const cluster = query.get("cluster");
+  const stream = query.get("stream");
+  return <section className="ks">{cluster && stream ? <StreamPage cluster={cluster} stream={stream} /> : <FleetPage />}</section>;
 }

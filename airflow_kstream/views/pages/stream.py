@@ -1,0 +1,56 @@
+"""One stream's page: its row, its past generations, its events, its batches and its submission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kstream.model.event import WORDS, EventKind, Ledger
+from airflow_kstream.views.pages.fleet import Seen, row_of
+from airflow_kstream.views.pages.foreign import shown
+
+
+def stream_page(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
+    """Return all that is stored of one stream; `late` is the age after which a look is stale."""
+    detail, report = seen.detail.get("detail") or {}, seen.report
+    page = {
+        "facts": detail.get("facts"),
+        "lives": report.get("lives") or [],
+        "events": [*_past(seen.told), *_lasting(seen.told)],
+        "ends": detail.get("ends") or [],
+        "submission": report.get("submission"),
+        "differences": report.get("spec_differences") or [],
+        "doubts": [words for words in map(report.get, ("spec_doubt", "owner_doubt", "failed_spec")) if words],
+        "done": report.get("done") or [],
+        "addresses": {"application": report.get("application_url"), "logs": report.get("logs_url")},
+        "diagnostics": report.get("diagnostics") or "",
+        "failure": detail.get("failure") or "",
+        "logs_seconds": detail.get("logs_seconds"),
+        "blocked": detail.get("blocked"),
+        "freeze": detail.get("freeze") or "",
+        "cut": bool(seen.detail.get("cut") or report.get("cut")),
+    }
+    return {"row": row_of(seen, now, late), **shown(_of_row(page, seen))}
+
+
+def _of_row(page: Mapping[str, Any], seen: Seen) -> Mapping[str, Any]:
+    """Leave out the addresses of another generation than the last look's."""
+    same = seen.report.get("generation") == seen.state.generation
+    return page if same else {**page, "addresses": {}}
+
+
+def _past(told: Ledger) -> Iterator[dict[str, Any]]:
+    for event in told.past:
+        yield _event(event.kind, event.about, event.since, event.until, event.why)
+
+
+def _lasting(told: Ledger) -> Iterator[dict[str, Any]]:
+    for event in told.lasting.values():
+        yield _event(event.kind, event.about, event.since, None, event.why)
+
+
+def _event(kind: EventKind, about: str, since: datetime, until: datetime | None, why: str) -> dict[str, Any]:
+    words = f"{WORDS[kind][0]} ({about})" if about else WORDS[kind][0]
+    ended = until.isoformat() if until else None
+    return {"kind": kind.value, "words": words, "since": since.isoformat(), "until": ended, "why": why}
