@@ -256,6 +256,7 @@ def get_provider_info() -> dict[str, Any]:
         "config": {"kstream": _SETTINGS},
         "cli": ["airflow_kstream.airflow_cli.commands"],
         "extra-links": [
+            "airflow_kstream.links.pages.PageLink",
             "airflow_kstream.links.yarn.YarnApplicationLink",
             "airflow_kstream.links.yarn.YarnLogsLink",
         ],

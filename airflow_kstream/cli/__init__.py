@@ -55,9 +55,10 @@ if find_spec("airflow_kstream.minicluster"):
 
     app.add_typer(minicluster, name="minicluster")
 if find_spec("airflow_kstream.demo"):
-    from airflow_kstream.demo.cli import demo
+    from airflow_kstream.demo.cli import demo, up
 
     app.command(name="demo")(demo)
+    app.command(name="up")(up)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

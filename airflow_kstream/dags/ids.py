@@ -37,3 +37,15 @@ def housekeeping_id(cluster: str) -> str:
 
 def refused_id(name: str) -> str:
     return f"refused-{fit_for_id(name)}"
+
+
+def leases_id(cluster: str) -> str:
+    return f"leases-{cluster}"
+
+
+def tickets_id(cluster: str) -> str:
+    return f"tickets-{cluster}"
+
+
+def keytabs_id(cluster: str) -> str:
+    return f"keytabs-{cluster}"

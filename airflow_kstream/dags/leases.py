@@ -37,6 +37,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
+from airflow_kstream.dags.ids import leases_id
 from airflow_kstream.model.airflow_options import options_of
 from airflow_kstream.model.durations import parse_duration
 from airflow_kstream.model.errors import InvalidInput
@@ -198,7 +199,7 @@ def form(declaration: Mapping[str, Any]) -> dict[str, Param]:
 
 def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
     with declared_dag(
-        _id(cluster_conn_id),
+        leases_id(cluster_conn_id),
         f"Closes files that are stuck open on {cluster_conn_id}",
         # One run at a time: two would measure and recover the same files.
         every(declaration),
@@ -228,14 +229,10 @@ def lease_dag(cluster_conn_id: str, declaration: Mapping[str, Any]) -> DAG:
     return dag
 
 
-def _id(cluster_conn_id: str) -> str:
-    return f"leases-{cluster_conn_id}"
-
-
 def lease_dags(declaration: Path, text: str) -> Iterator[DAG]:
     yield lease_dag(declaration.stem, declared(text))
 
 
 def declared_dags() -> dict[str, DAG]:
     """Make the DAGs of all declarations, by their ids."""
-    return dags_of_folder("leases", "*.yaml", lambda file: [_id(file.stem)], lease_dags)
+    return dags_of_folder("leases", "*.yaml", lambda file: [leases_id(file.stem)], lease_dags)

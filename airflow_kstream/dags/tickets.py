@@ -33,6 +33,7 @@ from airflow.sdk import DAG, Param, task
 
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.dags.factory import dags_of_folder, declared_dag
+from airflow_kstream.dags.ids import keytabs_id, tickets_id
 from airflow_kstream.hooks.kerberos import KerberosHook
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
@@ -63,7 +64,7 @@ def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     about = f"Keeps tickets for {cluster_conn_id} fresh"
     # The form's answers arrive with their types, not as text.
     with declared_dag(
-        _ids(cluster_conn_id)[0],
+        tickets_id(cluster_conn_id),
         about,
         declaration.every,
         declaration.airflow,
@@ -90,14 +91,10 @@ def ticket_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
 def keytab_dag(cluster_conn_id: str, declaration: TicketDeclaration) -> DAG:
     about = f"Checks the keytabs for {cluster_conn_id}"
     with declared_dag(
-        _ids(cluster_conn_id)[1], about, declaration.check_every, declaration.airflow, doc_md=__doc__
+        keytabs_id(cluster_conn_id), about, declaration.check_every, declaration.airflow, doc_md=__doc__
     ) as dag:
         KeytabCheckOperator(task_id="check", cluster_conn_id=cluster_conn_id)
     return dag
-
-
-def _ids(cluster_conn_id: str) -> tuple[str, str]:
-    return f"tickets-{cluster_conn_id}", f"keytabs-{cluster_conn_id}"
 
 
 def cluster_dags(path: Path, text: str) -> Iterator[DAG]:
@@ -108,4 +105,6 @@ def cluster_dags(path: Path, text: str) -> Iterator[DAG]:
 
 def declared_dags() -> dict[str, DAG]:
     """Make the DAGs of all declarations, by their ids."""
-    return dags_of_folder("tickets", "*.yaml", lambda file: _ids(file.stem), cluster_dags)
+    return dags_of_folder(
+        "tickets", "*.yaml", lambda file: [tickets_id(file.stem), keytabs_id(file.stem)], cluster_dags
+    )

@@ -1,8 +1,10 @@
-"""`kstream demo`."""
+"""`kstream demo` and `kstream up`."""
 
 from __future__ import annotations
 
+import signal
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +14,7 @@ from rich.console import Console
 from airflow_kstream.demo.config import DemoConfig
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.environment import end_on_signals
+from airflow_kstream.demo.playground import Playground, start_cluster, start_playground
 from airflow_kstream.demo.run import Demo
 
 
@@ -31,3 +34,26 @@ def demo(
     plan = DemoConfig(root=folder, with_crashes=with_crashes, once=once)
     if not Demo(plan, console).run():
         raise typer.Exit(1)
+
+
+def up(
+    root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
+) -> None:
+    """Run a kerberized cluster and Airflow with four streams and a stuck file, to play with until Ctrl-C."""
+    end_on_signals()
+    folder = root or Path(tempfile.mkdtemp(prefix="kstream-up-"))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    console = DemoConsole(Console())
+    with ExitStack() as stack:
+        cluster = start_cluster(folder, console, stack)
+        _welcome(start_playground(cluster, folder, console, stack), console)
+        signal.pause()
+
+
+def _welcome(playground: Playground, console: DemoConsole) -> None:
+    home = playground.home
+    console.say(f"Airflow serves at {home.url}/plugin/kstream")
+    console.say(f"log in as {home.login.username}, password {home.login.password}")
+    console.say("the streams start one after the other; in another terminal try:")
+    console.show(f"export KSTREAM_CLUSTER={playground.cluster_file}", *playground.commands)
+    console.say("Ctrl-C ends all of it")

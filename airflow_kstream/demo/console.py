@@ -28,6 +28,12 @@ class DemoConsole:
                 f"{head}  {who + ': ' if who else ''}{line}", markup=False, highlight=False, soft_wrap=True
             )
 
+    def show(self, *lines: str) -> None:
+        """Show lines to copy, without a time."""
+        with self._lock:
+            for line in lines:
+                self._console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
+
     def conclude(self, promises: list[Promise]) -> None:
         table = Table("promise", "", "what was seen")
         for promise in promises:

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from airflow_kstream.dags import STUBS
 from airflow_kstream.dags.ids import stream_id
 from airflow_kstream.demo import config as demo_plan
-from airflow_kstream.demo.airflow_api import Connection
+from airflow_kstream.demo.airflow_api import AirflowApi, Connection
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.config import CONNECTION, TOPIC, DemoConfig
@@ -57,7 +57,7 @@ def make_environment(plan: DemoConfig, console: DemoConsole, stack: ExitStack) -
     streams = demo_plan.streams(minicluster, kafka_keytab)
     _write_declarations(plan.root, minicluster, streams)
     home = _airflow_home(plan, minicluster)
-    supervisor = ProcessSupervisor(lambda event: _tell(console, event))
+    supervisor = ProcessSupervisor(lambda event: tell_deaths(console, event))
     stack.callback(supervisor.stop)
     environment = Environment(
         plan.root, minicluster, supervisor, home, streams, demo_plan.naive(minicluster, kafka_keytab)
@@ -146,16 +146,21 @@ def _start_airflow(environment: Environment, console: DemoConsole) -> None:
     environment.home.wait_until_healthy(environment.supervisor)
     api = environment.home.api()
     api.put_connection(Connection(CONNECTION, "kstream", "The demonstration's cluster", extra=environment.connection()))
-    wanted = {stream_id(CONNECTION, spec.name) for spec in environment.streams}
-    Retrying(
-        retry=retry_if_result(lambda dag_ids: not wanted <= set(dag_ids)),
-        stop=stop_after_delay(120),
-        wait=wait_fixed(0.5),
-    )(api.dag_ids)
+    await_dags(api, [stream_id(CONNECTION, spec.name) for spec in environment.streams])
     console.say(f"Airflow serves at {environment.home.url}; user admin, password {environment.home.login.password}")
 
 
-def _tell(console: DemoConsole, event: SupervisorEvent) -> None:
+def await_dags(api: AirflowApi, wanted: Collection[str]) -> None:
+    """Return once Airflow has parsed these DAGs. Raises RetryError: when it has not within two minutes."""
+    Retrying(
+        retry=retry_if_result(lambda dag_ids: not set(wanted) <= set(dag_ids)),
+        stop=stop_after_delay(120),
+        wait=wait_fixed(0.5),
+    )(api.dag_ids)
+
+
+def tell_deaths(console: DemoConsole, event: SupervisorEvent) -> None:
+    """Say what died and what became of it."""
     if event.happening in {Happening.DIED, Happening.RESPAWNED, Happening.GAVE_UP}:
         console.say(f"{event.child} {event.happening} {event.detail}", "supervisor")
 

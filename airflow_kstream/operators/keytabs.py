@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -11,6 +12,7 @@ from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
+from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.event import EventKind, Trouble
@@ -20,6 +22,7 @@ from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.declaration import kept_tickets
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
+from airflow_kstream.views.pages.kept import KEYTAB, at, key_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -45,6 +48,8 @@ class KeytabCheckOperator(TellingOperator):
         are wrong.
     """
 
+    operator_extra_links = (PageLink(),)
+    page = {"view": "tickets"}  # noqa: RUF012  read by the link
     template_fields: Sequence[str] = ("cluster_conn_id", "principal", "keytab")
 
     def __init__(
@@ -62,6 +67,8 @@ class KeytabCheckOperator(TellingOperator):
         with wrong_input_is_final():
             checks = self._checks()
         result = [check.to_json() for check in checks]
+        for found in result:
+            self.show(key_of(KEYTAB, f"{found['principal']} {found['keytab']}"), at(found, datetime.now(UTC)))
         for check in checks:
             metrics.keytab_gauge("unusable", float(check.failed), self.cluster_conn_id, check.place.principal)
         broken = [check for check in checks if check.failed]

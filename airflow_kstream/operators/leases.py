@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.lease_recovery import Recovery
 from airflow_kstream.model.printable import printable
@@ -19,6 +21,7 @@ from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport, Rec
 from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.views import leases as lease_views
+from airflow_kstream.views.pages.kept import FILES, files_after, key_of
 from airflow_kstream.views.tables import lines
 
 if TYPE_CHECKING:
@@ -65,6 +68,8 @@ class HdfsLeaseRecoverOperator(TellingOperator):
     :raises AirflowFailException: when a field or the connection is wrong.
     """
 
+    operator_extra_links = (PageLink(),)
+    page = {"view": "files"}  # noqa: RUF012  read by the link
     template_fields: Sequence[str] = ("cluster_conn_id", "path", "request", "only_plan")
     template_fields_renderers = {"request": "yaml"}  # noqa: RUF012  Airflow's own attribute
 
@@ -94,6 +99,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         if not settings.dry_run:
             self._tell(lease_views.left_alone(done))
         report = lease_views.bounded(done, _ROWS_IN_XCOM)
+        self._show(context, done, report)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.
             context["ti"].xcom_push("return_value", report)
@@ -139,6 +145,19 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         kept = lease_views.left_open(done)
         if kept:
             self._table(lease_views.intents_table(kept, _ROWS_IN_LOG))
+
+    def _show(self, context: Context, done: RecoveryReport, report: Mapping[str, Any]) -> None:
+        """Store for pages what this run found and did."""
+        asked = context["dag_run"]
+        run = {
+            "at": datetime.now(UTC).isoformat(),
+            "path": self.path,
+            "run": asked.run_id,
+            "by": asked.triggering_user_name or "",
+            "dry_run": done.run is None,
+        }
+        key = key_of(FILES, self.path)
+        self.show(key, files_after(self.shown(key), report, run, lease_views.summary(done)))
 
     def _tell(self, alone: Sequence[Intent]) -> None:
         """Tell somebody of the stuck files below this path, once for as long as there are any."""

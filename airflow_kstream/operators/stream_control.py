@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.secrets import AirflowSecrets
+from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, Unavailable
 from airflow_kstream.model.freeze import freeze_length
 from airflow_kstream.model.generation import DesiredState
@@ -70,6 +71,7 @@ class StreamControlOperator(KstreamOperator):
     """
 
     template_fields: Sequence[str] = ("action", "stream", "reason", "lasts")
+    operator_extra_links = (PageLink(),)
 
     def __init__(
         self,
@@ -89,6 +91,11 @@ class StreamControlOperator(KstreamOperator):
         self.reason = reason
         self.lasts = lasts
         self.streams = None if streams is None else list(streams)
+
+    @property
+    def page(self) -> dict[str, str]:
+        """Return what names the page of its stream; that of the fleet, if it speaks to all of them."""
+        return {"cluster": self.cluster_conn_id, "stream": self.stream} if self.stream else {"show": ""}
 
     def execute(self, context: Context) -> str:
         """Write the word, and return what it did in a sentence."""

@@ -14,6 +14,7 @@ from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook, read_connection, spark_defaults_of
 from airflow_kstream.hooks.secrets import AirflowSecrets
+from airflow_kstream.links.pages import PageLink
 from airflow_kstream.links.yarn import YarnApplicationLink, YarnLogsLink
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.declared import written
@@ -106,7 +107,7 @@ class SparkStreamOperator(KstreamOperator):
 
     template_fields: Sequence[str] = ("stream", "cluster_conn_id", "submission")
     template_fields_renderers = {"stream": "yaml", "submission": "bash"}  # noqa: RUF012  Airflow's own attribute
-    operator_extra_links = (YarnApplicationLink(), YarnLogsLink())
+    operator_extra_links = (PageLink(), YarnApplicationLink(), YarnLogsLink())
     # Only the run itself knows the command line.
     overwrite_rtif_after_execution = True
 
@@ -132,6 +133,13 @@ class SparkStreamOperator(KstreamOperator):
         self.submission: str | None = None
         self._explained: ExplainedSubmission | None = None
         self._edit: PolicyEdit | None = None
+
+    @property
+    def page(self) -> dict[str, str]:
+        """Return what names the page of its stream; nothing where the declaration is wrong."""
+        with suppress(KstreamError):
+            return {"cluster": self.cluster_conn_id, "stream": self._spec().name}
+        return {}
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Start the stream or adopt its running generation, then watch it."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.notify import NotifyPolicy
+from airflow_kstream.notifications import tasks
 from airflow_kstream.notifications.tasks import tell_from_task
 from airflow_kstream.operators.retries import KstreamOperator
+from airflow_kstream.policy.states.sizes import REPORT, fitted
+from airflow_kstream.states.recorder import is_not_named
 
 
 class TellingOperator(KstreamOperator):
@@ -29,3 +34,17 @@ class TellingOperator(KstreamOperator):
     def tell(self, seen: Sequence[Trouble], kinds: Collection[EventKind], key: str) -> None:
         """Tell it once. `key` is the place of what was told before, in the state of the cluster's asset."""
         tell_from_task(self.cluster_conn_id, self.notify, seen, kinds, key)
+
+    def shown(self, key: str) -> object:
+        """Return what an earlier run stored for pages under this key; None if that can't be read."""
+        with suppress(Exception):
+            return tasks.get(asset_uri(self.cluster_conn_id), key)
+        return None
+
+    def show(self, key: str, value: Mapping[str, Any]) -> None:
+        """Store for pages what this task found. It fails no task. Nothing where no DAG names the cluster's asset."""
+        try:
+            tasks.put(asset_uri(self.cluster_conn_id), key, fitted(value, REPORT))
+        except Exception as error:
+            if not is_not_named(error):
+                self.log.warning("What was found can't be stored, so pages may show it late: %r", error)

@@ -13,6 +13,7 @@ from airflow_kstream import metrics
 from airflow_kstream.assets import cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.hooks.kerberos import ticket_declaration
+from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.operators.telling import TellingOperator
@@ -20,6 +21,7 @@ from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.tickets.declaration import TicketDeclaration
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport, renew_all
 from airflow_kstream.supervise.tickets.selection import TicketSelection, selected
+from airflow_kstream.views.pages.kept import TICKET, at, key_of
 from airflow_kstream.views.tickets import UNCOUNTED, failure_count
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class KerberosTicketRenewOperator(TellingOperator):
         declaration is wrong.
     """
 
+    operator_extra_links = (PageLink(),)
+    page = {"view": "tickets"}  # noqa: RUF012  read by the link
     template_fields: Sequence[str] = (
         *("cluster_conn_id", "principal", "keytab", "cache", "declaration"),
         *("renew_at", "alert_before", "force"),
@@ -100,6 +104,8 @@ class KerberosTicketRenewOperator(TellingOperator):
         for report in reports:
             _publish(report)
         result = [report.to_json() for report in reports]
+        for found in result:
+            self.show(key_of(TICKET, found["principal"]), at(found, datetime.now(UTC)))
         alerts = [report for report in reports if report.alert]
         troubles = [Trouble(EventKind.TICKET, str(report.error), report.principal) for report in alerts]
         # A task of one principal knows nothing of the others'.

@@ -6,6 +6,7 @@ that it can't resolve for a parameter of the query, and the check of the user wo
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,15 @@ from airflow.api_fastapi.core_api.security import (
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.staticfiles import StaticFiles
 
-from airflow_kstream.dags.ids import control_id
-from airflow_kstream.plugin.readable import Readable, may_control, readable, seen_by
+from airflow_kstream.dags.ids import control_id, leases_id, tickets_id
+from airflow_kstream.plugin.readable import Readable, may_run, readable, seen_by
+from airflow_kstream.states.reading import StoredState
+from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import fleet_rows, stale_after
 from airflow_kstream.views.pages.foreign import shown
+from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET
 from airflow_kstream.views.pages.stream import stream_page
+from airflow_kstream.views.pages.tickets import keytabs_of, tickets_of
 
 # The same for all routes, so that a new one is closed unless somebody opens it. The bundle is public and has no data.
 _CHECKS = [
@@ -63,17 +68,56 @@ def one_stream(request: Request, user: GetUserDep, session: SessionDep, cluster:
     return _answer(request, {**page, "cluster": shown(_cluster(cluster, mine, user))})
 
 
+@app.get("/api/files")
+def files(request: Request, user: GetUserDep, session: SessionDep) -> Response:
+    """Return the open files that runs over them found, by cluster, as far as the user may read those runs' DAGs."""
+    mine = readable(session, user)
+    found = [
+        {"cluster": each.cluster, "form": _form(leases_id(each.cluster), mine, user), "paths": files_page(rows)}
+        for each in mine.clusters
+        if (rows := _kept(each, FILES))
+    ]
+    return _answer(request, {"clusters": found})
+
+
+@app.get("/api/tickets")
+def tickets(request: Request, user: GetUserDep, session: SessionDep) -> Response:
+    """Return the renewals of tickets and the checks of keytabs, by cluster, as far as the user may read their DAGs."""
+    mine = readable(session, user)
+    found = [
+        {
+            "cluster": each.cluster,
+            "form": _form(tickets_id(each.cluster), mine, user),
+            "tickets": tickets_of(_kept(each, TICKET)),
+            "keytabs": keytabs_of(_kept(each, KEYTAB)),
+        }
+        for each in mine.clusters
+        if _kept(each, TICKET) or _kept(each, KEYTAB)
+    ]
+    return _answer(request, {"clusters": found})
+
+
+def _kept(stored: StoredState, kind: str) -> list[Mapping[str, Any]]:
+    """Return the rows of a kind that tasks keep of the cluster, each with the DAG of its task."""
+    rows = (written for key, written in sorted(stored.others.items()) if key.startswith(kind))
+    return [{**row.value, "dag": row.by} for row in rows if isinstance(row.value, Mapping)]
+
+
 def _clusters(mine: Readable, user: Any) -> list[dict[str, Any]]:
-    """Return the clusters of what the user may see, each with the DAG that controls its streams, if it is there."""
+    """Return the clusters of what the user may see, each with the DAG that controls its streams."""
     names = sorted({each.cluster for each in (*mine.streams, *mine.clusters)})
-    return [shown(_cluster(name, mine, user)) for name in names]
+    return [_cluster(name, mine, user) for name in names]
 
 
 def _cluster(name: str, mine: Readable, user: Any) -> dict[str, Any]:
-    control = control_id(name)
-    there = control in mine.dags
     told = [event for each in mine.clusters if each.cluster == name for event in each.told.to_json()["lasting"]]
-    return {"id": name, "control": control if there else None, "may": there and may_control(user, name), "told": told}
+    cluster: dict[str, Any] = shown({"id": name, "told": told, "form": _form(control_id(name), mine, user)})
+    return cluster
+
+
+def _form(dag: str, mine: Readable, user: Any) -> dict[str, Any] | None:
+    """Return the DAG whose form the page fills in, and whether the user may; None if they may not read it."""
+    return {"dag": dag, "may": may_run(user, dag)} if dag in mine.dags else None
 
 
 def _answer(request: Request, body: Any) -> Response:

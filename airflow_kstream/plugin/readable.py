@@ -74,7 +74,7 @@ def _seen(stored: StoredState, watcher: Watcher | None) -> Seen:
     )
 
 
-def may_control(user: Any, cluster: str) -> bool:
-    """Return whether the user may start a run of the cluster's control DAG; the run itself asks Airflow again."""
-    details, entity = DagDetails(id=control_id(cluster)), DagAccessEntity.RUN
+def may_run(user: Any, dag: str) -> bool:
+    """Return whether the user may start a run of this DAG; the run itself asks Airflow again."""
+    details, entity = DagDetails(id=dag), DagAccessEntity.RUN
     return get_auth_manager().is_authorized_dag(method="POST", access_entity=entity, details=details, user=user)

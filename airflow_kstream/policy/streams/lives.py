@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.generation_end import PastEnd
@@ -16,10 +17,9 @@ def lives(claims: Sequence[Claim], ends: Sequence[PastEnd], stops: Mapping[int, 
     A generation that no end is recorded of was replaced: it ended, at the latest, when its successor was claimed.
     """
     recorded = {end.generation: end for end in ends}
-    following: list[Claim | None] = [*claims[1:], None]
     return tuple(
         _life(claim, after, recorded.get(claim.generation), stops.get(claim.generation, ""))
-        for claim, after in zip(claims, following, strict=True)
+        for claim, after in zip_longest(claims, claims[1:])
     )
 
 

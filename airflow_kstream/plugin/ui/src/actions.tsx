@@ -50,9 +50,8 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
   const id = React.useId().replaceAll(":", "");
   const button = React.useRef<HTMLButtonElement>(null);
   const menu = React.useRef<HTMLDivElement>(null);
-  if (!cluster?.control) {
-    return null;
-  }
+  const form = cluster?.form;
+  if (!form) return null;
   const place = () => {
     const at = button.current!.getBoundingClientRect();
     const style = menu.current!.style;
@@ -75,8 +74,8 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
         className="ks-button ks-menu-button"
         aria-haspopup="menu"
         aria-label={`Actions for ${row.stream}`}
-        title={cluster.may ? "Actions" : "You may not start runs of its control DAG"}
-        disabled={!cluster.may}
+        title={form.may ? "Actions" : "You may not start runs of its control DAG"}
+        disabled={!form.may}
         popoverTarget={id}
         onClick={place}
       >
@@ -115,7 +114,7 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
         <ActionDialog
           word={word}
           row={row}
-          dag={cluster.control}
+          dag={form.dag}
           now={now}
           close={(changed) => {
             choose(null);
@@ -145,9 +144,56 @@ function ActionDialog({
 }) {
   const action = ACTIONS[word];
   const [reason, setReason] = React.useState("");
+  const conf = () => ({ action: word, stream: row.stream, reason: reason.trim() });
+  const name = `${action.title} ${row.stream}`;
+  return (
+    <RunDialog title={`${name}?`} button={name} dag={dag} conf={conf} ready={reason.trim().length >= 3} destroys={action.destroys} close={close}
+      head={<>
+        <p>{action.says(row)}</p>
+        <p className="ks-muted">
+          As of the last look, {away(row.seen, now)}: {stateWords(row)}
+          {row.generation > 0 && `, generation ${row.generation}`}
+          {row.why && ` – ${row.why}`}
+          {row.stale && ` That look is more than ${duration((now - Date.parse(row.seen)) / 1000)} old: it may have changed.`}
+        </p>
+      </>}
+    >
+      <label className="ks-field">
+        Reason
+        <textarea
+          required
+          minLength={3}
+          maxLength={300}
+          rows={2}
+          value={reason}
+          autoFocus
+          onChange={(event) => setReason(event.target.value)}
+          placeholder="The next person will ask why"
+        />
+        <small>Every supervisor shows it beside your name.</small>
+      </label>
+    </RunDialog>
+  );
+}
+
+interface RunDialogProps {
+  title: string;
+  button: string;
+  dag: string;
+  conf: () => Record<string, unknown>;
+  ready: boolean;
+  destroys: boolean;
+  close: (changed: boolean) => void;
+  head: React.ReactNode;
+  children: React.ReactNode;
+}
+
+/** Asks before it starts a run of a DAG as the reader, and then follows the run. */
+export function RunDialog({ title, button, dag, conf, ready, destroys, close, head, children }: RunDialogProps) {
   const [busy, setBusy] = React.useState(false);
   const [sent, setSent] = React.useState<Sent>(null);
   const dialog = React.useRef<HTMLDialogElement>(null);
+  const id = React.useId();
   React.useEffect(() => dialog.current?.showModal(), []);
   const run = sent && "run" in sent ? sent.run : null;
   const running = run !== null && !["success", "failed"].includes(run.state);
@@ -160,7 +206,7 @@ function ActionDialog({
   const send = (event: React.FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    startRun(dag, { action: word, stream: row.stream, reason: reason.trim() })
+    startRun(dag, conf())
       .then(
         (run) => setSent({ run }),
         (error: Refused) => setSent({ refusal: refusal(error, dag) }),
@@ -168,34 +214,11 @@ function ActionDialog({
       .finally(() => setBusy(false));
   };
   return (
-    <dialog ref={dialog} className="ks-dialog" aria-labelledby="ks-dialog-title" onClose={() => close(run !== null)}>
+    <dialog ref={dialog} className="ks-dialog" aria-labelledby={id} onClose={() => close(run !== null)}>
       <form onSubmit={send}>
-        <h2 id="ks-dialog-title">
-          {action.title} {row.stream}?
-        </h2>
-        <p>{action.says(row)}</p>
-        <p className="ks-muted">
-          As of the last look, {away(row.seen, now)}: {stateWords(row)}
-          {row.generation > 0 && `, generation ${row.generation}`}
-          {row.why && ` – ${row.why}`}
-          {row.stale && ` That look is more than ${duration((now - Date.parse(row.seen)) / 1000)} old: it may have changed.`}
-        </p>
-        {!run && (
-          <label className="ks-field">
-            Reason
-            <textarea
-              required
-              minLength={3}
-              maxLength={300}
-              rows={2}
-              value={reason}
-              autoFocus
-              onChange={(event) => setReason(event.target.value)}
-              placeholder="The next person will ask why"
-            />
-            <small>Every supervisor shows it beside your name.</small>
-          </label>
-        )}
+        <h2 id={id}>{title}</h2>
+        {head}
+        {!run && children}
         {sent && "refusal" in sent && (
           <p className="ks-refusal" role="alert">
             {sent.refusal}
@@ -212,8 +235,8 @@ function ActionDialog({
             {run ? "Close" : "Cancel"}
           </button>
           {!run && (
-            <button type="submit" className={`ks-button ${action.destroys ? "ks-danger" : "ks-primary"}`} disabled={busy || reason.trim().length < 3}>
-              {busy ? "Sending …" : `${action.title} ${row.stream}`}
+            <button type="submit" className={`ks-button ${destroys ? "ks-danger" : "ks-primary"}`} disabled={busy || !ready}>
+              {busy ? "Sending …" : button}
             </button>
           )}
         </div>
@@ -225,12 +248,12 @@ function ActionDialog({
 const RUN: Record<string, string> = {
   queued: "waiting for a worker",
   running: "under way",
-  success: "said: the next look shows it",
+  success: "done: the next look shows it",
   failed: "failed: its log says why",
 };
 
 function refusal(error: Refused, dag: string): string {
   if (error.status === 403) return `You may not start runs of ${dag}.`;
-  if (error.status === 400) return `Airflow refused the form: ${error.message}. The stream may not be declared in this folder.`;
+  if (error.status === 400) return `Airflow refused the form: ${error.message}. What it names may not be declared in this folder.`;
   return error.message;
 }

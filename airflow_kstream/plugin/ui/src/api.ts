@@ -68,10 +68,15 @@ export interface Row {
   findings: Finding[];
 }
 
+/** A DAG whose form a page fills in, and whether the reader may start it. */
+export interface Form {
+  dag: string;
+  may: boolean;
+}
+
 export interface Cluster {
   id: string;
-  control: string | null;
-  may: boolean;
+  form: Form | null;
   told: { kind: string; about: string; since: string; why: string }[];
 }
 
@@ -266,4 +271,89 @@ export interface StreamStored {
   blocked: { by: string; since: string | null; why: string } | null;
   freeze: string;
   cut: boolean;
+}
+
+export interface OpenFile {
+  path: string;
+  condition: string;
+  why: string;
+  advice: string;
+  owner: string;
+  host: string | null;
+  holder: string | null;
+  stream: string | null;
+  application: string | null;
+  unchanged_seconds: number;
+  open_since: string;
+  length: number;
+  visible_length: number | null;
+  checks: number;
+  stuck: boolean;
+  planned: string;
+}
+
+export interface Recovery {
+  path: string;
+  outcome: string;
+  why: string;
+  length_before: number | null;
+  visible_before: number | null;
+  length_after: number | null;
+  bytes_lost: number | null;
+  seconds: number;
+}
+
+export interface FilesRun {
+  at: string;
+  run: string;
+  by: string;
+  dry_run: boolean;
+  summary: string;
+}
+
+export interface FilesPath {
+  path: string;
+  at: string;
+  run: string;
+  dag: string;
+  by: string;
+  dry_run: boolean;
+  counts: { open?: number; left_alone?: number; failed?: number; bytes_lost?: number };
+  stopped: string;
+  files: OpenFile[];
+  recoveries: Recovery[];
+  runs: FilesRun[];
+}
+
+export interface Files {
+  clusters: { cluster: string; form: Form | null; paths: FilesPath[] }[];
+}
+
+export interface Ticket {
+  principal: string;
+  state: string;
+  outcome: string;
+  expiry: string | null;
+  renew_until: string | null;
+  failures: number;
+  failing_since: string | null;
+  error: string;
+  alert: boolean;
+  at: string;
+}
+
+export interface Keytab {
+  principal: string;
+  keytab: string;
+  kvno: number | null;
+  kdc_kvno: number | null;
+  login: string | null;
+  severity: string | null;
+  findings: { kind: string; severity: string; words: string; remedy: string }[];
+  streams: { stream: string; generation: number; dies_from: string | null; fails_from: string | null }[];
+  at: string;
+}
+
+export interface Tickets {
+  clusters: { cluster: string; form: Form | null; tickets: Ticket[]; keytabs: Keytab[] }[];
 }

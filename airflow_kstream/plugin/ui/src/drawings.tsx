@@ -103,17 +103,21 @@ export function Lives({ lives, now }: { lives: Life[]; now: number }) {
   const span = { begin, end: Math.max(now, begin + 1000) };
   return (
     <>
-      <svg className="ks-draw" height={lives.length * 22 + 4} role="img" aria-label={`${count(lives.length, "generation")} since ${moment(begin)}`}>
-        {lives.map((life, index) => {
+      <svg className="ks-draw" height="34" role="img" aria-label={`${count(lives.length, "generation")} since ${moment(begin)}`}>
+        {lives.map((life) => {
           const from = Date.parse(life.began);
           const to = life.ended ? Date.parse(life.ended) : now;
           const kind = life.ended ? (life.planned ? "planned" : "unplanned") : "lives";
           return (
             <g key={life.generation}>
-              <rect className={`ks-gen ks-gen-${kind}`} x={at(span, from)} width={width(span, from, to)} y={index * 22 + 4} height="16" rx="3">
+              <rect className={`ks-gen ks-gen-${kind}`} x={at(span, from)} width={width(span, from, to)} y="4" height="22" rx="3">
                 <title>{`generation ${life.generation}: ${life.end || life.why}`}</title>
               </rect>
-              {!life.planned && life.ended && <text className="ks-cross" x={at(span, to)} y={index * 22 + 16} textAnchor="end">✕</text>}
+              {(to - from) / (span.end - span.begin) > 0.025 && (
+                <text className="ks-gen-name" x={at(span, from + (to - from) / 2)} y="19" textAnchor="middle">
+                  {kind === "unplanned" ? `✕ ${life.generation}` : life.generation}
+                </text>
+              )}
             </g>
           );
         })}

@@ -1,0 +1,171 @@
+"""The playground: a kerberized cluster and an Airflow with four streams and a stuck file, to meet the pages in."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from airflow_kstream.dags import STUBS
+from airflow_kstream.dags.ids import keytabs_id, leases_id, stream_id, tickets_id
+from airflow_kstream.demo import jobs
+from airflow_kstream.demo.airflow_api import Connection
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.demo.airflow_settings import CrashSettings
+from airflow_kstream.demo.config import BRISK_RESTART, BRISK_STOP, BRISK_SUBMIT, BRISK_WATCH
+from airflow_kstream.demo.console import DemoConsole
+from airflow_kstream.demo.environment import await_dags, tell_deaths
+from airflow_kstream.demo.supervisor import ProcessSupervisor
+from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.model.errors import MiniclusterError
+from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.stream_policies import HeartbeatPolicy, RefreshPolicy
+
+CONNECTION = "playground"
+LANDING = f"/user/{getpass.getuser()}/landing"
+STUCK = f"{LANDING}/part-00007.avro.tmp"
+# Long enough to look around in, and short enough to see a restart and a push.
+RENEW_INTERVAL, MAX_LIFETIME = timedelta(minutes=4), timedelta(minutes=8)
+_HANGS_AFTER = 12
+
+
+@dataclass(frozen=True)
+class Playground:
+    """A running playground. `cluster_file` is what `kstream --cluster` takes."""
+
+    root: Path
+    minicluster: Minicluster
+    home: AirflowHome
+    cluster_file: Path
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Return five commands to try, each with what it shows."""
+        return (
+            "./kstream streams status                        # the same fleet, asked of the cluster itself",
+            "./kstream streams evidence clicks               # which task stands still, and in which work",
+            './kstream streams hold orders --reason "lunch"  # nobody restarts it; then look at its page',
+            f"./kstream leases explain {STUCK}",
+            "./kstream tickets list                          # whose tickets are kept fresh",
+        )
+
+
+def streams(minicluster: Minicluster) -> tuple[StreamSpec, ...]:
+    """Return four streams: with a keytab, with a short horizon, with pushed tokens, and one that hangs."""
+    principal, keytab = minicluster.principal("streamer"), str(minicluster.keytab("streamer"))
+    own, once = KeytabCredentials(principal, keytab), TicketCredentials(principal, keytab)
+    pushed = replace(once, refresh=True)
+    brisk = HeartbeatPolicy(start_timeout=timedelta(minutes=3), stall_floor=timedelta(seconds=30))
+    return (
+        _stream("prices", own),
+        _stream("orders", once),
+        _stream("shipments", pushed, refresh=RefreshPolicy(confirm_within=timedelta(minutes=1))),
+        _stream("clicks", own, str(_HANGS_AFTER), heartbeat=brisk),
+    )
+
+
+def _stream(name: str, credentials: Any, *arguments: str, **more: Any) -> StreamSpec:
+    folder = f"/user/{getpass.getuser()}/playground/{name}"
+    return StreamSpec(
+        name=name,
+        credentials=credentials,
+        application=str(Path(jobs.__file__).with_name("ticking.py")),
+        arguments=(folder, *arguments),
+        checkpoints=(f"{folder}/checkpoint",),
+        restart=BRISK_RESTART,
+        stop=BRISK_STOP,
+        submit=BRISK_SUBMIT,
+        watch=replace(BRISK_WATCH, every=timedelta(seconds=5)),
+        **more,
+    )
+
+
+def start_cluster(root: Path, console: DemoConsole, stack: ExitStack) -> Minicluster:
+    """Start a cluster whose tokens live for minutes; `stack` stops it."""
+    console.say("starting a kerberized cluster: KDC, HDFS with two NameNodes, YARN")
+    plan = MiniclusterConfig(
+        root / "minicluster", frozenset({Feature.HA}), renew_interval=RENEW_INTERVAL, max_lifetime=MAX_LIFETIME
+    )
+    minicluster = Minicluster.up(plan)
+    stack.callback(minicluster.down)
+    return minicluster
+
+
+def start_playground(minicluster: Minicluster, root: Path, console: DemoConsole, stack: ExitStack) -> Playground:
+    """Start an Airflow with the streams on this cluster, and leave a file stuck; `stack` stops what it started.
+
+    Raises MiniclusterError: when a part does not start.
+    """
+    os.environ |= _client_settings(minicluster)
+    folders = {kind: root / kind for kind in ("streams", "leases", "tickets")}
+    specs = streams(minicluster)
+    _declare(folders, specs)
+    cluster_file = root / "cluster.yaml"
+    cluster_file.write_text(yaml.safe_dump(minicluster.connection()))
+    home = _home(minicluster, root, folders)
+    supervisor = ProcessSupervisor(lambda event: tell_deaths(console, event))
+    stack.callback(supervisor.stop)
+    console.say("starting Airflow: API server, scheduler, triggerer, DAG processor")
+    home.prepare()
+    for component in home.components():
+        supervisor.start(component)
+    leave_a_file_stuck(minicluster)
+    home.wait_until_healthy(supervisor, timeout=300)
+    _unpause(home, minicluster, specs)
+    return Playground(root, minicluster, home, cluster_file)
+
+
+def _client_settings(minicluster: Minicluster) -> Mapping[str, str]:
+    """Return the settings of Spark's client that Airflow's workers inherit."""
+    clients = minicluster.client_env("streamer")
+    return {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
+
+
+def _declare(folders: Mapping[str, Path], specs: tuple[StreamSpec, ...]) -> None:
+    declared = {f"streams/{CONNECTION}/{spec.name}": spec.to_mapping() for spec in specs}
+    # Left to itself the DAG would close the file; here a person does, with the page's form.
+    declared[f"leases/{CONNECTION}"] = {"paths": [LANDING], "min_age": "1m", "dry_run": True, "every": "2m"}
+    declared[f"tickets/{CONNECTION}"] = {"every": "5m", "check_every": "1h"}
+    for name, declaration in declared.items():
+        kind, _, rest = name.partition("/")
+        file = folders[kind] / f"{rest}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(declaration))
+
+
+def _home(minicluster: Minicluster, root: Path, folders: Mapping[str, Path]) -> AirflowHome:
+    kstream = {f"{kind}_folder": str(folder) for kind, folder in folders.items()} | {"retry_delay": "3s"}
+    env = {"KRB5_CONFIG": str(minicluster.krb5_conf)}
+    overrides = {"kstream": kstream, "dag_processor": {"min_file_process_interval": "60"}}
+    return AirflowHome(root / "airflow", STUBS, env, crash=CrashSettings.brisk(), overrides=overrides)
+
+
+def _unpause(home: AirflowHome, minicluster: Minicluster, specs: tuple[StreamSpec, ...]) -> None:
+    api = home.api()
+    api.put_connection(Connection(CONNECTION, "kstream", "The playground's cluster", extra=minicluster.connection()))
+    wanted = [stream_id(CONNECTION, spec.name) for spec in specs]
+    wanted += [leases_id(CONNECTION), tickets_id(CONNECTION), keytabs_id(CONNECTION)]
+    await_dags(api, wanted)
+    for dag in wanted:
+        api.unpause_dag(dag)
+
+
+def leave_a_file_stuck(minicluster: Minicluster) -> None:
+    """Leave a file open for write whose writer is dead. Raises MiniclusterError: when it could not be written."""
+    argv = [sys.executable, "-m", "airflow_kstream.demo.dying_writer", minicluster.default_fs, STUCK]
+    done = subprocess.run(
+        argv, env=minicluster.client_env("streamer"), cwd=minicluster.root, capture_output=True, text=True, check=False
+    )
+    if done.returncode != -signal.SIGKILL:
+        raise MiniclusterError(done.stderr[-2000:], tried=f"write {STUCK}")

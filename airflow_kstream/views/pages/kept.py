@@ -1,0 +1,33 @@
+"""What tasks keep of a cluster's files, tickets and keytabs for its pages: the keys of the rows, and their content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+FILES, TICKET, KEYTAB = "files ", "ticket ", "keytab "
+# Open files of the last run, and runs before it.
+_ROWS, _RUNS = 30, 20
+# Airflow's keys have at most 512 characters, and a path may have thousands.
+_LONGEST = 400
+
+
+def key_of(kind: str, name: str) -> str:
+    """Return the key of a row: two long names that begin alike have two."""
+    key = f"{kind}{name}"
+    return key if len(key) <= _LONGEST else f"{key[:_LONGEST]} {sha256(name.encode()).hexdigest()[:16]}"
+
+
+def files_after(before: object, report: Mapping[str, Any], run: Mapping[str, Any], sentence: str) -> dict[str, Any]:
+    """Return the row of a path after a run over it. `report` is the bounded one, `run` names the run and who asked."""
+    told = {**run, "summary": sentence, "counts": report.get("counts") or {}}
+    past = before.get("runs") if isinstance(before, Mapping) else None
+    runs = [*(past if isinstance(past, list) else ()), told][-_RUNS:]
+    return {**run, "report": {**report, "findings": (report.get("findings") or [])[:_ROWS]}, "runs": runs}
+
+
+def at(found: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Return what was found, with the time of it."""
+    return {**found, "at": now.isoformat()}

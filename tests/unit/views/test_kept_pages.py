@@ -1,0 +1,68 @@
+"""The pages of files, tickets and keytabs: what tasks keep for them, and in which order it is shown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_kstream.views.pages.files import files_page
+from airflow_kstream.views.pages.kept import FILES, files_after, key_of
+from airflow_kstream.views.pages.tickets import keytabs_of, tickets_of
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def finding(path: str, condition: str) -> dict[str, Any]:
+    return {"path": path, "condition": condition, "why": "its lease was not renewed", "unchanged_seconds": 120.0}
+
+
+def report(*findings: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"findings": list(findings), "plan": {"/data/b": "it would be recovered"}, "counts": {"open": 2}, **more}
+
+
+def run(number: int) -> dict[str, Any]:
+    return {"at": NOW.isoformat(), "path": "/data", "run": f"run-{number}", "by": "maria", "dry_run": False}
+
+
+def test_stuck_files_come_first_with_what_would_be_done() -> None:
+    kept = files_after(None, report(finding("/data/a", "growing"), finding("/data/b", "holder dead")), run(1), "two")
+    [path] = files_page([kept])
+    assert [(file["path"], file["stuck"]) for file in path["files"]] == [("/data/b", True), ("/data/a", False)]
+    assert path["files"][0]["planned"] == "it would be recovered"
+
+
+def test_the_last_twenty_runs_are_kept() -> None:
+    kept: object = None
+    for number in range(30):
+        kept = files_after(kept, report(), run(number), f"summary {number}")
+    [path] = files_page([kept])  # type: ignore[list-item]
+    assert [told["run"] for told in path["runs"]] == [f"run-{number}" for number in range(10, 30)]
+    assert path["runs"][-1]["summary"] == "summary 29"
+
+
+def test_a_row_that_can_not_be_read_hides_no_other() -> None:
+    kept = files_after({"runs": "many"}, report(), run(1), "none")
+    assert [path["path"] for path in files_page([{}, {"path": "/x", "report": 7}, kept])] == ["/data"]
+
+
+def test_long_paths_that_begin_alike_have_two_keys() -> None:
+    long = "/data/" + "x" * 600
+    assert key_of(FILES, "/data") == "files /data"
+    assert len({key_of(FILES, f"{long}1"), key_of(FILES, f"{long}2")}) == 2
+    assert len(key_of(FILES, long)) <= 512
+
+
+def test_a_ticket_that_fails_comes_before_one_that_expires_sooner() -> None:
+    fails = {"principal": "etl@A", "failures": 3, "expiry": "2026-03-02T00:00:00+00:00", "error": "password=hunter2"}
+    alert = {"principal": "ops@A", "failures": 9, "alert": True, "expiry": "2026-03-03T00:00:00+00:00"}
+    fresh = {"principal": "ann@A", "failures": 0, "expiry": "2026-03-01T13:00:00+00:00"}
+    shown = tickets_of([fresh, fails, alert, {}])
+    assert [row["principal"] for row in shown] == ["ops@A", "etl@A", "ann@A"]
+    assert "hunter2" not in str(shown)
+
+
+def test_the_worst_keytab_comes_first() -> None:
+    rows = [
+        {"principal": name, "severity": severity} for name, severity in (("a", None), ("b", "note"), ("c", "error"))
+    ]
+    assert [row["principal"] for row in keytabs_of(rows)] == ["c", "b", "a"]
