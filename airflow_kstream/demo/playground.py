@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import getpass
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -33,6 +31,7 @@ from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCr
 from airflow_kstream.model.stream_policies import HeartbeatPolicy, RefreshPolicy
 
 CONNECTION = "playground"
+STREAMS = ("prices", "orders", "shipments", "clicks")
 LANDING = f"/user/{getpass.getuser()}/landing"
 STUCK = f"{LANDING}/part-00007.avro.tmp"
 # Long enough to look around in, and short enough to see a restart and a push.
@@ -102,14 +101,15 @@ def start_cluster(root: Path, console: DemoConsole, stack: ExitStack) -> Miniclu
     return minicluster
 
 
-def start_playground(minicluster: Minicluster, root: Path, console: DemoConsole, stack: ExitStack) -> Playground:
-    """Start an Airflow with the streams on this cluster, and leave a file stuck; `stack` stops what it started.
+def start_playground(
+    minicluster: Minicluster, root: Path, console: DemoConsole, stack: ExitStack, only: Collection[str] = STREAMS
+) -> Playground:
+    """Start an Airflow with the streams of these names on the cluster, and leave a file open; `stack` ends all of it.
 
     Raises MiniclusterError: when a part does not start.
     """
-    os.environ |= _client_settings(minicluster)
     folders = {kind: root / kind for kind in ("streams", "leases", "tickets")}
-    specs = streams(minicluster)
+    specs = tuple(spec for spec in streams(minicluster) if spec.name in only)
     _declare(folders, specs)
     cluster_file = root / "cluster.yaml"
     cluster_file.write_text(yaml.safe_dump(minicluster.connection()))
@@ -120,22 +120,22 @@ def start_playground(minicluster: Minicluster, root: Path, console: DemoConsole,
     home.prepare()
     for component in home.components():
         supervisor.start(component)
-    leave_a_file_stuck(minicluster)
+    leave_a_file_open(minicluster, stack)
     home.wait_until_healthy(supervisor, timeout=300)
     _unpause(home, minicluster, specs)
     return Playground(root, minicluster, home, cluster_file)
 
 
 def _client_settings(minicluster: Minicluster) -> Mapping[str, str]:
-    """Return the settings of Spark's client that Airflow's workers inherit."""
+    """Return the settings of Kerberos and of Spark's client that Airflow's workers inherit."""
     clients = minicluster.client_env("streamer")
     return {name: clients[name] for name in ("KRB5_CONFIG", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
 
 
 def _declare(folders: Mapping[str, Path], specs: tuple[StreamSpec, ...]) -> None:
     declared = {f"streams/{CONNECTION}/{spec.name}": spec.to_mapping() for spec in specs}
-    # Left to itself the DAG would close the file; here a person does, with the page's form.
-    declared[f"leases/{CONNECTION}"] = {"paths": [LANDING], "min_age": "1m", "dry_run": True, "every": "2m"}
+    # A file whose writer lives is left alone until a person approves it, as with the page's form.
+    declared[f"leases/{CONNECTION}"] = {"paths": [LANDING], "min_age": "5s", "leak_after": "20s", "every": "2m"}
     declared[f"tickets/{CONNECTION}"] = {"every": "5m", "check_every": "1h"}
     for name, declaration in declared.items():
         kind, _, rest = name.partition("/")
@@ -146,7 +146,7 @@ def _declare(folders: Mapping[str, Path], specs: tuple[StreamSpec, ...]) -> None
 
 def _home(minicluster: Minicluster, root: Path, folders: Mapping[str, Path]) -> AirflowHome:
     kstream = {f"{kind}_folder": str(folder) for kind, folder in folders.items()} | {"retry_delay": "3s"}
-    env = {"KRB5_CONFIG": str(minicluster.krb5_conf)}
+    env = _client_settings(minicluster)
     overrides = {"kstream": kstream, "dag_processor": {"min_file_process_interval": "60"}}
     return AirflowHome(root / "airflow", STUBS, env, crash=CrashSettings.brisk(), overrides=overrides)
 
@@ -161,11 +161,15 @@ def _unpause(home: AirflowHome, minicluster: Minicluster, specs: tuple[StreamSpe
         api.unpause_dag(dag)
 
 
-def leave_a_file_stuck(minicluster: Minicluster) -> None:
-    """Leave a file open for write whose writer is dead. Raises MiniclusterError: when it could not be written."""
-    argv = [sys.executable, "-m", "airflow_kstream.demo.dying_writer", minicluster.default_fs, STUCK]
-    done = subprocess.run(
-        argv, env=minicluster.client_env("streamer"), cwd=minicluster.root, capture_output=True, text=True, check=False
-    )
-    if done.returncode != -signal.SIGKILL:
-        raise MiniclusterError(done.stderr[-2000:], tried=f"write {STUCK}")
+def leave_a_file_open(minicluster: Minicluster, stack: ExitStack) -> None:
+    """Have a program write a file and forget it; `stack` ends the program.
+
+    Raises MiniclusterError: when it could not write.
+    """
+    argv = [sys.executable, "-m", "airflow_kstream.demo.forgetful_writer", minicluster.default_fs, STUCK]
+    env = minicluster.client_env("streamer")
+    writer = subprocess.Popen(argv, env=env, cwd=minicluster.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    stack.callback(writer.communicate)
+    assert writer.stdout is not None
+    if not writer.stdout.readline():
+        raise MiniclusterError(f"its writer ended with {writer.wait()}", tried=f"write {STUCK}")

@@ -40,7 +40,8 @@ class Recording:
             rows.report(self._subject, state.mark, epoch, report)
 
     def _detail(self, verdict: Verdict, memory: Memory, state: StreamState) -> None:
-        mark = state.mark, len(verdict.ends), verdict.failure, verdict.verified, verdict.former_spec, verdict.freeze
+        seen = len(verdict.ends), verdict.failure, verdict.verified, verdict.former_spec, verdict.freeze, verdict.word
+        mark = state.mark, seen
         look = Look(mark, state.generation, lambda: detail_row(state, _detail(verdict, memory)))
         recorder().saw(self._subject, Kind.DETAIL, look)
 

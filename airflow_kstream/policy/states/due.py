@@ -2,7 +2,7 @@
 
 Airflow writes one row after the other, each within 20 to 50 ms, and the same channel serves the triggers' questions.
 So a triggerer writes at most `MOST` rows a second, and of those that say nothing new at most `REPEATED`: a thousand
-healthy streams are written every eight to seventeen minutes, a hundred of them every minute.
+healthy streams are written every seventeen minutes, sixty of them every minute.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Pace:
 
 PACES: Mapping[Kind, Pace] = {
     Kind.VERDICT: Pace(changed=10.0, again=60.0),
-    Kind.DETAIL: Pace(changed=300.0, again=300.0),
+    Kind.DETAIL: Pace(changed=30.0, again=60.0),
     Kind.REPORT: Pace(changed=60.0, again=None),
 }
 _RANKS = {kind: rank for rank, kind in enumerate(Kind)}

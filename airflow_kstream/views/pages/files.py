@@ -2,48 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_kstream.model.lease import FileCondition
+from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.views.pages.foreign import shown
 
 _STUCK = {condition.value for condition in FileCondition if condition.stuck}
+_SETTLED = {outcome.value for outcome in Outcome if outcome.settled}
 _SHOWN = ("path", "condition", "why", "advice", "owner", "host", "holder", "stream", "application", "unchanged_seconds")
 _LENGTHS = ("open_since", "length", "visible_length", "checks")
 _DONE = ("path", "outcome", "why", "length_before", "visible_before", "length_after", "bytes_lost", "seconds")
 
 
 def files_page(kept: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return each path that a run looked at, with its open files, the stuck ones first. A row that can't be read is
-    left out."""
-    return [shown(_path(row)) for row in kept if isinstance(row.get("report"), Mapping) and row.get("path")]
+    """Return each path that a run looked at, with its open files, the stuck ones first.
+
+    A run over a single file, as a person starts it, is shown with the folder that it lies in. A row that can't be read
+    is left out.
+    """
+    rows = [row for row in kept if isinstance(row.get("report"), Mapping) and row.get("path") and row.get("at")]
+    paths = {str(row["path"]) for row in rows}
+    return [
+        shown(_path(row, [each for each in rows if _lies_in(each, row)]))
+        for row in rows
+        if not any(_below(str(row["path"]), path) for path in paths)
+    ]
 
 
-def _path(row: Mapping[str, Any]) -> dict[str, Any]:
-    report = row["report"]
-    planned = report.get("plan") or {}
-    files = [_file(finding, planned) for finding in report.get("findings") or [] if isinstance(finding, Mapping)]
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _lies_in(each: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    return each is not row and _below(str(each["path"]), str(row["path"]))
+
+
+def _path(row: Mapping[str, Any], within: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    report, newer = row["report"], [each for each in within if str(each["at"]) > str(row["at"])]
+    done = [*_recoveries(row), *(each for other in newer for each in _recoveries(other))]
+    files = {**_files(row), **{path: file for other in newer for path, file in _files(other).items()}}
+    settled = {each["path"] for each in done if each["outcome"] in _SETTLED}
     return {
-        "path": row["path"],
-        "at": row.get("at"),
-        "run": row.get("run"),
-        "dag": row.get("dag"),
+        **{name: row.get(name) for name in ("path", "at", "run", "dag")},
         "by": row.get("by") or "",
         "dry_run": bool(row.get("dry_run")),
         "counts": report.get("counts") or {},
         "stopped": report.get("stopped") or "",
-        "unreadable": report.get("unreadable") or {},
-        "files": sorted(files, key=lambda file: (not file["stuck"], file["path"] or "")),
-        "recoveries": [_chosen(each, _DONE) for each in report.get("recoveries") or [] if isinstance(each, Mapping)],
-        "runs": row.get("runs") or [],
+        "files": sorted((file for path, file in files.items() if path not in settled), key=_place),
+        "recoveries": done,
+        "runs": sorted((run for each in (row, *within) for run in _runs(each)), key=lambda run: str(run.get("at"))),
     }
+
+
+def _place(file: Mapping[str, Any]) -> tuple[bool, str]:
+    return not file["stuck"], str(file["path"])
+
+
+def _files(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    planned = row["report"].get("plan") or {}
+    return {str(each.get("path")): _file(each, planned) for each in _mappings(row["report"].get("findings"))}
 
 
 def _file(finding: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
     stuck = finding.get("condition") in _STUCK
     plan = planned.get(str(finding.get("path")), "")
     return {**_chosen(finding, (*_SHOWN, *_LENGTHS)), "stuck": stuck, "planned": plan}
+
+
+def _recoveries(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [_chosen(each, _DONE) for each in _mappings(row["report"].get("recoveries"))]
+
+
+def _runs(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(_mappings(row.get("runs")))
+
+
+def _mappings(of: object) -> Iterator[Mapping[str, Any]]:
+    return (each for each in (of if isinstance(of, list) else ()) if isinstance(each, Mapping))
 
 
 def _chosen(of: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "batches": list(state.batches),
         "stall_after": next((each["stall_after"] for each in facts.get("progress") or ()), None),
         "horizon": _horizon(state, facts, detail),
-        "pushes": detail.get("refreshed"),
+        "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
         "began": {"at": facts.get("claimed"), "why": facts.get("reason") or ""},
         "desired": facts.get("desired") or {},
         "watcher": _watcher(state.by, seen),
@@ -105,6 +105,16 @@ def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, 
         "credentials": facts.get("credentials") or "",
         "uncounted": detail.get("uncounted") or [],
     }
+
+
+def _pushes(looked: object, refreshed: object) -> dict[str, Any] | None:
+    """Return when the tokens were pushed that its driver uses, as a moment; None for a stream without pushes."""
+    if not isinstance(refreshed, Mapping):
+        return None
+    ago = refreshed.get("confirmed_push_seconds")
+    known = isinstance(looked, str) and isinstance(ago, int | float)
+    confirmed = datetime.fromisoformat(str(looked)) - timedelta(seconds=float(ago)) if known and ago else None
+    return {"confirmed": confirmed and confirmed.isoformat(), "trouble": refreshed.get("trouble") or ""}
 
 
 def _watcher(by: TaskIds, seen: Seen) -> dict[str, Any]:

@@ -16,6 +16,7 @@ def stream_page(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
     detail, report = seen.detail.get("detail") or {}, seen.report
     page = {
         "facts": detail.get("facts"),
+        "drawn": seen.detail.get("seen"),
         "lives": report.get("lives") or [],
         "events": [*_past(seen.told), *_lasting(seen.told)],
         "ends": detail.get("ends") or [],

@@ -14,6 +14,7 @@ from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.stream_facts import Life
 from airflow_kstream.model.submission import ExplainedSubmission, Origin
 from airflow_kstream.model.token_push import Refreshed
+from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, files_after, key_of
 from tests.airflow.pages.stored import DAY, HOUR, NOW, Stored, healthy, in_state, self_renewing, store, troubled
 
 
@@ -129,5 +130,104 @@ def many(number: int) -> list[Stored]:
     ]
 
 
+def found_files() -> dict[str, Any]:
+    """Return what runs over a path kept: a stuck file, one that its living holder forgot, and one that grows."""
+    files = {
+        "part-00007.avro.tmp": ("holder dead", "its lease was not renewed for 4m 10s", "recovered"),
+        "part-00009.avro.tmp": (
+            "holder alive without progress",
+            "unchanged for 3h 5m in 12 checks while its lease is renewed",
+            "left alone: nobody approved it",
+        ),
+        "part-00012.avro.tmp": ("growing", "it changed between two scans", "left alone"),
+    }
+    findings = [
+        {
+            "path": f"/data/landing/{name}",
+            "condition": condition,
+            "why": why,
+            "advice": "`kstream leases explain PATH` says who holds it" if "alive" in condition else "",
+            "owner": "etl",
+            "host": "edge-4.example.com",
+            "stream": "orders" if "9" in name else None,
+            "unchanged_seconds": 11100.0 if "alive" in condition else 260.0,
+            "open_since": (NOW - 3.2 * HOUR).isoformat(),
+            "length": 4_194_304,
+            "visible_length": 3_870_000,
+            "checks": 12,
+        }
+        for name, (condition, why, _) in files.items()
+    ]
+    recovery = {"path": "/data/landing/part-00003.avro.tmp", "outcome": "closed", "why": "", "length_after": 1_240_000}
+    plan = {f"/data/landing/{name}": words for name, (*_, words) in files.items()}
+    report = {
+        "findings": findings,
+        "plan": plan,
+        "counts": {"open": 3, "left_alone": 1},
+        "recoveries": [{**recovery, "bytes_lost": 0, "seconds": 2.4}],
+    }
+    kept: object = None
+    for hours in (30, 12, 0):
+        at = (NOW - hours * HOUR / 4).isoformat()
+        run = {"at": at, "path": "/data/landing", "run": f"scheduled-{hours}", "by": "", "dry_run": False}
+        kept = files_after(kept, report, run, "3 open files; 1 closed; 1 stuck and left alone")
+    return {key_of(FILES, "/data/landing"): kept}
+
+
+def found_tickets() -> dict[str, Any]:
+    """Return what renewals and keytab checks kept: one that fails, and a keytab that was rotated."""
+    fresh = {
+        "principal": "etl@EXAMPLE.COM",
+        "state": "fresh",
+        "outcome": "renewed",
+        "expiry": (NOW + 7 * HOUR).isoformat(),
+        "renew_until": (NOW + 6 * DAY).isoformat(),
+        "failures": 0,
+        "at": (NOW - HOUR).isoformat(),
+    }
+    error = "Clients credentials have been revoked. Tried: log in, as ops@EXAMPLE.COM. A retry won't help."
+    failing = {
+        **fresh,
+        "principal": "ops@EXAMPLE.COM",
+        "state": "urgent",
+        "outcome": "failed",
+        "expiry": (NOW + HOUR / 3).isoformat(),
+        "failures": 7,
+        "failing_since": (NOW - 2 * HOUR).isoformat(),
+        "error": error,
+        "alert": True,
+    }
+    rotated = {
+        "kind": "rotated",
+        "severity": "error",
+        "words": "the KDC has key version 4, the keytab 3: it was rotated",
+        "remedy": "put the new keytab in place; the streams that it ends restart with it before that",
+    }
+    keytab = {
+        "principal": "etl@EXAMPLE.COM",
+        "keytab": "/etc/security/keytabs/etl.keytab",
+        "kvno": 3,
+        "kdc_kvno": 4,
+        "severity": "error",
+        "findings": [rotated],
+        "streams": [{"stream": "inventory", "generation": 1, "dies_from": (NOW + 20 * HOUR).isoformat()}],
+        "at": (NOW - 2 * HOUR).isoformat(),
+    }
+    works = {
+        **keytab,
+        "principal": "ops@EXAMPLE.COM",
+        "keytab": "/etc/security/keytabs/ops.keytab",
+        "kdc_kvno": 3,
+        "severity": None,
+        "findings": [],
+        "streams": [],
+    }
+    return {
+        **{key_of(TICKET, str(each["principal"])): each for each in (fresh, failing)},
+        **{key_of(KEYTAB, f"{each['principal']} {each['keytab']}"): each for each in (keytab, works)},
+    }
+
+
 def store_show(home: AirflowHome) -> None:
-    store(home, show())
+    """Store a fleet with everything that the pages show."""
+    store(home, show(), {"prod": {"leases-prod": found_files(), "tickets-prod": found_tickets()}})

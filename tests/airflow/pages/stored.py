@@ -131,6 +131,7 @@ def store(home: AirflowHome, fleet: Sequence[Stored], clusters: Mapping[str, Map
             session.add(DagBundleModel(name="dags"))
         names = {it.cluster for it in fleet}
         dags = {it.dag for it in fleet} | {id_of(name) for name in names for id_of in (control_id, fleet_id)}
+        dags |= {dag for rows in (clusters or {}).values() for dag in rows}
         for dag in sorted(dags):
             if session.get(DagModel, dag) is None:
                 session.add(_dag(dag))

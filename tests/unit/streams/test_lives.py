@@ -29,7 +29,7 @@ def test_a_replaced_generation_ended_when_its_successor_was_claimed() -> None:
     assert (third.ended, third.end) == (None, "")
 
 
-def test_an_end_that_nobody_planned_is_told_as_it_was_recorded() -> None:
+def test_an_unplanned_end_keeps_the_words_of_its_record() -> None:
     at = START + 6 * DAY
     end = PastEnd(2, EndKind.MEMORY, "", at, START + 5 * DAY, DAY, worked=True)
     _, second, _ = lives(CLAIMS, (end,), {})

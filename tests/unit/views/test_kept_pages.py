@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_kstream.views.pages.files import files_page
@@ -29,6 +29,25 @@ def test_stuck_files_come_first_with_what_would_be_done() -> None:
     [path] = files_page([kept])
     assert [(file["path"], file["stuck"]) for file in path["files"]] == [("/data/b", True), ("/data/a", False)]
     assert path["files"][0]["planned"] == "it would be recovered"
+
+
+def test_a_file_that_a_person_recovered_is_stuck_no_longer_in_its_folder() -> None:
+    folder = files_after(None, report(finding("/data/a", "growing"), finding("/data/b", "holder dead")), run(1), "two")
+    closed = {"path": "/data/b", "outcome": "closed", "bytes_lost": 0}
+    later = {**run(2), "path": "/data/b", "at": (NOW + timedelta(minutes=1)).isoformat()}
+    by_hand = files_after(None, report(finding("/data/b", "holder dead"), recoveries=[closed]), later, "1 closed")
+    [path] = files_page([folder, by_hand])
+    assert [file["path"] for file in path["files"]] == ["/data/a"]
+    assert [(each["path"], each["outcome"]) for each in path["recoveries"]] == [("/data/b", "closed")]
+    assert [told["run"] for told in path["runs"]] == ["run-1", "run-2"]
+
+
+def test_a_folder_that_was_looked_at_since_says_what_it_found_itself() -> None:
+    before = {**run(1), "path": "/data/b", "at": (NOW - timedelta(minutes=1)).isoformat()}
+    by_hand = files_after(None, report(recoveries=[{"path": "/data/b", "outcome": "closed"}]), before, "1 closed")
+    folder = files_after(None, report(finding("/data/b", "holder dead")), run(2), "open again")
+    [path] = files_page([by_hand, folder])
+    assert [file["stuck"] for file in path["files"]] == [True]
 
 
 def test_the_last_twenty_runs_are_kept() -> None:

@@ -21,10 +21,7 @@ export interface Horizon {
 }
 
 export interface Pushes {
-  last_push_seconds: number | null;
-  confirmed_push_seconds: number | null;
-  next_push_seconds: number | null;
-  tolerance_seconds: number | null;
+  confirmed: string | null;
   trouble: string;
 }
 
@@ -259,6 +256,8 @@ export interface StreamStored {
   row: Row;
   cluster: Cluster;
   facts: Facts | null;
+  /** When the look was that the facts are of. */
+  drawn: string | null;
   lives: Life[];
   events: Told[];
   submission: Submission | null;

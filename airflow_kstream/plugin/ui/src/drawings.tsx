@@ -86,8 +86,8 @@ export function TokenStory({ row, facts, now }: { row: Row; facts: Facts | null;
             <dd>
               <b>every {duration(renewal / 1000)}</b>
               <br />
-              {horizon.renews_itself ? "it makes new tokens from its keytab before each" : "the ResourceManager renews them, at most up to max-lifetime"}
-              {facts?.max_lifetime ? `, which is ${duration(facts.max_lifetime)}` : ""}
+              {horizon.renews_itself ? "it makes new tokens from its keytab before each" : "the ResourceManager renews them up to their max-lifetime"}
+              {facts?.max_lifetime ? (horizon.renews_itself ? `; max-lifetime is ${duration(facts.max_lifetime)}` : ` of ${duration(facts.max_lifetime)}`) : ""}
             </dd>
           </div>
         )}

@@ -45,9 +45,11 @@ function NoFiles() {
   );
 }
 
+const LEAKED = "holder alive without progress";
+
 const CONDITIONS: Record<string, Tone> = {
   "holder dead": "bad",
-  "holder alive without progress": "bad",
+  [LEAKED]: "bad",
   unrecoverable: "bad",
   unknown: "warn",
   idle: "calm",
@@ -229,7 +231,7 @@ function RecoverDialog({ file, form, close }: { file: OpenFile; form: Form; clos
       button={dry ? "See what would be done" : "Recover it"}
       dag={form.dag}
       conf={conf}
-      ready={/^(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(age)}
+      ready={/^(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(age) && (dry || approve || file.condition !== LEAKED)}
       destroys={!dry}
       close={close}
       head={

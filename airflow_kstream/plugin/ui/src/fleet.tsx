@@ -282,17 +282,15 @@ export function HorizonWords({ row, now }: { row: Row; now: number }) {
       <span className="ks-muted ks-clip" title={horizon.reason}>
         {horizon.reason}
       </span>
-      {pushes && <span className={pushes.trouble ? "ks-late" : "ks-muted"}>{pushWords(row)}</span>}
+      {pushes && <span className={pushes.trouble ? "ks-late" : "ks-muted"}>{pushWords(row, now)}</span>}
     </small>
   );
 }
 
-function pushWords(row: Row): string {
-  const pushes = row.pushes!;
-  if (pushes.trouble) return `pushes: ${pushes.trouble}`;
-  const seen = pushes.confirmed_push_seconds;
-  const last = seen === null ? "no fresh tokens pushed yet" : `fresh tokens pushed ${duration(seen)} before the look`;
-  return pushes.next_push_seconds === null ? last : `${last}, next ${pushes.next_push_seconds > 0 ? `in ${duration(pushes.next_push_seconds)}` : "due"}`;
+function pushWords({ horizon, pushes }: Row, now: number): string {
+  if (pushes!.trouble) return `pushes: ${pushes!.trouble}`;
+  const last = pushes!.confirmed ? `fresh tokens pushed ${away(pushes!.confirmed, now)}` : "no fresh tokens pushed yet";
+  return horizon.push ? `${last}, the next ${Date.parse(horizon.push) > now ? away(horizon.push, now) : "are due"}` : last;
 }
 
 function Pulse({ row, now }: { row: Row; now: number }) {

@@ -73,7 +73,12 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
         </Panel>
         <Panel title="Progress" side={row.pulse && <small className="ks-muted">{row.pulse_why}</small>}>
           {facts?.progress.length ? (
-            facts.progress.map((each) => <Batches key={each.path} progress={each} now={now} />)
+            <>
+              {facts.progress.map((each) => (
+                <Batches key={each.path} progress={each} now={now} />
+              ))}
+              {stored.drawn && <small className="ks-muted">as of the look {away(stored.drawn, now)}</small>}
+            </>
           ) : (
             <p className="ks-muted">Its declaration names no checkpoint, or nothing was looked at yet.</p>
           )}

@@ -76,6 +76,8 @@ export function bytes(size: number): string {
   return `${size} B`;
 }
 
+/** The text with a capital, unless its first word is a name: an id, a path or an address. */
 export function sentence(text: string): string {
-  return text ? text[0]!.toUpperCase() + text.slice(1) : text;
+  const name = /[_/@0-9.:]/.test(text.split(" ", 1)[0]!.replace(/[.:,;]$/, ""));
+  return name || !text ? text : text[0]!.toUpperCase() + text.slice(1);
 }

@@ -1,10 +1,12 @@
-"""A program that writes part of a file on HDFS and dies, as by a crash of its host: URL PATH."""
+"""A program that writes a file on HDFS, never closes it, and lives on, so that its lease is renewed: URL PATH.
+
+It ends with its standard input.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 
 from hdfs_native import AsyncClient, WriteOptions
@@ -18,8 +20,8 @@ async def main(url: str, path: str) -> None:
     writer = await client.create(path, WriteOptions(overwrite=True))
     await writer.write(_ROWS)
     await writer.hsync()
-    # Nothing is closed, and no lease is given back.
-    os.kill(os.getpid(), signal.SIGKILL)
+    print("written", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
 
 
 asyncio.run(main(*sys.argv[1:]))
