@@ -6,6 +6,7 @@ The SimpleAuthManager of the other tests knows no rights on single DAGs. No clus
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import subprocess
@@ -26,6 +27,8 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.plugin.api import app
+from tests.airflow.pages.browser import visit as visit_in_browser
+from tests.airflow.pages.planted import PASSWORD, planted_clusters, planted_stream
 from tests.airflow.pages.stored import healthy, store
 from tests.cluster.streams import await_that
 
@@ -100,7 +103,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowHome]:
             await_that(lambda: answers(admin), "the API server answers")
             _in_airflow(home, ROLES, json.dumps(PASSWORDS))
             await_that(lambda: {"control-east", "control-west"} <= set(admin.dag_ids()), "the DAGs are parsed")
-        store(home, [healthy("east", "orders"), healthy("west", "sales")], {"west": {"tickets-west": TICKETS}})
+        fleet = [healthy("east", "orders"), healthy("west", "sales"), planted_stream("east", "planted")]
+        store(home, fleet, {"west": {"tickets-west": TICKETS}, "east": planted_clusters()})
         yield home
 
 
@@ -223,7 +227,7 @@ def test_nothing_but_the_bundle_is_public(server: AirflowHome) -> None:
 
 def test_a_user_sees_the_streams_whose_dag_they_may_read(server: AirflowHome) -> None:
     everything = visit(server, "viewer", "/api/fleet").text
-    assert {"orders", "sales"} == {row["stream"] for row in json.loads(everything)["streams"]}
+    assert {"orders", "sales", "planted"} == {row["stream"] for row in json.loads(everything)["streams"]}
     for route in ROUTES:
         seen = visit(server, "eve of east", route.path).text
         assert "sales" not in seen, route.path
@@ -236,3 +240,23 @@ def test_a_user_sees_the_streams_whose_dag_they_may_read(server: AirflowHome) ->
 def test_a_page_offers_what_the_user_may_do(server: AirflowHome, visitor: str, may: bool) -> None:
     clusters = {cluster["id"]: cluster for cluster in visit(server, visitor, "/api/fleet").json()["clusters"]}
     assert clusters["east"]["form"] == {"dag": "control-east", "may": may}
+
+
+@pytest.mark.parametrize("route", [route.path for route in ROUTES])
+def test_no_answer_has_a_password_or_a_control_character(server: AirflowHome, route: str) -> None:
+    where, stream = f"{server.url}/kstream{route}", {"cluster": "east", "stream": "planted"}
+    answer = requests.get(where, headers=token_of(server.url, "admin"), params=stream, timeout=60)
+    assert "<img" in answer.text, "something was planted in each"
+    assert PASSWORD not in answer.text
+    assert not re.search(r"\\u00[01]", answer.text), "JSON would show one so"
+
+
+@pytest.mark.parametrize("query", ["", "?cluster=east&stream=planted", "?view=files", "?view=tickets"])
+def test_a_page_shows_markup_as_text_and_runs_none(server: AirflowHome, query: str) -> None:
+    with visit_in_browser(server.url, Login("admin", PASSWORDS["admin"])) as seen:
+        seen.open(f"/plugin/kstream{query}")
+        seen.page.get_by_text("onerror=").first.wait_for()
+        assert seen.page.evaluate("() => window.planted ?? null") is None
+        assert seen.page.locator(".ks img, .ks a[href^='javascript:']").count() == 0
+        assert PASSWORD not in seen.page.locator(".ks").inner_text()
+        assert seen.errors == []
