@@ -44,28 +44,13 @@ const ACTIONS: Record<Word, Action> = {
   },
 };
 
-/** What may be done with a stream, as a menu. */
+/** What may be done with a stream, as a menu. It is made when it is opened: a fleet has hundreds. */
 export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cluster; done: () => void; now: number }) {
+  const [open, setOpen] = React.useState(false);
   const [word, choose] = React.useState<Word | null>(null);
-  const id = React.useId().replaceAll(":", "");
   const button = React.useRef<HTMLButtonElement>(null);
-  const menu = React.useRef<HTMLDivElement>(null);
   const form = cluster?.form;
   if (!form) return null;
-  const place = () => {
-    const at = button.current!.getBoundingClientRect();
-    const style = menu.current!.style;
-    style.top = `${Math.min(at.bottom + 4, innerHeight - 190)}px`;
-    style.left = `${Math.max(8, at.right - 170)}px`;
-  };
-  const step = (event: React.KeyboardEvent) => {
-    const items = [...menu.current!.querySelectorAll<HTMLButtonElement>("button:not(:disabled)")];
-    const at = items.indexOf(document.activeElement as HTMLButtonElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
-    if (to === undefined || !items.length) return;
-    event.preventDefault();
-    items[(to + items.length) % items.length]!.focus();
-  };
   return (
     <>
       <button
@@ -73,11 +58,11 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
         type="button"
         className="ks-button ks-menu-button"
         aria-haspopup="menu"
+        aria-expanded={open}
         aria-label={`Actions for ${row.stream}`}
         title={form.may ? "Actions" : "You may not start runs of its control DAG"}
         disabled={!form.may}
-        popoverTarget={id}
-        onClick={place}
+        onClick={() => setOpen(true)}
       >
         <svg viewBox="0 0 16 16" aria-hidden="true" className="ks-dots">
           <circle cx="8" cy="3" r="1.4" />
@@ -85,31 +70,7 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
           <circle cx="8" cy="13" r="1.4" />
         </svg>
       </button>
-      <div
-        ref={menu}
-        id={id}
-        popover="auto"
-        role="menu"
-        aria-label={`Actions for ${row.stream}`}
-        className="ks-menu"
-        onKeyDown={step}
-        onToggle={(event) => event.newState === "open" && menu.current?.querySelector("button")?.focus()}
-      >
-        {(Object.keys(ACTIONS) as Word[]).map((each) => (
-          <button
-            key={each}
-            type="button"
-            role="menuitem"
-            className={ACTIONS[each].destroys ? "ks-destroys" : undefined}
-            onClick={() => {
-              menu.current!.hidePopover();
-              choose(each);
-            }}
-          >
-            {ACTIONS[each].title} …
-          </button>
-        ))}
-      </div>
+      {open && <Menu name={`Actions for ${row.stream}`} below={button.current!} close={() => setOpen(false)} choose={choose} />}
       {word && (
         <ActionDialog
           word={word}
@@ -127,7 +88,50 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
   );
 }
 
-type Sent = { run: Run } | { refusal: string } | null;
+function Menu({ name, below, close, choose }: { name: string; below: HTMLElement; close: () => void; choose: (word: Word) => void }) {
+  const menu = React.useRef<HTMLDivElement>(null);
+  const at = below.getBoundingClientRect();
+  const place = { top: Math.min(at.bottom + 4, innerHeight - 190), left: Math.max(8, at.right - 170) };
+  React.useEffect(() => {
+    menu.current!.showPopover();
+    menu.current!.querySelector("button")!.focus();
+  }, []);
+  const step = (event: React.KeyboardEvent) => {
+    const items = [...menu.current!.querySelectorAll("button")];
+    const here = items.indexOf(document.activeElement as HTMLButtonElement);
+    const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: items.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    items[(to + items.length) % items.length]!.focus();
+  };
+  return (
+    <div
+      ref={menu}
+      popover="auto"
+      role="menu"
+      aria-label={name}
+      className="ks-menu"
+      style={place}
+      onKeyDown={step}
+      onToggle={(event) => event.newState === "closed" && close()}
+    >
+      {(Object.keys(ACTIONS) as Word[]).map((each) => (
+        <button
+          key={each}
+          type="button"
+          role="menuitem"
+          className={ACTIONS[each].destroys ? "ks-destroys" : undefined}
+          onClick={() => {
+            menu.current!.hidePopover();
+            choose(each);
+          }}
+        >
+          {ACTIONS[each].title} …
+        </button>
+      ))}
+    </div>
+  );
+}
 
 function ActionDialog({
   word,
@@ -175,6 +179,8 @@ function ActionDialog({
     </RunDialog>
   );
 }
+
+type Sent = { run: Run } | { refusal: string } | null;
 
 interface RunDialogProps {
   title: string;

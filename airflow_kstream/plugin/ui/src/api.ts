@@ -151,13 +151,13 @@ export function useAnswer<T>(path: string): Answer<T> {
   return { ...state, reload: next };
 }
 
-/** The server's time, every second. */
-export function useNow(ahead: number): number {
+/** The server's time, again each so many milliseconds. */
+export function useNow(ahead: number, every = 1000): number {
   const [now, set] = React.useState(Date.now());
   React.useEffect(() => {
-    const timer = setInterval(() => set(Date.now()), 1000);
+    const timer = setInterval(() => set(Date.now()), every);
     return () => clearInterval(timer);
-  }, []);
+  }, [every]);
   return now + ahead;
 }
 

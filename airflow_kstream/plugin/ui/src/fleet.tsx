@@ -5,11 +5,14 @@ import { Badge, Empty, Failure, Loading, Mark } from "./parts";
 import { pulseWords, stateWords, TONES, URGENCIES } from "./states";
 import { away, clock, count, duration, moment, sentence } from "./words";
 
+// So many rows are not drawn again each second.
+const MANY = 40;
+
 /** All streams that the reader may see, the most urgent first. */
 export function FleetPage() {
   const answer = useAnswer<Fleet>("kstream/api/fleet");
-  const now = useNow(answer.ahead);
   const { data, error } = answer;
+  const now = useNow(answer.ahead, data && data.streams.length > MANY ? 10_000 : 1000);
   return (
     <>
       {error && <Failure error={error} at={answer.at} retry={answer.reload} />}

@@ -30,13 +30,39 @@ export function away(at: string, now: number): string {
   return seconds >= 0 ? `in ${duration(seconds)}` : `${duration(seconds)} ago`;
 }
 
-export function zone(): string | undefined {
+// To make one takes longer than to use it a hundred times.
+const formats = new Map<string, Intl.DateTimeFormat>();
+const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" } as const;
+const STYLES = {
+  clock: TIME,
+  day: { ...TIME, day: "numeric", month: "short" },
+  year: { ...TIME, day: "numeric", month: "short", year: "numeric" },
+} as const;
+
+/** The zone that the reader chose in Airflow, as it stores it; the browser's own without one. */
+function zone(): string | undefined {
   try {
     const chosen: unknown = JSON.parse(localStorage.getItem("timezone") ?? "null");
-    if (typeof chosen === "string") new Intl.DateTimeFormat("en", { timeZone: chosen });
     return typeof chosen === "string" ? chosen : undefined;
   } catch {
     return undefined;
+  }
+}
+
+function format(style: keyof typeof STYLES): Intl.DateTimeFormat {
+  const timeZone = zone();
+  const key = `${style} ${timeZone}`;
+  const made = formats.get(key) ?? make(STYLES[style], timeZone);
+  formats.set(key, made);
+  return made;
+}
+
+function make(style: Intl.DateTimeFormatOptions, timeZone?: string): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat("en-GB", { ...style, timeZone });
+  } catch {
+    // A zone that this browser does not know.
+    return new Intl.DateTimeFormat("en-GB", style);
   }
 }
 
@@ -44,22 +70,12 @@ export function zone(): string | undefined {
 export function moment(at: string | number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "not known";
-  const year = date.getFullYear() === new Date().getFullYear() ? {} : ({ year: "numeric" } as const);
-  return new Intl.DateTimeFormat("en-GB", {
-    ...year,
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    timeZone: zone(),
-    timeZoneName: "short",
-  }).format(date);
+  return format(date.getFullYear() === new Date().getFullYear() ? "day" : "year").format(date);
 }
 
+/** The time of day with its zone. */
 export function clock(at: number): string {
-  const style = { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: zone() } as const;
-  return new Intl.DateTimeFormat("en-GB", { ...style, timeZoneName: "short" }).format(new Date(at));
+  return format("clock").format(at);
 }
 
 export function count(number: number, one: string, many = `${one}s`): string {
