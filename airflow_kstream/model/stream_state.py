@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.plain import plain
+
 # The states whose words tell how long something takes, so that they differ with each look.
 _RESTLESS = {"unknown", "frozen"}
 
@@ -28,7 +31,8 @@ class StreamState:
     `state` is a phase, the name of the step that is due, or `unknown`. `verdict` is the reason. `horizon` is when its
     credentials end, `plan` when its restart window begins, `seen` when somebody looked, by that host's clock. `events`
     are the kinds of the events that last. `pulse` is empty where none is judged. `committed` is the time of the last
-    commit by the NameNode's clock, `batches` are the seconds that the newest batches took, oldest first.
+    commit by the NameNode's clock, `batches` are the seconds that the newest batches took, oldest first. `desired` is
+    what a person wants of it, None if that is not known.
     """
 
     state: str
@@ -42,13 +46,15 @@ class StreamState:
     events: tuple[str, ...] = ()
     committed: datetime | None = None
     batches: tuple[float, ...] = ()
+    desired: Desired | None = None
     by: TaskIds = TaskIds()
 
     @property
     def mark(self) -> Hashable:
         """Return what differs if the state changed. Times move with each look."""
         words = "" if self.state in _RESTLESS else self.verdict
-        return self.state, words, self.generation, self.application, self.pulse, self.events, self.by
+        seen = self.state, words, self.generation, self.application, self.pulse, self.events
+        return *seen, self.desired, self.by
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: times in ISO 8601."""
@@ -65,6 +71,7 @@ class StreamState:
             "events": list(self.events),
             "committed": self.committed.isoformat() if self.committed else None,
             "batches": list(self.batches),
+            "desired": plain(self.desired),
             "dag": self.by.dag,
             "run": self.by.run,
             "task": self.by.task,
@@ -89,6 +96,7 @@ class StreamState:
                 events=tuple(str(kind) for kind in data.get("events") or ()),
                 committed=_moment(data.get("committed")),
                 batches=tuple(float(seconds) for seconds in data.get("batches") or ()),
+                desired=_desired(data.get("desired")),
                 by=TaskIds(
                     str(data.get("dag") or ""),
                     str(data.get("run") or ""),
@@ -98,6 +106,13 @@ class StreamState:
             )
         except (KeyError, ValueError, TypeError):
             return None
+
+
+def _desired(data: object) -> Desired | None:
+    if not isinstance(data, Mapping):
+        return None
+    state, at = DesiredState(data["state"]), _moment(data.get("at"))
+    return Desired(state, int(data.get("restart_up_to") or 0), str(data.get("by")), at, str(data.get("reason")))
 
 
 def _moment(text: object) -> datetime | None:

@@ -99,7 +99,7 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         if not settings.dry_run:
             self._tell(lease_views.left_alone(done))
         report = lease_views.bounded(done, _ROWS_IN_XCOM)
-        self._show(context, done, report)
+        self._show(context, report, dry_run=settings.dry_run)
         if done.incomplete:
             # The report is kept although the task fails: what was done is done.
             context["ti"].xcom_push("return_value", report)
@@ -146,18 +146,17 @@ class HdfsLeaseRecoverOperator(TellingOperator):
         if kept:
             self._table(lease_views.intents_table(kept, _ROWS_IN_LOG))
 
-    def _show(self, context: Context, done: RecoveryReport, report: Mapping[str, Any]) -> None:
+    def _show(self, context: Context, report: Mapping[str, Any], *, dry_run: bool) -> None:
         """Store for pages what this run found and did."""
-        asked = context["dag_run"]
+        asked, key = context["dag_run"], key_of(FILES, self.path)
         run = {
             "at": datetime.now(UTC).isoformat(),
             "path": self.path,
             "run": asked.run_id,
             "by": asked.triggering_user_name or "",
-            "dry_run": done.run is None,
+            "dry_run": dry_run,
         }
-        key = key_of(FILES, self.path)
-        self.show(key, files_after(self.shown(key), report, run, lease_views.summary(done)))
+        self.show(key, files_after(self.shown(key), report, run))
 
     def _tell(self, alone: Sequence[Intent]) -> None:
         """Tell somebody of the stuck files below this path, once for as long as there are any."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,8 @@ from airflow_kstream.notifications.tasks import tell_from_task
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.policy.states.sizes import REPORT, fitted
 from airflow_kstream.states.recorder import is_not_named
+
+log = logging.getLogger(__name__)
 
 
 class TellingOperator(KstreamOperator):
@@ -47,4 +50,4 @@ class TellingOperator(KstreamOperator):
             tasks.put(asset_uri(self.cluster_conn_id), key, fitted(value, REPORT))
         except Exception as error:
             if not is_not_named(error):
-                self.log.warning("What was found can't be stored, so pages may show it late: %r", error)
+                log.warning("What was found can't be stored, so pages may show it late: %r", error)

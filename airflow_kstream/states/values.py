@@ -42,6 +42,7 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
             events=events,
             committed=known.committed,
             batches=known.batches,
+            desired=known.desired,
             by=by,
         )
     return StreamState(
@@ -56,6 +57,7 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
         events=events,
         committed=_committed(verdict.facts),
         batches=_batches(verdict.facts),
+        desired=verdict.facts.desired if verdict.facts else None,
         by=by,
     )
 

@@ -165,6 +165,7 @@ def bounded(report: RecoveryReport, rows: int) -> dict[str, Any]:
     words = {intent.finding.path: intent.words for intent in report.intents}
     return {
         **report.to_json(),
+        "summary": summary(report),
         "counts": _counts(report),
         "findings": [finding.to_json(survey.at) for finding in findings[:rows]],
         "plan": {finding.path: words[finding.path] for finding in findings[:rows] if finding.path in words},

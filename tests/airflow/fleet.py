@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -344,4 +345,5 @@ def context() -> Context:
         def xcom_push(self, key: str, value: object) -> None:
             json.dumps(value)
 
-    return cast("Context", {"ti": TaskInstance()})
+    run = SimpleNamespace(run_id="scheduled", triggering_user_name=None)
+    return cast("Context", {"ti": TaskInstance(), "dag_run": run})

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.keytab import FindingKind, KeytabFinding, Severity
+from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
@@ -129,3 +131,24 @@ def test_stuck_files_are_one_event_of_each_path(fleet: Fleet, monkeypatch: pytes
     assert begin.startswith("prod: stuck files are left alone (/a): 2 of them; ")
     assert end.startswith("prod: no stuck file is left alone (/a), after ")
     assert fleet.gauges["kstream.prod./a.lease.stuck_files_left_alone"] == [2, 3, 0]
+
+
+def test_what_tasks_find_is_kept_for_pages(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    renew(monkeypatch, {"a": GOOD, "b": LATE})
+    keytab = KeytabCheck(KeytabPlace("etl@EXAMPLE.COM", "/etc/etl.keytab"), ())
+    monkeypatch.setattr(KeytabCheckOperator, "_checks", lambda self: [keytab])
+    KeytabCheckOperator(task_id="check", cluster_conn_id="prod").execute(context())
+
+    kept = {key: value for (uri, key), value in fleet.store.items() if uri == asset_uri("prod")}
+    assert kept["ticket a"]["state"] == "fresh"
+    assert (kept["ticket b"]["alert"], kept["ticket b"]["error"]) == (True, "the KDC is away")
+    assert kept["keytab etl@EXAMPLE.COM /etc/etl.keytab"]["findings"] == []
+
+
+def test_a_store_that_fails_costs_no_task_its_work(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*of: object) -> None:
+        raise OSError("the database is away")
+
+    monkeypatch.setattr(tasks, "put", fail)
+    renew(monkeypatch, {"a": GOOD})
+    assert fleet.told("can't be stored, so pages may show it late")

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_kstream.model.event import WORDS, Ledger
 from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.events.hands import way_out
@@ -77,7 +78,7 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "horizon": _horizon(state, facts, detail),
         "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
         "began": {"at": facts.get("claimed"), "why": facts.get("reason") or ""},
-        "desired": facts.get("desired") or {},
+        "desired": plain(state.desired) or {},
         "watcher": _watcher(state.by, seen),
         "findings": findings,
     }

@@ -20,9 +20,9 @@ def key_of(kind: str, name: str) -> str:
     return key if len(key) <= _LONGEST else f"{key[:_LONGEST]} {sha256(name.encode()).hexdigest()[:16]}"
 
 
-def files_after(before: object, report: Mapping[str, Any], run: Mapping[str, Any], sentence: str) -> dict[str, Any]:
+def files_after(before: object, report: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of a path after a run over it. `report` is the bounded one, `run` names the run and who asked."""
-    told = {**run, "summary": sentence, "counts": report.get("counts") or {}}
+    told = {**run, "summary": report.get("summary") or "", "counts": report.get("counts") or {}}
     past = before.get("runs") if isinstance(before, Mapping) else None
     runs = [*(past if isinstance(past, list) else ()), told][-_RUNS:]
     return {**run, "report": {**report, "findings": (report.get("findings") or [])[:_ROWS]}, "runs": runs}

@@ -102,7 +102,7 @@ def pushed() -> Stored:
 
 
 def wanted(it: Stored, desired: Desired) -> Stored:
-    return replace(it, facts=replace(it.facts, desired=desired))
+    return replace(it, state=replace(it.state, desired=desired), facts=replace(it.facts, desired=desired))
 
 
 def held() -> Stored:
@@ -164,13 +164,14 @@ def found_files() -> dict[str, Any]:
         "findings": findings,
         "plan": plan,
         "counts": {"open": 3, "left_alone": 1},
+        "summary": "3 open files; 1 closed; 1 stuck and left alone",
         "recoveries": [{**recovery, "bytes_lost": 0, "seconds": 2.4}],
     }
     kept: object = None
     for hours in (30, 12, 0):
         at = (NOW - hours * HOUR / 4).isoformat()
         run = {"at": at, "path": "/data/landing", "run": f"scheduled-{hours}", "by": "", "dry_run": False}
-        kept = files_after(kept, report, run, "3 open files; 1 closed; 1 stuck and left alone")
+        kept = files_after(kept, report, run)
     return {key_of(FILES, "/data/landing"): kept}
 
 

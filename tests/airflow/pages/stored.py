@@ -84,6 +84,7 @@ def healthy(cluster: str, name: str, generation: int = 3) -> Stored:
         plan=ends.plan,
         committed=progress.last_commit,
         batches=tuple(seconds for _, seconds in BATCHES[-20:]),
+        desired=desired,
         by=TaskIds(stream_id(cluster, name), RUN, "keep"),
     )
     return Stored(cluster, name, state, facts, more={"pulse_why": "batch 179 is committed"})

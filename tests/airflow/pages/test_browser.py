@@ -105,9 +105,10 @@ class TestTour:
     def test_a_hold_carries_the_name_and_the_reason(self, tour: Tour) -> None:
         with tour.step(3):
             tour.say("Hold", "Kafka is moved")
-            expect(tour.row()).to_contain_text("admin", timeout=PATIENCE)
-            expect(tour.row().locator("[data-label=Wanted]")).to_contain_text("Kafka is moved")
-            expect(tour.row().locator("[data-label=Wanted]")).to_contain_text("held")
+            wanted = tour.row().locator("[data-label=Wanted]")
+            expect(wanted).to_contain_text("held", timeout=PATIENCE)
+            expect(wanted).to_contain_text("admin")
+            expect(wanted).to_contain_text("Kafka is moved")
 
     def test_a_start_lifts_it(self, tour: Tour) -> None:
         with tour.step(4):

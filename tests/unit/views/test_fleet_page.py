@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_kstream.model.event import EventKind, Lasting, Ledger
+from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.views.pages.fleet import Seen, fleet_rows, stale_after
 from airflow_kstream.views.pages.urgency import Urgency
@@ -100,9 +101,9 @@ def test_a_paused_dag_is_a_finding_although_its_task_watches() -> None:
 
 
 def test_facts_of_an_earlier_generation_are_not_shown_as_this_ones() -> None:
-    facts = {"generation": 2, "issued": "2026-02-01T00:00:00+00:00", "desired": {"state": "held"}}
+    facts = {"generation": 2, "issued": "2026-02-01T00:00:00+00:00", "reason": "nothing ran"}
     seen = replace(SEEN, detail={"detail": {"facts": facts}})
-    assert (row(seen)["horizon"]["issued"], row(seen)["desired"]) == (None, {})
+    assert (row(seen)["horizon"]["issued"], row(seen)["began"]["why"]) == (None, "")
     assert row(seen, generation=2)["horizon"]["issued"] == facts["issued"]
 
 
@@ -117,9 +118,9 @@ def test_foreign_text_shows_no_password_and_no_control_character() -> None:
     seen = replace(
         SEEN,
         told=told(EventKind.BLOCKED, evil),
-        detail={"detail": {"pulse_why": evil, "facts": {"generation": 3, "reason": evil, "desired": {"reason": evil}}}},
+        detail={"detail": {"pulse_why": evil, "facts": {"generation": 3, "reason": evil}}},
     )
-    shown = row(seen, state="stop", verdict=evil)
+    shown = row(seen, state="stop", verdict=evil, desired=Desired(DesiredState.HELD, 0, evil, NOW, evil))
     for text in (
         shown["why"],
         shown["pulse_why"],
@@ -130,3 +131,11 @@ def test_foreign_text_shows_no_password_and_no_control_character() -> None:
         assert "hunter2" not in text
         assert "\x1b" not in text
         assert "<img" in text, "markup is left to the page, which shows it as text"
+
+
+def test_a_row_says_what_is_wanted_by_whom_and_why() -> None:
+    wanted = Desired(DesiredState.HELD, 0, "maria", NOW, "Kafka is moved")
+    stored = StreamState.from_json(replace(STATE, desired=wanted).to_json())
+    assert stored is not None
+    shown = row(replace(SEEN, state=stored))["desired"]
+    assert (shown["state"], shown["by"], shown["reason"]) == ("held", "maria", "Kafka is moved")

@@ -25,17 +25,17 @@ def run(number: int) -> dict[str, Any]:
 
 
 def test_stuck_files_come_first_with_what_would_be_done() -> None:
-    kept = files_after(None, report(finding("/data/a", "growing"), finding("/data/b", "holder dead")), run(1), "two")
+    kept = files_after(None, report(finding("/data/a", "growing"), finding("/data/b", "holder dead")), run(1))
     [path] = files_page([kept])
     assert [(file["path"], file["stuck"]) for file in path["files"]] == [("/data/b", True), ("/data/a", False)]
     assert path["files"][0]["planned"] == "it would be recovered"
 
 
 def test_a_file_that_a_person_recovered_is_stuck_no_longer_in_its_folder() -> None:
-    folder = files_after(None, report(finding("/data/a", "growing"), finding("/data/b", "holder dead")), run(1), "two")
+    folder = files_after(None, report(finding("/data/a", "growing"), finding("/data/b", "holder dead")), run(1))
     closed = {"path": "/data/b", "outcome": "closed", "bytes_lost": 0}
     later = {**run(2), "path": "/data/b", "at": (NOW + timedelta(minutes=1)).isoformat()}
-    by_hand = files_after(None, report(finding("/data/b", "holder dead"), recoveries=[closed]), later, "1 closed")
+    by_hand = files_after(None, report(finding("/data/b", "holder dead"), recoveries=[closed]), later)
     [path] = files_page([folder, by_hand])
     assert [file["path"] for file in path["files"]] == ["/data/a"]
     assert [(each["path"], each["outcome"]) for each in path["recoveries"]] == [("/data/b", "closed")]
@@ -44,8 +44,8 @@ def test_a_file_that_a_person_recovered_is_stuck_no_longer_in_its_folder() -> No
 
 def test_a_folder_that_was_looked_at_since_says_what_it_found_itself() -> None:
     before = {**run(1), "path": "/data/b", "at": (NOW - timedelta(minutes=1)).isoformat()}
-    by_hand = files_after(None, report(recoveries=[{"path": "/data/b", "outcome": "closed"}]), before, "1 closed")
-    folder = files_after(None, report(finding("/data/b", "holder dead")), run(2), "open again")
+    by_hand = files_after(None, report(recoveries=[{"path": "/data/b", "outcome": "closed"}]), before)
+    folder = files_after(None, report(finding("/data/b", "holder dead")), run(2))
     [path] = files_page([by_hand, folder])
     assert [file["stuck"] for file in path["files"]] == [True]
 
@@ -53,14 +53,14 @@ def test_a_folder_that_was_looked_at_since_says_what_it_found_itself() -> None:
 def test_the_last_twenty_runs_are_kept() -> None:
     kept: object = None
     for number in range(30):
-        kept = files_after(kept, report(), run(number), f"summary {number}")
+        kept = files_after(kept, report(summary=f"summary {number}"), run(number))
     [path] = files_page([kept])  # type: ignore[list-item]
     assert [told["run"] for told in path["runs"]] == [f"run-{number}" for number in range(10, 30)]
     assert path["runs"][-1]["summary"] == "summary 29"
 
 
 def test_a_row_that_can_not_be_read_hides_no_other() -> None:
-    kept = files_after({"runs": "many"}, report(), run(1), "none")
+    kept = files_after({"runs": "many"}, report(), run(1))
     assert [path["path"] for path in files_page([{}, {"path": "/x", "report": 7}, kept])] == ["/data"]
 
 

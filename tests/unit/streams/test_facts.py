@@ -1,0 +1,66 @@
+"""What pages draw of a stream: facts of its newest generation, and the lives of those before."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.supervise.streams.lives import lives_of
+from tests.unit.streams.life import SPEC, Life
+
+
+@pytest.fixture
+def running(life: Life) -> Life:
+    """A stream whose first generation committed."""
+    life.begin()
+    life.engine.complete_epoch(SPEC)
+    return life
+
+
+def test_the_facts_tell_until_when_and_why(running: Life) -> None:
+    facts = running.watch().facts
+    assert facts is not None
+    assert facts.horizon is not None
+    assert (facts.generation, facts.credentials, facts.horizon.reason) == (
+        1,
+        "ticket",
+        HorizonReason.TOKEN_MAX_LIFETIME,
+    )
+    assert facts.issued == facts.claimed
+    assert facts.max_lifetime == timedelta(days=7)
+    assert facts.issued is not None
+    assert facts.horizon.hard == facts.issued + facts.max_lifetime
+
+
+def test_the_facts_tell_what_a_person_wants(running: Life) -> None:
+    running.set_desired(DesiredState.HELD)
+    facts = running.watch().facts
+    assert facts is not None
+    assert (facts.desired.state, facts.desired.reason) == (DesiredState.HELD, "the test says so")
+
+
+def test_a_look_without_a_conclusion_has_no_facts(running: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running.hdfs, "list", refused)
+    assert running.watch().facts is None
+
+
+def test_each_generation_lived_until_its_successor_and_says_why(running: Life) -> None:
+    running.request_restart()
+    running.reconcile()
+    first, second = lives_of(running.run.session, running.run.id)
+    assert (first.generation, first.ended, first.planned) == (1, second.began, True)
+    assert "requested a restart" in first.end
+    assert (second.ended, second.end) == (None, "")
+
+
+def test_a_folder_that_can_not_be_read_has_no_lives(running: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running.hdfs, "list", refused)
+    assert lives_of(running.run.session, running.run.id) == ()
+
+
+def refused(path: str) -> None:
+    raise Denied("it may not be listed", tried=f"list {path}")
