@@ -24,7 +24,13 @@ from fastapi.staticfiles import StaticFiles
 
 from airflow_kstream.dags.ids import control_id, leases_id, tickets_id
 from airflow_kstream.plugin.readable import Readable, may_run, readable, seen_by
-from airflow_kstream.states.reading import StoredState
+from airflow_kstream.states.reading import (
+    StoredState,
+    number_of_streams,
+    stored_clusters,
+    stored_of,
+    stored_states,
+)
 from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.fleet import fleet_rows, stale_after
 from airflow_kstream.views.pages.foreign import shown
@@ -46,12 +52,12 @@ app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), na
 @app.get("/api/fleet")
 def fleet(request: Request, user: GetUserDep, session: SessionDep) -> Response:
     """Return all streams that the user may see, the most urgent first, and their clusters."""
-    mine = readable(session, user)
-    seen, now = seen_by(session, mine.streams), datetime.now(UTC)
+    mine = readable(session, user, stored_states(session))
+    late, now = stale_after(number_of_streams(session)), datetime.now(UTC)
     body = {
-        "streams": fleet_rows(seen, now),
+        "streams": fleet_rows(seen_by(session, mine.streams), now, late),
         "clusters": _clusters(mine, user),
-        "stale_after": stale_after(len(seen)).total_seconds(),
+        "stale_after": late.total_seconds(),
     }
     return _answer(request, body)
 
@@ -59,19 +65,18 @@ def fleet(request: Request, user: GetUserDep, session: SessionDep) -> Response:
 @app.get("/api/stream")
 def one_stream(request: Request, user: GetUserDep, session: SessionDep, cluster: str, stream: str) -> Response:
     """Return all that is stored of one stream. 404 if there is none that the user may see: both look alike."""
-    mine = readable(session, user)
-    found = [each for each in mine.streams if (each.cluster, each.stream) == (cluster, stream)]
-    if not found:
+    mine = readable(session, user, stored_of(session, cluster, stream))
+    if not mine.streams:
         raise HTTPException(404, "No such stream is stored, or you may not read its DAG")
-    [seen] = seen_by(session, found[:1])
-    page = stream_page(seen, datetime.now(UTC), stale_after(len(mine.streams)))
+    [seen] = seen_by(session, mine.streams[:1])
+    page = stream_page(seen, datetime.now(UTC), stale_after(number_of_streams(session)))
     return _answer(request, {**page, "cluster": shown(_cluster(cluster, mine, user))})
 
 
 @app.get("/api/files")
 def files(request: Request, user: GetUserDep, session: SessionDep) -> Response:
     """Return the open files that runs over them found, by cluster, as far as the user may read those runs' DAGs."""
-    mine = readable(session, user)
+    mine = readable(session, user, stored_clusters(session))
     found = [
         {"cluster": each.cluster, "form": _form(leases_id(each.cluster), mine, user), "paths": files_page(rows)}
         for each in mine.clusters
@@ -83,7 +88,7 @@ def files(request: Request, user: GetUserDep, session: SessionDep) -> Response:
 @app.get("/api/tickets")
 def tickets(request: Request, user: GetUserDep, session: SessionDep) -> Response:
     """Return the renewals of tickets and the checks of keytabs, by cluster, as far as the user may read their DAGs."""
-    mine = readable(session, user)
+    mine = readable(session, user, stored_clusters(session))
     found = [
         {
             "cluster": each.cluster,

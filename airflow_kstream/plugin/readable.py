@@ -11,7 +11,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from sqlalchemy.orm import Session
 
 from airflow_kstream.dags.ids import control_id, fleet_id, undeclared_id
-from airflow_kstream.states.reading import StoredState, Watcher, stored_states, watchers
+from airflow_kstream.states.reading import StoredState, Watcher, watchers
 from airflow_kstream.views.pages.fleet import Seen
 
 # The DAGs of a folder, each of which concerns all streams of its cluster.
@@ -27,14 +27,13 @@ class Readable:
     dags: frozenset[str]
 
 
-def readable(session: Session, user: Any) -> Readable:
-    """Return what this user may read.
+def readable(session: Session, user: Any, stored: Sequence[StoredState]) -> Readable:
+    """Return what this user may read of what is stored.
 
     A stream's row belongs to the DAG whose task watches it; one that names none is shown to nobody. A row of a cluster
     that a task wrote belongs to its DAG; what triggers tell of a cluster is for those who may read a DAG of its folder.
     """
     dags = frozenset(get_auth_manager().get_authorized_dag_ids(user=user, method="GET", session=session))
-    stored = stored_states(session)
     streams = tuple(each for each in stored if each.stream and each.state and each.state.by.dag in dags)
     return Readable(streams, tuple(_of_clusters(stored, dags)), dags)
 

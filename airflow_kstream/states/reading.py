@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_kstream.assets import SCHEME, subject_of
+from airflow_kstream.assets import SCHEME, asset_uri, subject_of
 from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.notifications.ledgers import KEY
@@ -61,26 +61,46 @@ def stored_states(session: Session) -> tuple[StoredState, ...]:
 
     What can't be read is left out: it is a cache, and a later version may have written it.
     """
+    return _stored_where(session)
+
+
+def stored_of(session: Session, cluster: str, stream: str) -> tuple[StoredState, ...]:
+    """Return what is stored of one stream and of its cluster."""
+    from airflow.models.asset import AssetModel
+
+    return _stored_where(session, AssetModel.uri.in_([asset_uri(cluster, stream), asset_uri(cluster)]))
+
+
+def stored_clusters(session: Session) -> tuple[StoredState, ...]:
+    """Return what is stored of the clusters alone."""
+    from airflow.models.asset import AssetModel
+
+    return _stored_where(session, AssetModel.uri.endswith("/"))
+
+
+def _stored_where(session: Session, *conditions: Any) -> tuple[StoredState, ...]:
     from airflow.models.asset import AssetModel
     from airflow.models.asset_state_store import AssetStateStoreModel as Store
     from sqlalchemy import select
 
+    columns = AssetModel.uri, AssetModel.active.has(), Store.key, Store.value, Store.updated_at
     rows = session.execute(
-        select(
-            AssetModel.uri,
-            AssetModel.active.has(),
-            Store.key,
-            Store.value,
-            Store.updated_at,
-            Store.last_updated_by_dag_id,
-        )
+        select(*columns, Store.last_updated_by_dag_id)
         .join(Store, Store.asset_id == AssetModel.id)
-        .where(AssetModel.uri.startswith(f"{SCHEME}://"))
+        .where(AssetModel.uri.startswith(f"{SCHEME}://"), *conditions)
     )
     found: dict[tuple[str, bool], dict[str, Written]] = defaultdict(dict)
     for uri, active, key, value, at, by in rows:
         found[uri, active][key] = Written(_json(value), at, by or "")
     return tuple(sorted((_stored(*asset, keys) for asset, keys in found.items()), key=lambda s: (s.cluster, s.stream)))
+
+
+def number_of_streams(session: Session) -> int:
+    """Return how many streams are stored, which tells how often each row is written."""
+    from airflow.models.asset_state_store import AssetStateStoreModel as Store
+    from sqlalchemy import func, select
+
+    return session.scalar(select(func.count()).where(Store.key == Kind.VERDICT.value)) or 0
 
 
 @dataclass(frozen=True)

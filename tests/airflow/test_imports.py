@@ -20,6 +20,7 @@ FACE = (
     "metrics",
     "notifications",
     "operators",
+    "plugin",
     "sensors",
     "settings",
     "triggers",
@@ -49,6 +50,15 @@ def test_the_face_imports_no_heavy_library() -> None:
     assert {"airflow_kstream.dags.streams", "airflow_kstream.operators.leases"} <= set(face)
     assert len(stubs) == 4
     assert heavy_imports_of(*face, *stubs) == "[]"
+
+
+def test_a_process_that_loads_the_plugin_pays_nothing_for_its_pages() -> None:
+    """Each of Airflow's processes loads it, and the API server alone asks it for anything."""
+    program = (
+        "import airflow_kstream.plugin, sys; print(sorted({'fastapi', 'airflow_kstream.views'} & sys.modules.keys()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_command_line_imports_no_heavy_library_before_a_command_needs_it() -> None:

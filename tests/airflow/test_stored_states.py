@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.stream_state import StreamState, TaskIds
-from airflow_kstream.states.reading import stored_states
+from airflow_kstream.states.reading import number_of_streams, stored_clusters, stored_of, stored_states
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STATE = StreamState("running", "it runs", 3, "application_1_0001", NOW, by=TaskIds("stream-prod-orders", "r", "keep"))
@@ -66,3 +66,23 @@ def test_a_row_that_cant_be_read_hides_no_other(session: Session) -> None:
     orders, sales = stored_states(session)
     assert (orders.state, orders.detail, orders.told.kinds) == (None, None, frozenset())
     assert sales.state == STATE
+
+
+def test_what_tasks_keep_of_a_cluster_names_the_dag_that_wrote_it(session: Session) -> None:
+    kept: dict[str, Any] = {"ticket etl@A": json.dumps({"principal": "etl@A"})}
+    store(session, asset_uri("prod"), **kept)
+    [prod] = stored_states(session)
+    assert prod.others["ticket etl@A"].value == {"principal": "etl@A"}
+    assert prod.others["ticket etl@A"].by == ""
+
+
+def test_a_page_of_one_stream_reads_no_other(session: Session) -> None:
+    for stream in ("orders", "sales", ""):
+        store(session, asset_uri("p/1", stream), verdict=json.dumps(STATE.to_json()))
+    store(session, asset_uri("east", "orders"), verdict=json.dumps(STATE.to_json()))
+    assert [(each.cluster, each.stream) for each in stored_of(session, "p/1", "sales")] == [
+        ("p/1", ""),
+        ("p/1", "sales"),
+    ]
+    assert [(each.cluster, each.stream) for each in stored_clusters(session)] == [("p/1", "")]
+    assert number_of_streams(session) == 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -46,14 +46,13 @@ def stale_after(streams: int) -> timedelta:
     return _MISSED * max(_REWRITTEN, streams * _FOR_EACH)
 
 
-def fleet_rows(seen: list[Seen], now: datetime) -> list[dict[str, Any]]:
-    """Return a row for each stream, the most urgent first."""
-    late = stale_after(len(seen))
+def fleet_rows(seen: Sequence[Seen], now: datetime, late: timedelta) -> list[dict[str, Any]]:
+    """Return a row for each stream, the most urgent first; `late` is the age after which a look is stale."""
     return sorted((row_of(each, now, late) for each in seen), key=order)
 
 
 def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
-    """Return the row of one stream; `late` is the age after which its look is stale."""
+    """Return the row of one stream."""
     state = seen.state
     detail = seen.detail.get("detail") or {}
     facts = _of_generation(detail.get("facts"), state.generation)

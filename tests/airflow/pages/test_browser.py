@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from io import StringIO
 
@@ -22,6 +22,7 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.airflow.pages.browser import Visit, visit
 from tests.cluster.streams import await_that, look, reconciler
 from tests.cluster.writers.hadoop_says import open_files
+from tests.steps import Steps
 
 _WIDER = "() => { const page = document.querySelector('.ks'); return page.scrollWidth - page.clientWidth; }"
 # What a busy machine may take to start a Spark job, or to replace one.
@@ -29,21 +30,12 @@ PATIENCE = 300_000
 
 
 @dataclass
-class Tour:
-    """One visit through the pages. Each step begins where the one before it ended."""
+class Tour(Steps):
+    """One visit through the pages."""
 
     playground: Playground
     visit: Visit
     supervisor: Reconciler
-    steps_done: int = 0
-
-    @contextmanager
-    def step(self, number: int) -> Iterator[None]:
-        """Fail at once if an earlier step failed or was left out."""
-        assert self.steps_done == number - 1, "an earlier step failed, or was left out"
-        yield
-        assert self.visit.errors == []
-        self.steps_done = number
 
     def row(self, stream: str = "orders") -> Locator:
         return self.visit.page.locator(f"tr[data-stream={stream}]")
@@ -72,6 +64,7 @@ def tour(minicluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> 
         supervisor = stack.enter_context(reconciler(minicluster, spec))
         seen = stack.enter_context(visit(place.home.url, place.home.login))
         yield Tour(place, seen, supervisor)
+        assert seen.errors == []
         _end(supervisor, spec)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -20,23 +19,16 @@ from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.airflow.running.live import CONNECTION, LiveAirflow
 from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler, stopped
+from tests.steps import Steps
 
 
 @dataclass
-class Clicked:
-    """A stream with one submission and the task that keeps it. Each step begins where the one before it ended."""
+class Clicked(Steps):
+    """A stream with one submission and the task that keeps it."""
 
     airflow: LiveAirflow
     task: TaskRef
     supervisor: Reconciler
-    steps_done: int = 0
-
-    @contextmanager
-    def step(self, number: int) -> Iterator[None]:
-        """Fail at once, and not after minutes of waiting, if an earlier step failed or was left out."""
-        assert self.steps_done == number - 1, "an earlier step failed, or was left out"
-        yield
-        self.steps_done = number
 
     def look(self) -> Observation:
         return look(self.supervisor.session, self.supervisor.spec)

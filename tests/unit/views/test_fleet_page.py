@@ -16,6 +16,7 @@ from airflow_kstream.views.pages.urgency import Urgency
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+LATE = stale_after(1)
 STATE = StreamState(
     "running",
     "it runs and nothing is due",
@@ -35,7 +36,7 @@ def told(kind: EventKind, why: str = "it hangs") -> Ledger:
 
 
 def row(stream: Seen = SEEN, /, **state: Any) -> dict[str, Any]:
-    return fleet_rows([replace(stream, state=replace(stream.state, **state))], NOW)[0]
+    return fleet_rows([replace(stream, state=replace(stream.state, **state))], NOW, LATE)[0]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_the_most_urgent_stream_is_first_and_then_the_one_that_ends_next() -> No
         replace(SEEN, stream="sooner", state=sooner),
         replace(SEEN, stream="hangs", told=told(EventKind.STALLED)),
     ]
-    assert [each["stream"] for each in fleet_rows(fleet, NOW)] == ["hangs", "sooner", "later", "held"]
+    assert [each["stream"] for each in fleet_rows(fleet, NOW, LATE)] == ["hangs", "sooner", "later", "held"]
 
 
 def test_a_finding_says_what_since_when_why_and_the_way_out() -> None:
