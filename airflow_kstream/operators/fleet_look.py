@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_kstream import metrics
 from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.links.pages import PageLink
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.event import EventKind
 from airflow_kstream.notifications import tasks
@@ -52,6 +53,8 @@ class FleetLookOperator(TellingOperator):
     """
 
     template_fields = ("cluster_conn_id",)
+    operator_extra_links = (PageLink(),)
+    page = {"show": ""}  # noqa: RUF012  read by the link
 
     def __init__(self, *, cluster_conn_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -8,6 +8,7 @@ import pytest
 from airflow.sdk import BaseOperator
 
 from airflow_kstream.links.pages import PageLink
+from airflow_kstream.operators.fleet_look import FleetLookOperator
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator
@@ -30,6 +31,7 @@ def link(operator: type[BaseOperator], **arguments: Any) -> str:
         (SparkStreamOperator, {"stream": DECLARATION}, "cluster=p%2F1&stream=orders"),
         (StreamControlOperator, {"stream": "orders", "action": "hold", "reason": "x"}, "cluster=p%2F1&stream=orders"),
         (StreamControlOperator, CONTROL, "show="),
+        (FleetLookOperator, {}, "show="),
         (HdfsLeaseRecoverOperator, {"path": "/data"}, "view=files"),
         (KerberosTicketRenewOperator, {}, "view=tickets"),
         (KeytabCheckOperator, {}, "view=tickets"),

@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import Locator, expect
 from rich.console import Console
 
-from airflow_kstream.dags.ids import leases_id
+from airflow_kstream.dags.ids import leases_id, stream_id
+from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.demo.playground import CONNECTION, LANDING, STUCK, Playground, start_playground, streams
 from airflow_kstream.minicluster import Minicluster
@@ -95,8 +96,15 @@ class TestTour:
             expect(page.get_by_label("The next submission, word by word")).to_contain_text("--deploy-mode cluster")
             page.get_by_role("link", name="← All streams").click()
 
-    def test_a_hold_carries_the_name_and_the_reason(self, tour: Tour) -> None:
+    def test_the_tasks_button_leads_there(self, tour: Tour) -> None:
         with tour.step(3):
+            api, dag = tour.playground.home.api(), stream_id(CONNECTION, "orders")
+            task = TaskRef(dag, next(iter(api.dag_run_states(dag))), "keep")
+            where = f"{tour.visit.url}/plugin/kstream?cluster={CONNECTION}&stream=orders"
+            assert api.extra_links(task)["Streams page"] == where
+
+    def test_a_hold_carries_the_name_and_the_reason(self, tour: Tour) -> None:
+        with tour.step(4):
             tour.say("Hold", "Kafka is moved")
             wanted = tour.row().locator("[data-label=Wanted]")
             expect(wanted).to_contain_text("held", timeout=PATIENCE)
@@ -104,12 +112,12 @@ class TestTour:
             expect(wanted).to_contain_text("Kafka is moved")
 
     def test_a_start_lifts_it(self, tour: Tour) -> None:
-        with tour.step(4):
+        with tour.step(5):
             tour.say("Start", "Kafka is where it belongs")
             expect(tour.row().locator("[data-label=Wanted]")).to_contain_text("running", timeout=PATIENCE)
 
     def test_a_restart_brings_the_next_generation(self, tour: Tour) -> None:
-        with tour.step(5):
+        with tour.step(6):
             tour.say("Restart", "a new library")
             expect(tour.row()).to_contain_text("generation 2", timeout=PATIENCE)
             tour.row().get_by_role("link", name="orders", exact=True).click()
@@ -117,7 +125,7 @@ class TestTour:
             expect(generations).to_contain_text("admin requested a restart", timeout=PATIENCE)
 
     def test_a_stuck_file_is_recovered_from_the_form(self, tour: Tour, minicluster: Minicluster) -> None:
-        with tour.step(6):
+        with tour.step(7):
             page, api = tour.visit.page, tour.playground.home.api()
             file = page.locator(f'tr[data-file="{STUCK}"]')
             await_that(lambda: _found(tour), "a run finds that the file's holder forgot it")
@@ -136,7 +144,7 @@ class TestTour:
             assert "success" in api.dag_run_states(leases_id(CONNECTION)).values()
 
     def test_a_keyboard_is_enough(self, tour: Tour) -> None:
-        with tour.step(7):
+        with tour.step(8):
             page = tour.visit.page
             tour.visit.open()
             button = tour.row().get_by_role("button", name="Actions for orders")
@@ -151,14 +159,14 @@ class TestTour:
             expect(page.get_by_role("dialog")).to_have_count(0)
 
     def test_it_is_light_and_dark_and_says_the_readers_zone(self, tour: Tour) -> None:
-        with tour.step(8):
+        with tour.step(9):
             for name, dark in (("dark", True), ("light", False)):
                 tour.visit.theme(name)
                 assert tour.visit.dark is dark, name
             expect(tour.visit.page.locator(".ks-head")).to_contain_text(re.compile("CES?T|GMT\\+[12]|UTC"))
 
     def test_it_fits_a_telephone(self, tour: Tour) -> None:
-        with tour.step(9):
+        with tour.step(10):
             page = tour.visit.page
             page.set_viewport_size({"width": 390, "height": 800})
             for path in ("", f"?cluster={CONNECTION}&stream=orders", "?view=files", "?view=tickets"):
