@@ -1,6 +1,7 @@
-import { readRun, runPage, startRun, type Cluster, type Refused, type Row, type Run } from "./api";
+import { readRun, runPage, startRun, type Refused, type Run } from "./api";
 import { Badge } from "./parts";
 import { stateWords } from "./states";
+import type { Cluster, Row } from "./stored";
 import { away, duration } from "./words";
 
 type Word = "hold" | "start" | "restart" | "stop";

@@ -1,6 +1,7 @@
-import { page, useAnswer, type Fleet } from "./api";
+import { page, useAnswer } from "./api";
 import { Badge } from "./parts";
 import { URGENCIES } from "./states";
+import type { Fleet } from "./stored";
 
 /** What stands on Airflow's first page. */
 export function Card() {

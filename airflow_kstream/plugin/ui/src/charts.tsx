@@ -1,4 +1,4 @@
-import type { Horizon } from "./api";
+import type { Horizon } from "./stored";
 import { away, duration, moment } from "./words";
 
 const WIDTH = 220;

@@ -1,4 +1,4 @@
-import type { Facts, Life, Progress, Row } from "./api";
+import type { Facts, Life, Progress, Row } from "./stored";
 import { away, count, duration, moment } from "./words";
 
 interface Span {

@@ -1,29 +1,26 @@
 import { RunDialog } from "./actions";
-import { page, runPage, useAnswer, useNow, type Files, type FilesPath, type Form, type OpenFile, type Recovery } from "./api";
-import { Badge, Empty, Failure, Loading, type Tone } from "./parts";
-import { Ticked } from "./fleet";
+import { page, runPage, useAnswer, useNow } from "./api";
+import { AnswerPage, Badge, Empty, type Tone } from "./parts";
+import { Ticked } from "./row";
+import type { Files, FilesPath, Form, OpenFile, Recovery } from "./stored";
 import { away, bytes, count, duration, moment, sentence } from "./words";
 
 /** The open files that the last runs over them found. */
 export function FilesPage() {
   const answer = useAnswer<Files>("kstream/api/files");
   const now = useNow(answer.ahead);
-  const { data, error } = answer;
   return (
-    <>
-      <header className="ks-head">
-        <div>
-          <h1>Files</h1>
-          <p className="ks-muted">Open for write on HDFS, as the last run over each path found them.</p>
-        </div>
-      </header>
-      {error && <Failure error={error} at={answer.at} retry={answer.reload} />}
-      {!data && !error && <Loading what="files" />}
-      {data && data.clusters.length === 0 && <NoFiles />}
-      {data?.clusters.map(({ cluster, form, paths }) =>
-        paths.map((path) => <PathPanel key={`${cluster} ${path.path}`} cluster={cluster} form={form} path={path} now={now} reload={answer.reload} />),
-      )}
-    </>
+    <AnswerPage title="Files" lead="Open for write on HDFS, as the last run over each path found them." what="files" answer={answer}>
+      {({ clusters }) =>
+        clusters.length === 0 ? (
+          <NoFiles />
+        ) : (
+          clusters.map(({ cluster, form, paths }) =>
+            paths.map((path) => <PathPanel key={`${cluster} ${path.path}`} cluster={cluster} form={form} path={path} now={now} reload={answer.reload} />),
+          )
+        )
+      }
+    </AnswerPage>
   );
 }
 

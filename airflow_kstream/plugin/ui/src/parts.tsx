@@ -1,4 +1,4 @@
-import { Refused } from "./api";
+import { Refused, type Answer } from "./api";
 import { clock } from "./words";
 
 export type Tone = "bad" | "warn" | "busy" | "good" | "calm";
@@ -78,5 +78,31 @@ export function Loading({ what }: { what: string }) {
     <div className="ks-loading" role="status">
       <span className="ks-spinner" aria-hidden="true" /> Reading {what} …
     </div>
+  );
+}
+
+interface PageProps<T> {
+  title: string;
+  lead: string;
+  what: string;
+  answer: Answer<T>;
+  children: (data: T) => React.ReactNode;
+}
+
+/** A page of what an answer brought: its title, why there is no newer answer, and the content. */
+export function AnswerPage<T>({ title, lead, what, answer, children }: PageProps<T>) {
+  const { data, error } = answer;
+  return (
+    <>
+      <header className="ks-head">
+        <div>
+          <h1>{title}</h1>
+          <p className="ks-muted">{lead}</p>
+        </div>
+      </header>
+      {error && <Failure error={error} at={answer.at} retry={answer.reload} />}
+      {!data && !error && <Loading what={what} />}
+      {data && children(data)}
+    </>
   );
 }

@@ -1,5 +1,5 @@
-import type { Row } from "./api";
 import type { Tone } from "./parts";
+import type { Row } from "./stored";
 
 export const URGENCIES: [string, Tone][] = [
   ["needs a hand", "bad"],

@@ -1,9 +1,10 @@
 import { ActionMenu } from "./actions";
-import { page, taskPage, useAnswer, useNow, type StreamStored, type Submission, type Told } from "./api";
+import { page, taskPage, useAnswer, useNow } from "./api";
 import { Batches, Lives, TokenStory } from "./drawings";
-import { Findings, HorizonWords, Ticked } from "./fleet";
+import { Findings, HorizonWords, Ticked } from "./row";
 import { Badge, Failure, Loading, Mark } from "./parts";
 import { pulseWords, stateWords, TONES } from "./states";
+import type { StreamStored, Submission, Told } from "./stored";
 import { away, duration, moment, sentence } from "./words";
 
 /** All that is stored of one stream. */

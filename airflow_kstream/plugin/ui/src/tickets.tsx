@@ -1,76 +1,60 @@
-import { page, useAnswer, useNow, type Keytab, type Ticket, type Tickets } from "./api";
-import { Badge, Empty, Failure, Loading, type Tone } from "./parts";
+import { page, useAnswer, useNow } from "./api";
+import { AnswerPage, Badge, Empty, type Tone } from "./parts";
+import type { Keytab, Ticket, Tickets } from "./stored";
 import { away, count, duration, moment, sentence } from "./words";
 
 /** The tickets that are kept fresh, and the keytabs. */
 export function TicketsPage() {
   const answer = useAnswer<Tickets>("kstream/api/tickets");
   const now = useNow(answer.ahead);
-  const { data, error } = answer;
   return (
-    <>
-      <header className="ks-head">
-        <div>
-          <h1>Tickets and keytabs</h1>
-          <p className="ks-muted">As the last renewal and the last check of each found them.</p>
-        </div>
-      </header>
-      {error && <Failure error={error} at={answer.at} retry={answer.reload} />}
-      {!data && !error && <Loading what="tickets" />}
-      {data && data.clusters.length === 0 && <NoTickets />}
-      {data?.clusters.map(({ cluster, tickets, keytabs }) => (
-        <React.Fragment key={cluster}>
-          {tickets.length > 0 && (
-            <section className="ks-panel" aria-label={`Tickets for ${cluster}`}>
-              <div className="ks-panel-head">
-                <h2>
-                  Tickets <span className="ks-muted ks-thin">for {cluster}</span>
-                </h2>
-              </div>
-              <table className="ks-plain">
-                <thead>
-                  <tr>
-                    <th scope="col">Principal</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Life left</th>
-                    <th scope="col">Renewals</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {tickets.map((ticket) => (
-                    <TicketRow key={ticket.principal} ticket={ticket} now={now} />
-                  ))}
-                </tbody>
-              </table>
-            </section>
-          )}
-          {keytabs.length > 0 && (
-            <section className="ks-panel" aria-label={`Keytabs for ${cluster}`}>
-              <div className="ks-panel-head">
-                <h2>
-                  Keytabs <span className="ks-muted ks-thin">for {cluster}</span>
-                </h2>
-              </div>
-              <table className="ks-plain">
-                <thead>
-                  <tr>
-                    <th scope="col">Keytab</th>
-                    <th scope="col">Finding</th>
-                    <th scope="col">Key version</th>
-                    <th scope="col">Streams that it ends</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {keytabs.map((keytab) => (
-                    <KeytabRow key={`${keytab.principal} ${keytab.keytab}`} keytab={keytab} cluster={cluster} now={now} />
-                  ))}
-                </tbody>
-              </table>
-            </section>
-          )}
-        </React.Fragment>
-      ))}
-    </>
+    <AnswerPage title="Tickets and keytabs" lead="As the last renewal and the last check of each found them." what="tickets" answer={answer}>
+      {({ clusters }) =>
+        clusters.length === 0 ? (
+          <NoTickets />
+        ) : (
+          clusters.map(({ cluster, tickets, keytabs }) => (
+            <React.Fragment key={cluster}>
+              <Listed title="Tickets" cluster={cluster} columns={["Principal", "State", "Life left", "Renewals"]}>
+                {tickets.map((ticket) => (
+                  <TicketRow key={ticket.principal} ticket={ticket} now={now} />
+                ))}
+              </Listed>
+              <Listed title="Keytabs" cluster={cluster} columns={["Keytab", "Finding", "Key version", "Streams that it ends"]}>
+                {keytabs.map((keytab) => (
+                  <KeytabRow key={`${keytab.principal} ${keytab.keytab}`} keytab={keytab} cluster={cluster} now={now} />
+                ))}
+              </Listed>
+            </React.Fragment>
+          ))
+        )
+      }
+    </AnswerPage>
+  );
+}
+
+function Listed({ title, cluster, columns, children }: { title: string; cluster: string; columns: string[]; children: React.ReactNode[] }) {
+  if (!children.length) return null;
+  return (
+    <section className="ks-panel" aria-label={`${title} for ${cluster}`}>
+      <div className="ks-panel-head">
+        <h2>
+          {title} <span className="ks-muted ks-thin">for {cluster}</span>
+        </h2>
+      </div>
+      <table className="ks-plain">
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column} scope="col">
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </section>
   );
 }
 

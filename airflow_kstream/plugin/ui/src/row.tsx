@@ -1,0 +1,186 @@
+import { ActionMenu } from "./actions";
+import { page, taskPage } from "./api";
+import { barWords, HorizonBar, Sparkline } from "./charts";
+import { Badge } from "./parts";
+import { pulseWords, stateWords, TONES } from "./states";
+import type { Cluster, Row } from "./stored";
+import { away, duration, moment, sentence } from "./words";
+
+interface OneRow {
+  row: Row;
+  cluster?: Cluster;
+  now: number;
+  several: boolean;
+  reload: () => void;
+}
+
+/** One stream in the fleet's table, with what is wrong with it below. */
+export function StreamRow({ row, cluster, now, several, reload }: OneRow) {
+  const { Link } = ReactRouterDOM;
+  const tone = TONES[row.urgency] ?? "calm";
+  return (
+    <>
+    <tr className={`ks-row ks-edge-${tone}${row.findings.length ? " ks-more" : ""}`} data-stream={row.stream}>
+      <td data-label="Stream">
+        <Link className="ks-name" to={page({ cluster: row.cluster, stream: row.stream })}>
+          {row.stream}
+        </Link>
+        <div className="ks-state">
+          <Badge tone={tone} title={row.urgency}>
+            {stateWords(row)}
+          </Badge>
+          <span className="ks-muted">
+            {row.generation ? `generation ${row.generation}` : "never submitted"}
+            {several && ` · ${row.cluster}`}
+          </span>
+        </div>
+        {!row.findings.length && !quiet(row) && row.why && <p className="ks-why">{sentence(row.why)}</p>}
+      </td>
+      <td data-label="Credentials">
+        <HorizonBar horizon={row.horizon} now={now} />
+        <HorizonWords row={row} now={now} />
+      </td>
+      <td data-label="Progress">
+        <Pulse row={row} now={now} />
+      </td>
+      <td data-label="Last restart">
+        {row.began.at ? (
+          <>
+            <span title={moment(row.began.at)}>{away(row.began.at, now)}</span>
+            <small className="ks-muted ks-clip" title={row.began.why}>
+              {row.generation === 1 ? "first start" : row.began.why}
+            </small>
+          </>
+        ) : (
+          <span className="ks-muted">not known</span>
+        )}
+      </td>
+      <td data-label="Wanted">
+        <DesiredWords row={row} now={now} />
+      </td>
+      <td data-label="Watched by">
+        <WatchedBy row={row} />
+      </td>
+      <td className="ks-actions">
+        <ActionMenu row={row} cluster={cluster} done={reload} now={now} />
+      </td>
+    </tr>
+    {row.findings.length > 0 && (
+      <tr className={`ks-row ks-edge-${tone}`} data-findings-of={row.stream}>
+        <td colSpan={7}>
+          <Findings row={row} now={now} />
+        </td>
+      </tr>
+    )}
+    </>
+  );
+}
+
+const quiet = (row: Row) => row.urgency === "well" || row.state === "running";
+
+export function Findings({ row, now }: { row: Row; now: number }) {
+  return (
+    <ul className="ks-findings">
+      {row.findings.map((finding) => (
+        <li key={finding.kind + finding.words}>
+          <strong>{sentence(finding.words)}</strong>
+          {finding.since && <span className="ks-muted"> for {duration((now - Date.parse(finding.since)) / 1000)}</span>}
+          {finding.why && <span className="ks-why">{sentence(finding.why)}</span>}
+          {finding.way_out && (
+            <span className="ks-out">
+              <b>What now:</b> <Ticked text={finding.way_out} />
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Words with commands between backticks. */
+export function Ticked({ text }: { text: string }) {
+  return <>{text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
+}
+
+export function HorizonWords({ row, now }: { row: Row; now: number }) {
+  const { horizon, pushes } = row;
+  const mode = horizon.credentials && <span className="ks-muted">{horizon.credentials}</span>;
+  if (horizon.renews_itself) {
+    return (
+      <small>
+        no end: it renews itself {mode && "· "}
+        {mode}
+      </small>
+    );
+  }
+  if (!horizon.hard) {
+    const rests = ["stopped", "held", "ended", "killed", "backing off"].includes(row.state);
+    return <small className="ks-muted">{rests ? "nothing runs that could end" : "its end is not known"}</small>;
+  }
+  const past = now >= Date.parse(horizon.hard);
+  return (
+    <small title={barWords(horizon, now)}>
+      <b className={past ? "ks-late" : undefined}>{past ? `ended ${away(horizon.hard, now)}` : `ends ${away(horizon.hard, now)}`}</b>
+      {horizon.plan && !past && <span className="ks-muted"> · restart {Date.parse(horizon.plan) > now ? away(horizon.plan, now) : "due"}</span>}
+      <span className="ks-muted ks-clip" title={horizon.reason}>
+        {horizon.reason}
+      </span>
+      {pushes && <span className={pushes.trouble ? "ks-late" : "ks-muted"}>{pushWords(row, now)}</span>}
+    </small>
+  );
+}
+
+function pushWords({ horizon, pushes }: Row, now: number): string {
+  if (pushes!.trouble) return `pushes: ${pushes!.trouble}`;
+  const last = pushes!.confirmed ? `fresh tokens pushed ${away(pushes!.confirmed, now)}` : "no fresh tokens pushed yet";
+  return horizon.push ? `${last}, the next ${Date.parse(horizon.push) > now ? away(horizon.push, now) : "are due"}` : last;
+}
+
+function Pulse({ row, now }: { row: Row; now: number }) {
+  if (!row.pulse) return <span className="ks-muted">not watched</span>;
+  const [words, tone] = pulseWords(row.pulse);
+  return (
+    <>
+      <span className="ks-pulse" title={row.pulse_why}>
+        <Badge tone={tone}>{words}</Badge>
+      </span>
+      <Sparkline seconds={row.batches} limit={row.stall_after} />
+      <small className="ks-muted" title={row.committed ? moment(row.committed) : ""}>
+        {row.committed ? `last commit ${away(row.committed, now)}` : "no commit yet"}
+      </small>
+    </>
+  );
+}
+
+function DesiredWords({ row, now }: { row: Row; now: number }) {
+  const { state, by, at, reason } = row.desired;
+  if (!state) return <span className="ks-muted">not known</span>;
+  return (
+    <>
+      {state}
+      {by && (
+        <small className="ks-muted ks-clip" title={`${by}${at ? `, ${moment(at)}` : ""}${reason ? `: ${reason}` : ""}`}>
+          {by}
+          {at && `, ${away(at, now)}`}
+          {reason && `: ${reason}`}
+        </small>
+      )}
+    </>
+  );
+}
+
+export function WatchedBy({ row }: { row: Row }) {
+  const { watcher } = row;
+  if (!watcher.state) return <Badge tone={row.findings.length ? "bad" : "calm"}>nobody</Badge>;
+  return (
+    <>
+      <a href={taskPage(watcher)} className="ks-clip" title={`${watcher.dag} / ${watcher.task}`}>
+        {watcher.dag}
+      </a>
+      <small className="ks-muted">
+        {watcher.task}, {watcher.state}
+        {watcher.paused && ", DAG paused"}
+      </small>
+    </>
+  );
+}

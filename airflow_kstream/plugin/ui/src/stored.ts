@@ -1,0 +1,237 @@
+// What the pages' API answers, as airflow_kstream/views/pages makes it.
+
+export interface Finding {
+  kind: string;
+  words: string;
+  since: string | null;
+  why: string;
+  way_out: string;
+}
+
+export interface Horizon {
+  hard: string | null;
+  plan: string | null;
+  force: string | null;
+  push: string | null;
+  issued: string | null;
+  reason: string;
+  renews_itself: boolean;
+  credentials: string;
+  uncounted: string[];
+}
+
+export interface Pushes {
+  confirmed: string | null;
+  trouble: string;
+}
+
+export interface Watcher {
+  dag: string;
+  run: string;
+  task: string;
+  map_index: number;
+  state: string;
+  paused: boolean;
+}
+
+export interface Desired {
+  state?: string;
+  by?: string;
+  at?: string | null;
+  reason?: string;
+  restart_up_to?: number;
+}
+
+export interface Row {
+  cluster: string;
+  stream: string;
+  urgency: string;
+  state: string;
+  why: string;
+  generation: number;
+  application: string | null;
+  seen: string;
+  stale: boolean;
+  pulse: string;
+  pulse_why: string;
+  committed: string | null;
+  batches: number[];
+  stall_after: number | null;
+  horizon: Horizon;
+  pushes: Pushes | null;
+  began: { at: string | null; why: string };
+  desired: Desired;
+  watcher: Watcher;
+  findings: Finding[];
+}
+
+/** A DAG whose form a page fills in, and whether the reader may start it. */
+export interface Form {
+  dag: string;
+  may: boolean;
+}
+
+export interface Cluster {
+  id: string;
+  form: Form | null;
+  told: { kind: string; about: string; since: string; why: string }[];
+}
+
+export interface Fleet {
+  streams: Row[];
+  clusters: Cluster[];
+  stale_after: number;
+}
+
+export interface Progress {
+  path: string;
+  planned: number;
+  committed: number;
+  last_commit: string | null;
+  in_flight: string | null;
+  stall_after: number;
+  batches: [number, number][];
+}
+
+export interface Facts {
+  generation: number;
+  claimed: string | null;
+  claimed_by: string;
+  reason: string;
+  adopted: boolean;
+  credentials: string;
+  issued: string | null;
+  renew_interval: number | null;
+  max_lifetime: number | null;
+  progress: Progress[];
+}
+
+export interface Life {
+  generation: number;
+  began: string;
+  by: string;
+  why: string;
+  adopted: boolean;
+  ended: string | null;
+  end: string;
+  planned: boolean;
+}
+
+export interface Told {
+  kind: string;
+  words: string;
+  since: string;
+  until: string | null;
+  why: string;
+}
+
+export interface Submission {
+  notes: string[];
+  binary: string;
+  parts: { text: string; source: string; why: string }[];
+}
+
+export interface StreamStored {
+  row: Row;
+  cluster: Cluster;
+  facts: Facts | null;
+  /** When the look was that the facts are of. */
+  drawn: string | null;
+  lives: Life[];
+  events: Told[];
+  submission: Submission | null;
+  differences: string[];
+  doubts: string[];
+  addresses: { application?: string; logs?: string };
+  diagnostics: string;
+  failure: string;
+  logs_seconds: number | null;
+  blocked: { by: string; since: string | null; why: string } | null;
+  freeze: string;
+  cut: boolean;
+}
+
+export interface OpenFile {
+  path: string;
+  condition: string;
+  why: string;
+  advice: string;
+  owner: string;
+  host: string | null;
+  holder: string | null;
+  stream: string | null;
+  application: string | null;
+  unchanged_seconds: number;
+  open_since: string;
+  length: number;
+  visible_length: number | null;
+  checks: number;
+  stuck: boolean;
+  planned: string;
+}
+
+export interface Recovery {
+  path: string;
+  outcome: string;
+  why: string;
+  length_before: number | null;
+  visible_before: number | null;
+  length_after: number | null;
+  bytes_lost: number | null;
+  seconds: number;
+}
+
+export interface FilesRun {
+  at: string;
+  run: string;
+  by: string;
+  dry_run: boolean;
+  summary: string;
+}
+
+export interface FilesPath {
+  path: string;
+  at: string;
+  run: string;
+  dag: string;
+  by: string;
+  dry_run: boolean;
+  counts: { open?: number; left_alone?: number; failed?: number; bytes_lost?: number };
+  stopped: string;
+  files: OpenFile[];
+  recoveries: Recovery[];
+  runs: FilesRun[];
+}
+
+export interface Files {
+  clusters: { cluster: string; form: Form | null; paths: FilesPath[] }[];
+}
+
+export interface Ticket {
+  principal: string;
+  state: string;
+  outcome: string;
+  expiry: string | null;
+  renew_until: string | null;
+  failures: number;
+  failing_since: string | null;
+  error: string;
+  alert: boolean;
+  at: string;
+}
+
+export interface Keytab {
+  principal: string;
+  keytab: string;
+  kvno: number | null;
+  kdc_kvno: number | null;
+  login: string | null;
+  severity: string | null;
+  findings: { kind: string; severity: string; words: string; remedy: string }[];
+  streams: { stream: string; generation: number; dies_from: string | null; fails_from: string | null }[];
+  at: string;
+}
+
+export interface Tickets {
+  clusters: { cluster: string; form: Form | null; tickets: Ticket[]; keytabs: Keytab[] }[];
+}
