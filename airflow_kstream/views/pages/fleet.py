@@ -14,7 +14,7 @@ from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.events.hands import way_out
 from airflow_kstream.views.pages.foreign import shown
-from airflow_kstream.views.pages.urgency import Signs, order, urgency
+from airflow_kstream.views.pages.urgency import order, urgency
 
 # A triggerer writes each row again within this time; a fleet of thousands takes a second for each stream.
 _REWRITTEN, _FOR_EACH = timedelta(minutes=1), timedelta(seconds=1)
@@ -58,11 +58,11 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
     facts = _of_generation(detail.get("facts"), state.generation)
     stale = now - state.seen > late and state.state not in _FINISHED
     findings = list(_findings(seen))
-    signs = Signs(state, bool(seen.task), bool(findings), stale, bool(seen.report.get("succeeded")))
+    succeeded = bool(seen.report.get("succeeded"))
     row = {
         "cluster": seen.cluster,
         "stream": seen.stream,
-        "urgency": urgency(signs, now),
+        "urgency": urgency(state, now, troubled=bool(findings), stale=stale, succeeded=succeeded),
         "state": state.state,
         "why": state.verdict,
         "generation": state.generation,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -35,31 +34,17 @@ _RESTS = {Phase.STOPPED, Phase.HELD, Phase.FROZEN}
 _HAND = {Phase.KILLED, "refuse"}
 
 
-@dataclass(frozen=True)
-class Signs:
-    """The signs that decide how urgent a stream is.
+def urgency(state: StreamState, now: datetime, *, troubled: bool, stale: bool, succeeded: bool) -> Urgency:
+    """Return the group of a stream.
 
-    `watched` is whether a task watches it, `troubled` whether an event lasts, `stale` whether the last look is late,
-    `succeeded` whether a job that ended did so well.
+    `troubled` is whether something is wrong with it, `stale` whether the last look is late, `succeeded` whether a job
+    that ended did so well.
     """
-
-    state: StreamState
-    watched: bool
-    troubled: bool
-    stale: bool
-    succeeded: bool = False
-
-
-def urgency(signs: Signs, now: datetime) -> Urgency:
-    """Return the group of a stream."""
-    state = signs.state
-    if signs.troubled or state.state in _HAND or state.pulse in _ILL or _ended(state.horizon, now):
+    if troubled or state.state in _HAND or state.pulse in _ILL or _ended(state.horizon, now):
         return Urgency.HAND
     if state.state == Phase.ENDED:
-        return Urgency.AT_REST if signs.succeeded else Urgency.HAND
-    if not signs.watched:
-        return Urgency.HAND
-    if signs.stale or state.state == "unknown":
+        return Urgency.AT_REST if succeeded else Urgency.HAND
+    if stale or state.state == "unknown":
         return Urgency.UNSEEN
     if state.state in _RESTS:
         return Urgency.AT_REST
