@@ -19,7 +19,6 @@ def stream_page(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "drawn": seen.detail.get("seen"),
         "lives": report.get("lives") or [],
         "events": [*_past(seen.told), *_lasting(seen.told)],
-        "ends": detail.get("ends") or [],
         "submission": report.get("submission"),
         "differences": report.get("spec_differences") or [],
         "doubts": [words for words in map(report.get, ("spec_doubt", "owner_doubt", "failed_spec")) if words],

@@ -142,6 +142,7 @@ export interface StreamStored {
   submission: Submission | null;
   differences: string[];
   doubts: string[];
+  done: { at: string; what: string; why: string }[];
   addresses: { application?: string; logs?: string };
   diagnostics: string;
   failure: string;

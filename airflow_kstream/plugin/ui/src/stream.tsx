@@ -88,6 +88,21 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
       <Panel title="Generations">
         <Lives lives={stored.lives} now={now} />
       </Panel>
+      {stored.done.length > 0 && (
+        <Panel title="What its task did last">
+          <ol className="ks-done">
+            {stored.done.map((step) => (
+              <li key={step.at + step.what}>
+                <span className="ks-muted" title={moment(step.at)}>
+                  {away(step.at, now)}
+                </span>{" "}
+                <b>{step.what}</b>
+                {step.why && <span className="ks-why">{sentence(step.why)}</span>}
+              </li>
+            ))}
+          </ol>
+        </Panel>
+      )}
       <Evidence stored={stored} />
       <Panel title="Events">
         <Events events={stored.events} now={now} />

@@ -1,0 +1,95 @@
+"""A stream's page, and that what each page answers is what its script expects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kstream.model.event import EventKind, Ledger, Over
+from airflow_kstream.model.stream_facts import Life, Progress
+from airflow_kstream.views.pages.files import files_page
+from airflow_kstream.views.pages.fleet import Seen
+from airflow_kstream.views.pages.kept import files_after
+from airflow_kstream.views.pages.stream import stream_page
+from tests.unit.views.test_fleet_page import HOUR, LATE, NOW, SEEN, told
+from tests.unit.views.test_kept_pages import finding, report, run
+from tests.wheel import ROOT
+
+TYPES = (ROOT / "airflow_kstream/plugin/ui/src/stored.ts").read_text()
+REPORT = {
+    "generation": 3,
+    "application_url": "http://rm:8088/cluster/app/application_1_0001",
+    "logs_url": "http://rm:8088/logs",
+    "spec_differences": ["conf"],
+    "spec_doubt": "",
+    "owner_doubt": "somebody else owns its checkpoint",
+    "submission": {"notes": [], "binary": "spark-submit", "parts": []},
+}
+
+
+def page(stream: Seen) -> dict[str, Any]:
+    return stream_page(stream, NOW, LATE)
+
+
+def interface(name: str) -> set[str]:
+    """Return the names of the fields that a script expects."""
+    [body] = re.findall(rf"export interface {name} \{{\n(.*?)\n\}}", TYPES, re.S)
+    return set(re.findall(r"^  (\w+)\??:", body, re.M))
+
+
+def test_the_page_has_what_its_task_reported() -> None:
+    seen = page(replace(SEEN, report=REPORT))
+    assert seen["differences"] == ["conf"]
+    assert seen["doubts"] == ["somebody else owns its checkpoint"]
+    assert seen["submission"]["binary"] == "spark-submit"
+    assert seen["addresses"]["application"].endswith("application_1_0001")
+
+
+def test_an_address_of_an_earlier_generation_is_not_offered() -> None:
+    assert page(replace(SEEN, report={**REPORT, "generation": 2}))["addresses"] == {}
+
+
+def test_events_that_are_over_stand_before_those_that_last() -> None:
+    past = Over(EventKind.BLOCKED, NOW - 5 * HOUR, NOW - 4 * HOUR, "no ticket")
+    ledger = told(EventKind.STALLED)
+    events = page(replace(SEEN, told=Ledger(ledger.lasting, 3, (past,))))["events"]
+    assert [(event["kind"], event["until"] is None) for event in events] == [
+        ("restart_blocked", False),
+        ("stalled", True),
+    ]
+
+
+def test_a_stream_without_any_detail_has_a_page() -> None:
+    seen = page(SEEN)
+    assert (seen["lives"], seen["events"], seen["facts"], seen["submission"]) == ([], [], None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "answered"),
+    [
+        ("StreamStored", {**page(SEEN), "cluster": None}),
+        ("Row", page(SEEN)["row"]),
+        ("Horizon", page(SEEN)["row"]["horizon"]),
+        ("Watcher", page(SEEN)["row"]["watcher"]),
+        ("Finding", page(replace(SEEN, task=""))["row"]["findings"][0]),
+        ("Told", page(replace(SEEN, told=told(EventKind.STALLED)))["events"][0]),
+        ("Life", dict.fromkeys(field.name for field in fields(Life))),
+        ("Progress", dict.fromkeys(field.name for field in fields(Progress))),
+    ],
+)
+def test_a_script_expects_what_is_answered(name: str, answered: Mapping[str, Any]) -> None:
+    assert interface(name) - set(answered) == set(), "it expects what nobody answers"
+    assert set(answered) - interface(name) == set(), "nobody reads what is answered"
+
+
+def test_the_files_script_expects_what_is_answered() -> None:
+    [path] = files_page([files_after(None, report(finding("/data/a", "idle")), {**run(1), "dag": "leases-prod"})])
+    assert interface("FilesPath") == set(path)
+    assert interface("OpenFile") == set(path["files"][0])
+    assert interface("FilesRun") <= set(path["runs"][0])
+    assert timedelta(seconds=path["files"][0]["unchanged_seconds"]) == timedelta(minutes=2)
