@@ -45,9 +45,9 @@ class Tour(Steps):
         """Choose an action in the row's menu, give a reason, and wait until its run is done."""
         page = self.visit.page
         self.row().get_by_role("button", name="Actions for orders").click()
-        page.get_by_role("menuitem", name=f"{action} …").click()
+        page.get_by_role("menuitem", name=f"{action} …", exact=True).click()
         dialog = page.get_by_role("dialog")
-        button = dialog.get_by_role("button", name=f"{action} orders")
+        button = dialog.get_by_role("button", name=f"{action} orders", exact=True)
         expect(button).to_be_disabled()
         dialog.get_by_label("Reason").fill(reason)
         button.click()
@@ -152,7 +152,7 @@ class TestTour:
             page.keyboard.press("Enter")
             expect(page.get_by_role("menuitem", name="Hold …")).to_be_focused()
             page.keyboard.press("ArrowDown")
-            expect(page.get_by_role("menuitem", name="Start …")).to_be_focused()
+            expect(page.get_by_role("menuitem", name="Start …", exact=True)).to_be_focused()
             page.keyboard.press("Enter")
             expect(page.get_by_role("dialog").get_by_label("Reason")).to_be_focused()
             page.keyboard.press("Escape")
