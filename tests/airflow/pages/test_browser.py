@@ -89,10 +89,12 @@ class TestTour:
             page = tour.visit.page
             tour.row().get_by_role("link", name="orders", exact=True).click()
             expect(page.get_by_role("heading", name="orders", exact=True)).to_be_visible()
-            expect(page.get_by_label("Until when")).to_contain_text("every")
-            expect(page.get_by_label("Progress")).to_contain_text("stalled after")
-            expect(page.get_by_label("Generations")).to_contain_text("it lives")
-            expect(page.get_by_label("The next submission, word by word")).to_contain_text("--deploy-mode cluster")
+            expect(page.get_by_role("region", name="Until when", exact=True)).to_contain_text("every")
+            expect(page.get_by_role("region", name="Progress", exact=True)).to_contain_text("stalled after")
+            expect(page.get_by_role("region", name="Generations", exact=True)).to_contain_text("it lives")
+            expect(page.get_by_role("region", name="The next submission, word by word", exact=True)).to_contain_text(
+                "--deploy-mode cluster"
+            )
             page.get_by_role("link", name="← All streams").click()
 
     def test_the_tasks_button_leads_there(self, tour: Tour) -> None:
@@ -120,7 +122,7 @@ class TestTour:
             tour.say("Restart", "a new library")
             expect(tour.row()).to_contain_text("generation 2", timeout=PATIENCE)
             tour.row().get_by_role("link", name="orders", exact=True).click()
-            generations = tour.visit.page.get_by_label("Generations")
+            generations = tour.visit.page.get_by_role("region", name="Generations", exact=True)
             expect(generations).to_contain_text("admin requested a restart", timeout=PATIENCE)
 
     def test_a_stuck_file_is_recovered_from_the_form(self, tour: Tour, minicluster: Minicluster) -> None:
