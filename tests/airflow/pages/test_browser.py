@@ -40,6 +40,9 @@ class Tour(Steps):
     def row(self, stream: str = "orders") -> Locator:
         return self.visit.page.locator(f"tr[data-stream={stream}]")
 
+    def panel(self, name: str) -> Locator:
+        return self.visit.page.get_by_role("region", name=name, exact=True)
+
     def say(self, action: str, reason: str) -> None:
         """Choose an action in the row's menu, give a reason, and wait until its run is done."""
         page = self.visit.page
@@ -89,12 +92,10 @@ class TestTour:
             page = tour.visit.page
             tour.row().get_by_role("link", name="orders", exact=True).click()
             expect(page.get_by_role("heading", name="orders", exact=True)).to_be_visible()
-            expect(page.get_by_role("region", name="Until when", exact=True)).to_contain_text("every")
-            expect(page.get_by_role("region", name="Progress", exact=True)).to_contain_text("stalled after")
-            expect(page.get_by_role("region", name="Generations", exact=True)).to_contain_text("it lives")
-            expect(page.get_by_role("region", name="The next submission, word by word", exact=True)).to_contain_text(
-                "--deploy-mode cluster"
-            )
+            expect(tour.panel("Until when")).to_contain_text("every")
+            expect(tour.panel("Progress")).to_contain_text("stalled after")
+            expect(tour.panel("Generations")).to_contain_text("it lives")
+            expect(tour.panel("The next submission, word by word")).to_contain_text("--deploy-mode cluster")
             page.get_by_role("link", name="← All streams").click()
 
     def test_the_tasks_button_leads_there(self, tour: Tour) -> None:
@@ -122,7 +123,7 @@ class TestTour:
             tour.say("Restart", "a new library")
             expect(tour.row()).to_contain_text("generation 2", timeout=PATIENCE)
             tour.row().get_by_role("link", name="orders", exact=True).click()
-            generations = tour.visit.page.get_by_role("region", name="Generations", exact=True)
+            generations = tour.panel("Generations")
             expect(generations).to_contain_text("admin requested a restart", timeout=PATIENCE)
 
     def test_a_stuck_file_is_recovered_from_the_form(self, tour: Tour, minicluster: Minicluster) -> None:
