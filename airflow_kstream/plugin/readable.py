@@ -11,6 +11,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from sqlalchemy.orm import Session
 
 from airflow_kstream.dags.ids import control_id, fleet_id, undeclared_id
+from airflow_kstream.model.event import Ledger
 from airflow_kstream.states.reading import StoredState, Watcher, watchers
 from airflow_kstream.views.pages.fleet import Seen
 
@@ -46,7 +47,7 @@ def _of_clusters(stored: Sequence[StoredState], dags: frozenset[str]) -> Iterato
         if any(id_of(each.cluster) in dags for id_of in _OF_A_CLUSTER):
             yield replace(each, others=others)
         elif others:
-            yield StoredState(each.cluster, "", each.active, None, None, None, type(each.told)(), others=others)
+            yield replace(each, told=Ledger(), others=others)
 
 
 def seen_by(session: Session, streams: Sequence[StoredState]) -> list[Seen]:

@@ -131,7 +131,7 @@ class TestTour:
             page, api = tour.visit.page, tour.playground.home.api()
             file = page.locator(f'tr[data-file="{STUCK}"]')
             await_that(lambda: _found(tour), "a run finds that the file's holder forgot it")
-            page.get_by_role("link", name="Files").click()
+            page.get_by_role("link", name="Files", exact=True).click()
             expect(file).to_contain_text("holder alive without progress", timeout=PATIENCE)
             file.get_by_role("button", name="Recover …").click()
             dialog = page.get_by_role("dialog")
