@@ -76,13 +76,20 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "stall_after": next((each["stall_after"] for each in facts.get("progress") or ()), None),
         "horizon": _horizon(state, facts, detail),
         "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
-        "began": {"at": facts.get("claimed"), "why": facts.get("reason") or ""},
+        "began": {"at": facts.get("claimed"), "why": _why_replaced(seen) or facts.get("reason") or ""},
         "desired": plain(state.desired) or {},
         "watcher": _watcher(state.by, seen),
         "findings": findings,
     }
     masked: dict[str, Any] = shown(row)
     return masked
+
+
+def _why_replaced(seen: Seen) -> str:
+    """Return why the generation before this one ended, as its task told; empty if it did not."""
+    before = [life for life in seen.report.get("lives") or () if isinstance(life, Mapping)]
+    ends = (life.get("end") for life in before if life.get("generation") == seen.state.generation - 1)
+    return str(next(ends, "") or "")
 
 
 def _of_generation(facts: object, generation: int) -> Mapping[str, Any]:

@@ -140,3 +140,11 @@ def test_a_row_says_what_is_wanted_by_whom_and_why() -> None:
     assert stored is not None
     shown = row(replace(SEEN, state=stored))["desired"]
     assert (shown["state"], shown["by"], shown["reason"]) == ("held", "maria", "Kafka is moved")
+
+
+def test_the_last_restart_says_why_the_generation_before_it_ended() -> None:
+    facts = {"generation": 3, "claimed": NOW.isoformat(), "reason": "generation 2 was stopped to be followed"}
+    lives = [{"generation": 1, "end": "memory"}, {"generation": 2, "end": "its horizon is near"}]
+    seen = replace(SEEN, detail={"detail": {"facts": facts}})
+    assert row(seen)["began"]["why"] == facts["reason"]
+    assert row(replace(seen, report={"lives": lives}))["began"]["why"] == "its horizon is near"

@@ -174,7 +174,7 @@ export function WatchedBy({ row }: { row: Row }) {
   if (!watcher.state) return <Badge tone={row.findings.length ? "bad" : "calm"}>nobody</Badge>;
   return (
     <>
-      <a href={taskPage(watcher)} className="ks-clip" title={`${watcher.dag} / ${watcher.task}`}>
+      <a href={taskPage(watcher)} className="ks-path">
         {watcher.dag}
       </a>
       <small className="ks-muted">
