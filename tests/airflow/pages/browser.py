@@ -49,10 +49,16 @@ class Visit:
         return bool(self.page.evaluate(_DARK))
 
 
+# Nothing behind the text but the browser's own canvas is white, or black if the page asks for a dark one.
 _DARK = """() => {
     const light = color => color.match(/[\\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0);
-    const text = getComputedStyle(document.querySelector('.ks h1')).color;
-    return light(text) > light(getComputedStyle(document.body).backgroundColor);
+    const clear = color => color === 'transparent' || /, 0\\)$/.test(color);
+    const title = document.querySelector('.ks h1');
+    let behind = title;
+    while (behind && clear(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+    const canvas = getComputedStyle(document.documentElement).colorScheme.includes('dark') ? 0 : 765;
+    const ground = behind ? light(getComputedStyle(behind).backgroundColor) : canvas;
+    return light(getComputedStyle(title).color) > ground;
 }"""
 
 

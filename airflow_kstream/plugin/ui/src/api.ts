@@ -44,17 +44,28 @@ async function ask<T>(path: string): Promise<{ data: T; ahead: number }> {
   return { data: (await read(response)) as T, ahead: Math.abs(ahead) < 2000 ? 0 : ahead };
 }
 
+type Known<T> = Omit<Answer<T>, "reload">;
+
+// The last answers: a page that is opened again, or whose card was read, is drawn at once, and then asked for.
+const known = new Map<string, Known<unknown>>();
+
 /** Asks now, and again every 15 s while the page is looked at. After an error it keeps what it had. */
 export function useAnswer<T>(path: string): Answer<T> {
-  const [state, set] = React.useState<Omit<Answer<T>, "reload">>({ data: null, at: 0, ahead: 0, error: null });
+  const [state, set] = React.useState<Known<T>>((known.get(path) as Known<T> | undefined) ?? { data: null, at: 0, ahead: 0, error: null });
   const [turn, next] = React.useReducer((count: number) => count + 1, 0);
   React.useEffect(() => {
     let left = false;
     const look = () => {
       if (document.hidden) return;
       ask<T>(path).then(
-        ({ data, ahead }) => left || set({ data, ahead, at: Date.now(), error: null }),
-        (error: Refused) => left || set((before) => ({ ...before, error })),
+        ({ data, ahead }) => {
+          const answer = { data, ahead, at: Date.now(), error: null };
+          known.set(path, answer);
+          if (!left) set(answer);
+        },
+        (error: Refused) => {
+          if (!left) set((before) => ({ ...before, error }));
+        },
       );
     };
     look();
