@@ -217,7 +217,7 @@
 .ks-events li { display: flex; gap: 10px; }
 .ks-events .ks-mark { margin-top: 3px; }
 @media (max-width: 1100px) { .ks-panels { grid-template-columns: minmax(0, 1fr); gap: 0; } }
-@media (max-width: 700px) { .ks-side { text-align: left; max-width: none; } .ks-plain th:nth-child(n + 5), .ks-plain td:nth-child(n + 5) { display: none; } }
+@media (max-width: 700px) { .ks-panel { overflow-x: auto; padding: 14px; } .ks-words td { min-width: 110px; } .ks-side { text-align: left; max-width: none; } .ks-plain th:nth-child(n + 5), .ks-plain td:nth-child(n + 5) { display: none; } }
 
 .ks-tabs { display: flex; gap: 4px; border-bottom: 1px solid var(--ks-line); margin-bottom: 18px; }
 .ks .ks-tab a { display: block; padding: 6px 14px 8px; color: var(--ks-muted); font-weight: 550; border-bottom: 2px solid transparent; margin-bottom: -1px; }

@@ -49,16 +49,22 @@ class Visit:
         return bool(self.page.evaluate(_DARK))
 
 
-# Nothing behind the text but the browser's own canvas is white, or black if the page asks for a dark one.
+# A colour may be written in any way, so each is painted. Behind everything is the browser's own white, or black.
 _DARK = """() => {
-    const light = color => color.match(/[\\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0);
-    const clear = color => color === 'transparent' || /, 0\\)$/.test(color);
+    const pen = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+    const paint = color => {
+        pen.clearRect(0, 0, 1, 1);
+        pen.fillStyle = color;
+        pen.fillRect(0, 0, 1, 1);
+        const [red, green, blue, alpha] = pen.getImageData(0, 0, 1, 1).data;
+        return {light: red + green + blue, alpha};
+    };
     const title = document.querySelector('.ks h1');
-    let behind = title;
-    while (behind && clear(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
-    const canvas = getComputedStyle(document.documentElement).colorScheme.includes('dark') ? 0 : 765;
-    const ground = behind ? light(getComputedStyle(behind).backgroundColor) : canvas;
-    return light(getComputedStyle(title).color) > ground;
+    const grounds = [];
+    for (let each = title; each; each = each.parentElement) grounds.push(paint(getComputedStyle(each).backgroundColor));
+    const asked = getComputedStyle(document.documentElement).colorScheme.includes('dark');
+    const ground = grounds.find(each => each.alpha > 0) ?? {light: asked ? 0 : 765};
+    return paint(getComputedStyle(title).color).light > ground.light;
 }"""
 
 
