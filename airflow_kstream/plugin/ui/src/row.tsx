@@ -175,7 +175,12 @@ export function WatchedBy({ row }: { row: Row }) {
   return (
     <>
       <a href={taskPage(watcher)} className="ks-path">
-        {watcher.dag}
+        {watcher.dag.split(/(?<=[.-])/).map((part, index) => (
+          <React.Fragment key={index}>
+            {part}
+            <wbr />
+          </React.Fragment>
+        ))}
       </a>
       <small className="ks-muted">
         {watcher.task}, {watcher.state}
