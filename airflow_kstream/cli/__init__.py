@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from airflow_kstream.cli import connection, leases, state, streams, tickets, tokens
+from airflow_kstream.cli.doctor import doctor
 from airflow_kstream.cli.monitoring import monitoring
 from airflow_kstream.cli.output import complain, forget_unusable_sizes
 from airflow_kstream.cli.stdio import forgiving_output
@@ -47,6 +48,7 @@ app.add_typer(tokens.app, name="tokens")
 app.add_typer(tickets.app, name="tickets")
 app.add_typer(state.app, name="state")
 app.add_typer(connection.app, name="connection")
+app.command(name="doctor")(doctor)
 app.command(name="monitoring")(monitoring)
 
 # For developers: a checkout has them, the wheel does not.

@@ -56,6 +56,10 @@ class HadoopConf:
         """
         return self._resolved(key).strip() or default
 
+    def names(self) -> frozenset[str]:
+        """Return the names of all properties that are set."""
+        return frozenset(self._properties)
+
     @property
     def default_fs(self) -> str:
         return self._need("fs.defaultFS").rstrip("/")

@@ -30,6 +30,8 @@ _INHERITED = (
 # 6.2 seconds of CPU, with it 10.2.
 _JAVA_BRISK = ("-XX:TieredStopAtLevel=1",)
 _TAIL_LINES = 30
+# As java.util.Properties splits a line: at the first blank, = or :.
+_DEFAULT = re.compile(r"\s*([^\s=:#!][^\s=:]*)(?:\s*[=:]|\s)\s*(.*)")
 _FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
 # Characters that java.util.Properties would interpret; Spark drops blanks at a value's ends anyway.
 _IN_VALUES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
@@ -89,15 +91,18 @@ def check_conf_folder(cluster: Cluster) -> None:
 
 
 def default_of_client(binary: str, key: str) -> str:
-    """Return the value that the client's own spark-defaults.conf gives this conf; empty if it gives none.
+    """Return the value that the client's own spark-defaults.conf gives this conf; empty if it gives none."""
+    return defaults_of_client(binary).get(key, "")
+
+
+def defaults_of_client(binary: str) -> Mapping[str, str]:
+    """Return the confs of the client's own spark-defaults.conf, the last line for each; none if there is no such file.
 
     The file is the one beside the client: the child inherits no SPARK_CONF_DIR.
     """
     file = Path(binary).resolve().parent.parent / "conf" / "spark-defaults.conf"
     lines = file.read_text(errors="replace").splitlines() if file.is_file() else []
-    # As java.util.Properties splits them: at the first blank, = or :.
-    found = [match[1] for line in lines if (match := re.fullmatch(rf"\s*{re.escape(key)}(?:\s*[=:]|\s)\s*(.*)", line))]
-    return found[-1].strip() if found else ""
+    return {match[1]: match[2].strip() for line in lines if (match := _DEFAULT.fullmatch(line))}
 
 
 def check_secret_environment(cluster: Cluster, names: Sequence[str]) -> None:

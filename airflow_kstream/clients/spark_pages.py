@@ -75,11 +75,11 @@ class SparkPages:
 
     def properties(self) -> Mapping[str, str]:
         """Return the Spark properties of the application, those that Spark takes for secrets redacted."""
-        return self._ask(
-            "read its properties",
-            "/environment",
-            lambda body: {str(key): str(value) for key, value in body["sparkProperties"]},
-        )
+        return self._ask("read its properties", "/environment", lambda body: _pairs(body["sparkProperties"]))
+
+    def environment(self) -> SparkEnvironment:
+        """Return what the driver runs with."""
+        return self._ask("read its environment", "/environment", _environment)
 
     def _active_stages(self) -> Mapping[int, str]:
         """Return what is counted for each active stage, by its id."""
@@ -123,6 +123,23 @@ _COUNTS = (
     "memoryBytesSpilled",
     "diskBytesSpilled",
 )
+
+
+@dataclass(frozen=True)
+class SparkEnvironment:
+    """The Spark properties of a driver, secrets redacted, and the names of the jars on its class path."""
+
+    properties: Mapping[str, str]
+    jars: tuple[str, ...]
+
+
+def _environment(body: Mapping[str, Any]) -> SparkEnvironment:
+    jars = tuple(str(path).rpartition("/")[2] for path, _ in body["classpathEntries"])
+    return SparkEnvironment(_pairs(body["sparkProperties"]), jars)
+
+
+def _pairs(rows: Any) -> Mapping[str, str]:
+    return {str(key): str(value) for key, value in rows}
 
 
 @dataclass(frozen=True)

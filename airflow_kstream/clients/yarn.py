@@ -135,6 +135,11 @@ class ResourceManager:
         """Return how a node stands. Raises NotFound: if it is forgotten."""
         return self._call(f"read the state of node {node}", "GET", f"/ws/v1/cluster/nodes/{node}", _node_standing)
 
+    def any_node(self) -> ContainerPlace | None:
+        """Return a node that runs, with its NodeManager's web server; None if none does."""
+        params = {"states": "RUNNING"}
+        return self._call("list the nodes", "GET", "/ws/v1/cluster/nodes", _first_node, params=params)
+
     def time_since(self, moment: datetime) -> timedelta:
         """Return the time since a moment that the ResourceManager itself reported, by its own clock alone.
 
@@ -255,6 +260,11 @@ def _place(node: str, web: str) -> ContainerPlace | None:
 
 def _node_standing(body: Mapping[str, Any]) -> NodeStanding:
     return NodeStanding(str(body["node"]["state"]), body["node"].get("lastHealthUpdate"))
+
+
+def _first_node(body: Mapping[str, Any]) -> ContainerPlace | None:
+    nodes = (body["nodes"] or {}).get("node", [])
+    return next((_place(node["id"], node["nodeHTTPAddress"]) for node in nodes), None)
 
 
 def _nothing(body: Mapping[str, Any]) -> None:

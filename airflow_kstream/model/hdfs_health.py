@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kstream.model.hadoop_version import HadoopVersion
+
 
 @dataclass(frozen=True)
 class HdfsHealth:
@@ -20,3 +22,13 @@ class HdfsHealth:
     stale: int
     version: str
     active_since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class HdfsInventory:
+    """The versions of a NameNode and of its DataNodes, and the number of its erasure-coded block groups."""
+
+    namenode: str
+    version: HadoopVersion
+    datanodes: tuple[HadoopVersion, ...]
+    coded_blocks: int

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from airflow_kstream.model.finding import Severity
+
 # Numbers of RFC 3961, 3962, 4757, 6803 and 8009 by the names that MIT Kerberos prints.
 ENCTYPES = {
     1: "des-cbc-crc",
@@ -121,12 +123,6 @@ class KdcStatus:
     refused_enctypes: tuple[int, ...] = ()
     salt: bytes | None = None
     offset: timedelta | None = None
-
-
-class Severity(StrEnum):
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
 
 
 class FindingKind(StrEnum):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from airflow_kstream.model.keytab import KeytabFinding, Severity
+from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.keytab import KeytabFinding
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck
 from airflow_kstream.views.tables import add, cell, table
 

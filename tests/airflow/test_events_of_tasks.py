@@ -12,7 +12,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.errors import Unavailable
-from airflow_kstream.model.keytab import FindingKind, KeytabFinding, Severity
+from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.keytab import FindingKind, KeytabFinding
 from airflow_kstream.notifications import tasks
 from airflow_kstream.operators.keytabs import KeytabCheckOperator
 from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator

@@ -13,7 +13,8 @@ import pytest
 from airflow_kstream.clients.kerberos.keytabs import ask_kdc, read
 from airflow_kstream.minicluster.kdc import Kdc
 from airflow_kstream.model.errors import CredentialError
-from airflow_kstream.model.keytab import FindingKind, KeytabFinding, LoginResult, Severity
+from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.keytab import FindingKind, KeytabFinding, LoginResult
 from airflow_kstream.policy.tickets.keytabs import keytab_findings
 from tests.cluster.realms import realm, shifted
 

@@ -10,9 +10,12 @@ import requests
 from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
-from airflow_kstream.model.hdfs_health import HdfsHealth
+from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.hdfs_health import HdfsHealth, HdfsInventory
 from airflow_kstream.model.identity import Identity
 
+# By version, when erasure coding came.
+_CODING = {(3, 0): 0}
 _RUNTIME = "java.lang:type=Runtime::StartTime"
 
 
@@ -41,6 +44,15 @@ class NameNodeJmx:
             server=", ".join(self._sessions),
             principal=str(self._identity),
         )
+
+    def inventory(self, namenode: str) -> HdfsInventory:
+        """Return the versions in a nameservice, and whether it has erasure-coded files, as one NameNode tells."""
+        info = self._bean(namenode, "NameNodeInfo")
+        version = HadoopVersion(str(info["SoftwareVersion"]))
+        datanodes = tuple(HadoopVersion(str(one["key"])) for one in info["DistinctVersions"])
+        # Before 3.0 nothing is erasure-coded, and there is no such bean.
+        coded = self._bean(namenode, "ECBlockGroupsState")["TotalECBlockGroups"] if _has_coding(version) else 0
+        return HdfsInventory(namenode, version, datanodes, int(coded))
 
     def close(self) -> None:
         for session in self._sessions.values():
@@ -88,3 +100,7 @@ class NameNodeJmx:
             )
         bean: dict[str, Any] = beans[0]
         return bean
+
+
+def _has_coding(version: HadoopVersion) -> bool:
+    return version.has(_CODING) is not False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.keytab import (
     FindingKind,
     KdcStatus,
@@ -14,7 +15,6 @@ from airflow_kstream.model.keytab import (
     KeytabFinding,
     KeyVersion,
     LoginResult,
-    Severity,
     enctype_name,
 )
 

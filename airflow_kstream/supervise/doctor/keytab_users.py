@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,8 +10,9 @@ from typing import Any
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.finding import Severity
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
-from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult, Severity
+from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, LoginResult
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.horizon import issued_at
@@ -77,9 +78,16 @@ def keytab_users(session: ClusterSession) -> tuple[tuple[KeytabUser, ...], tuple
     """
     listed = session.yarn.applications(ALL_STREAMS_TAG)
     session.hdfs.status(session.cluster.state_dir)
+    return users_among(session, newest_claims(session), listed)
+
+
+def users_among(
+    session: ClusterSession, streams: Iterable[RegisteredStream], listed: Sequence[Application]
+) -> tuple[tuple[KeytabUser, ...], tuple[KeytabFinding, ...]]:
+    """Return the same for streams and applications that were read already."""
     users: list[KeytabUser] = []
     trouble: list[KeytabFinding] = []
-    for registered in newest_claims(session):
+    for registered in streams:
         if doubt := _doubt(registered):
             words = f"could not determine whether {registered.stream.name} uses it: {doubt}"
             trouble.append(KeytabFinding(FindingKind.STREAMS_NOT_KNOWN, Severity.WARNING, words))
@@ -101,7 +109,7 @@ def _user(session: ClusterSession, registered: RegisteredStream, listed: Sequenc
     claim = registered.newest
     if not isinstance(claim, Claim) or isinstance(spec := claim.spec, UnknownSpec):
         return None
-    app = _running(session, registered.stream, claim, listed)
+    app = running_application(session, registered.stream, claim, listed)
     keytab = keytab_of(spec, session.cluster)
     if app is None or keytab is None:
         return None
@@ -146,7 +154,7 @@ def _rotated(claim: Claim, at_hand: KeyVersion, kdc: KdcStatus, now: datetime) -
     return (after, after) if kdc.login is LoginResult.ACCEPTED else (after, now)
 
 
-def _running(
+def running_application(
     session: ClusterSession, stream: StreamId, claim: Claim, listed: Sequence[Application]
 ) -> Application | None:
     tag = stream.generation_tag(claim.generation)

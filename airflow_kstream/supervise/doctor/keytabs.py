@@ -13,7 +13,8 @@ from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import CredentialError, KstreamError
-from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion, Severity
+from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.keytab import FindingKind, KdcStatus, KeytabFinding, KeyVersion
 from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams, keytab_users
@@ -65,9 +66,14 @@ class KeytabCheck:
 
 
 def check_keytabs(
-    cluster: Cluster, place: KeytabPlace | None = None, also: Sequence[KeytabPlace] = ()
+    cluster: Cluster,
+    place: KeytabPlace | None = None,
+    also: Sequence[KeytabPlace] = (),
+    known: Sequence[KeytabUser] | None = None,
 ) -> Iterator[KeytabCheck]:
     """Check `place` alone; without it the watcher's keytab, those of the cluster's streams, and `also`.
+
+    The cluster's servers tell its streams, unless those that use a keytab are `known`.
 
     A failure hides no other, and each keytab is checked once.
 
@@ -78,7 +84,7 @@ def check_keytabs(
     # A second request to a silent KDC costs 25 s, and all keytabs here use the same KDCs.
     breaker = RealmCircuitBreaker(give_up_after=1)
     with _watching(cluster, breaker) as helpers:
-        users, trouble = _users(cluster, breaker)
+        users, trouble = _users(cluster, breaker) if known is None else (tuple(known), ())
         for checked in [place] if place else _places(cluster, users, also):
             yield _checked(checked, users, trouble, KdcProbe(breaker, helpers))
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from airflow_kstream.clients.kerberos import keytabs
 from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
-from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeytabFinding, LoginResult, Severity
+from airflow_kstream.model.finding import Severity
+from airflow_kstream.model.keytab import KdcStatus, KeytabFile, KeytabFinding, LoginResult
 from airflow_kstream.policy.tickets.keytabs import keytab_findings, unreadable
 from airflow_kstream.supervise.tickets.kdc_breaker import RealmCircuitBreaker
 

@@ -1,0 +1,218 @@
+"""What the doctor knows of a cluster: each fact as somebody said it, or the reason why it could not be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from airflow_kstream.model.finding import Concern, Unasked
+from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.keytab import KeytabFinding
+from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.tokens import TokenLifetimes
+
+T = TypeVar("T")
+_NO_VERSION = Unasked("the version of its Hadoop client", "nothing tells it")
+_UNITS = {"ms": 0.001, "": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class NotKnown(Exception):
+    """A fact that a check needs and that could not be asked. It ends that check, or that check of one stream."""
+
+    def __init__(self, fact: Unasked) -> None:
+        super().__init__(fact.sentence)
+        self.fact = fact
+
+
+def known(fact: T | Unasked) -> T:
+    """Return the fact. Raises NotKnown: when it could not be asked."""
+    if isinstance(fact, Unasked):
+        raise NotKnown(fact)
+    return fact
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property of a configuration. `origin` is the file that set it: `yarn-site.xml`, `core-default.xml`."""
+
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class EffectiveConf:
+    """The configuration that a program runs with, its version's own defaults included, as `server` said it."""
+
+    server: str
+    properties: Mapping[str, Property] = field(repr=False)
+
+    def get(self, key: str) -> str | None:
+        """Return the value; None if the program has none, neither set nor as a default in a file of its version."""
+        found = self.properties.get(key)
+        return found.value.strip() if found else None
+
+    def need(self, key: str) -> str:
+        """Return the value. Raises NotKnown: when nothing says it; its default may lie in the program's code."""
+        value = self.get(key)
+        if value is None:
+            raise NotKnown(Unasked(key, f"{self.server} does not tell it: its version has no default for it in a file"))
+        return value
+
+    def is_true(self, key: str) -> bool:
+        return self.need(key).lower() == "true"
+
+    def duration(self, key: str, unit: str = "ms") -> timedelta:
+        """Return a duration as Hadoop reads it: a number of `unit`, or a number with a unit of its own."""
+        return _duration(self.need(key), unit, key, self.server)
+
+    def said(self, *keys: str) -> str:
+        """Return the values of the keys with their origins, as a proof."""
+        return f"{self.server}: {', '.join(map(self._said, keys))}"
+
+    def _said(self, key: str) -> str:
+        found = self.properties.get(key)
+        return f"{key}={found.value.strip()} ({found.origin})" if found else f"no {key}"
+
+
+def _duration(text: str, unit: str, key: str, server: str) -> timedelta:
+    number = text.rstrip("smhd")
+    try:
+        return timedelta(seconds=float(number) * _UNITS[text[len(number) :] or unit])
+    except (ValueError, KeyError):
+        raise NotKnown(Unasked(key, f"{server} says {text!r}, which is no duration")) from None
+
+
+@dataclass(frozen=True)
+class SparkClient:
+    """The Spark client of this host. `binary` is its spark-submit, `jars` the versions of what lies in its `folder`.
+
+    `conf` is Hadoop's configuration that it submits with: the connection's conf folder over the defaults in its jars.
+    `defaults` are the confs of its spark-defaults.conf.
+    """
+
+    binary: str
+    jars: Mapping[str, str] = field(repr=False)
+    hadoop: HadoopVersion | Unasked
+    conf: EffectiveConf | Unasked
+    folder: str = ""
+    defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class ServerClock:
+    """The clock of a server, as far as it was ahead of this host's; behind if negative."""
+
+    server: str
+    ahead: timedelta
+
+
+@dataclass(frozen=True)
+class ServiceName:
+    """The service for which libkrb5 requests a ticket when it speaks to `host`: it may have resolved another name."""
+
+    host: str
+    requested: str
+
+
+@dataclass(frozen=True)
+class Impersonation:
+    """The answer of `server` to a request for `user`: empty `refusal` if it was granted."""
+
+    user: str
+    server: str
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class KeytabFacts:
+    """A keytab of this host: what its own check found, the enctypes of its newest keys, and the streams that use it.
+
+    `endangered` are those that get no new tokens for what was found, each from when on.
+    """
+
+    principal: str
+    path: str
+    findings: tuple[KeytabFinding, ...]
+    enctypes: tuple[int, ...] = ()
+    streams: tuple[str, ...] = ()
+    endangered: tuple[Concern, ...] = ()
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """A stream, or an application that is none, as far as its claim, its folder and YARN tell.
+
+    `running` is its application, empty if none runs. `supervised` is False for an application that nobody claimed.
+    `user` is whom it runs as in YARN; `proxied` is the user for whom it is submitted, empty if nobody acts for another.
+    `renews_itself` is whether it has a keytab. `tokens_end` is when its credentials end, None if they don't or that is
+    not known; `launch_tokens_end` when those of its launch do, which its logs and its ApplicationMaster's next attempt
+    need. `refreshed` is whether fresh tokens are pushed to it. `limit_ends` is when YARN's lifetime limit ends it.
+    `conf` is what it was submitted with, or runs with, as `conf_from` tells; `hadoop` is its Hadoop client's version.
+    `pause` is the longest usual time between its batches. `staged` is whether its staging folder is there, and
+    `unused_staging` are such folders of its ended applications. `uncounted` are services whose tokens no horizon
+    counts. `object_stores` are those that its conf and its arguments name.
+    """
+
+    name: str
+    running: str | Unasked = ""
+    supervised: bool = True
+    user: str = ""
+    proxied: str = ""
+    renews_itself: bool = False
+    refreshed: bool = False
+    started: datetime | None = None
+    tokens_end: datetime | None = None
+    launch_tokens_end: datetime | None = None
+    limit_ends: datetime | None = None
+    conf: Mapping[str, str] | Unasked = field(default_factory=dict, repr=False)
+    conf_from: str = ""
+    hadoop: HadoopVersion | Unasked = _NO_VERSION
+    pause: timedelta | None = None
+    staged: bool | Unasked = True
+    unused_staging: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
+    object_stores: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Return whether it has an application that lives. Raises NotKnown: when that could not be asked."""
+        return bool(known(self.running))
+
+    def setting(self, key: str) -> str | None:
+        """Return the conf's value, None if it is not set. Raises NotKnown: when its conf could not be asked."""
+        value = known(self.conf).get(key)
+        return value.strip() if value is not None else None
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """Everything that the checks may need. `now` is this host's time; times of streams are the cluster's.
+
+    `resourcemanagers` and `namenodes` are the addresses that the connection names. `nodemanager` is one of them, as a
+    sample. `datanodes` are the versions of the DataNodes. `coded_blocks` is how many erasure-coded block groups there
+    are. `user` is the short name of the watching principal. `krb5` is `[libdefaults]` of krb5.conf.
+    """
+
+    now: datetime
+    resourcemanagers: tuple[str, ...]
+    namenodes: tuple[str, ...]
+    nameservice: str
+    namenode: EffectiveConf | Unasked
+    resourcemanager: EffectiveConf | Unasked
+    nodemanager: EffectiveConf | Unasked
+    namenode_version: HadoopVersion | Unasked
+    datanodes: tuple[HadoopVersion, ...] | Unasked
+    coded_blocks: int | Unasked
+    lifetimes: TokenLifetimes | Unasked
+    clocks: tuple[ServerClock, ...]
+    services: tuple[ServiceName, ...] | Unasked
+    ticket: Ticket | Unasked
+    has_keytab: bool
+    krb5: Mapping[str, str] | Unasked
+    impersonations: tuple[Impersonation, ...] | Unasked
+    keytabs: tuple[KeytabFacts, ...] | Unasked
+    client: SparkClient | Unasked
+    streams: tuple[StreamFacts, ...] | Unasked
+    user: str | Unasked = ""

@@ -1,0 +1,151 @@
+"""Findings of the doctor: what will happen, to whom and from when, with the fix, the proof and the source.
+
+A finding is proven by what servers, files and tools said. What could not be asked is a value of its own, and never a
+finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from airflow_kstream.model.plain import fields_of
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Concern:
+    """The meaning of a finding for one stream. `since` is the moment from which it holds; None if it holds already."""
+
+    stream: str
+    words: str
+    since: datetime | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Return the words with the date."""
+        return f"{self.words} from {self.since:%Y-%m-%d %H:%M} UTC on" if self.since else self.words
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause of trouble. `about` tells findings of one check apart: a server, a defect, a principal.
+
+    `words` say what will happen, `fix` is the line of configuration or the command that ends it, `proof` is what was
+    said and by whom, `source` is where the rule comes from. Without `concerns` it is the whole cluster's.
+    """
+
+    check: str
+    severity: Severity
+    words: str
+    fix: str
+    proof: str
+    source: str
+    about: str = ""
+    concerns: tuple[Concern, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Identify its cause from one run to the next."""
+        return f"{self.check}:{self.about}" if self.about else self.check
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(concern.stream for concern in self.concerns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, times in ISO 8601."""
+        return {"id": self.id, **fields_of(self)}
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """A fact that could not be asked. `right` is what the asking principal lacks, empty if it lacks none."""
+
+    what: str
+    why: str
+    right: str = ""
+
+    @property
+    def sentence(self) -> str:
+        needed = f"; it needs {self.right}" if self.right else ""
+        return f"{self.what} could not be asked, because {self.why.rstrip('.')}{needed}"
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A check that reached no conclusion, for want of a fact; for `streams` alone, or for the whole cluster."""
+
+    check: str
+    fact: Unasked
+    streams: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return fields_of(self)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A finding that a person accepted: who, why and until when."""
+
+    finding: Finding
+    by: str
+    why: str
+    until: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**self.finding.to_json(), "accepted": {"by": self.by, "why": self.why, "until": self.until}}
+
+
+@dataclass(frozen=True)
+class DoctorReport:
+    """The result of a run: what was found, what a person accepted, what stayed undecided, and which checks passed.
+
+    `idle` are checks of streams that had no stream to look at. `notes` are about the baseline itself: acceptances that
+    ended, or that nothing needs any longer.
+    """
+
+    findings: tuple[Finding, ...]
+    undecided: tuple[Undecided, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
+    passed: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Return whether something was found that is more than a note."""
+        return any(finding.severity is not Severity.NOTE for finding in self.findings)
+
+    def of(self, stream: str) -> tuple[tuple[Finding, Concern], ...]:
+        """Return what concerns this stream by name, with its own words and date."""
+        return tuple(
+            (finding, concern) for finding in self.findings for concern in finding.concerns if concern.stream == stream
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "findings": [finding.to_json() for finding in self.findings],
+            "accepted": [one.to_json() for one in self.accepted],
+            "undecided": [one.to_json() for one in self.undecided],
+            "passed": list(self.passed),
+            "idle": list(self.idle),
+            "notes": list(self.notes),
+        }
+
+
+def by_severity(findings: Collection[Finding]) -> tuple[Finding, ...]:
+    """Return errors first, and in each severity by id."""
+    order = list(Severity)
+    return tuple(sorted(findings, key=lambda finding: (order.index(finding.severity), finding.id)))

@@ -1,0 +1,43 @@
+"""A check of the doctor: a row of the table, and one small pure function from facts to what it finds.
+
+A function asks for facts with `known`, `need` and `setting`. The first one that is missing ends it (`NotKnown`), and
+becomes "could not be asked": so no function has to handle that, and none can forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from airflow_kstream.model.cluster_facts import ClusterFacts, StreamFacts
+from airflow_kstream.model.finding import Concern, Severity
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding before its check and source are known: see `Finding`. What shares an `about` has one root."""
+
+    severity: Severity
+    words: str
+    fix: str
+    proof: str
+    about: str = ""
+    concerns: tuple[Concern, ...] = ()
+
+
+OfCluster = Callable[[ClusterFacts], Iterator[Found]]
+OfStream = Callable[[ClusterFacts, StreamFacts], Iterator[Found]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A row: a stable name, the question that it answers, where the rule comes from, and its function.
+
+    A check of streams is made for each one: a fact that is missing for one hides no other.
+    """
+
+    id: str
+    question: str
+    source: str
+    of_cluster: OfCluster | None = None
+    of_stream: OfStream | None = None

@@ -1,0 +1,215 @@
+"""The table of the doctor's checks. To add one, write its function beside its like, and its row here."""
+
+from __future__ import annotations
+
+from airflow_kstream.policy.doctor import hdfs, jobs, kerberos, tokens, yarn
+from airflow_kstream.policy.doctor.check import Check
+
+CHECKS: tuple[Check, ...] = (
+    # Delegation tokens.
+    Check(
+        "hdfs-9276",
+        "do new tokens reach the connections to an HA pair?",
+        "HDFS-9276 (Credentials.addToken), first in 2.8.2, 2.9.0, 3.0.0-alpha2; SPARK-11182",
+        of_stream=tokens.stale_ha_tokens,
+    ),
+    Check(
+        "token-end",
+        "do its tokens end while it runs?",
+        "dfs.namenode.delegation.token.max-lifetime (AbstractDelegationTokenSecretManager)",
+        of_stream=tokens.token_end,
+    ),
+    Check(
+        "idle-connections",
+        "do its connections close between two batches?",
+        "ipc.client.connection.maxidletime (org.apache.hadoop.ipc.Client)",
+        of_stream=tokens.idle_connections,
+    ),
+    Check(
+        "renewal-retry",
+        "how soon is a failed round of new tokens repeated?",
+        "SPARK-37787; spark.security.credentials.retryWait (HadoopDelegationTokenManager)",
+        of_stream=tokens.renewal_retry,
+    ),
+    Check(
+        "uncounted-tokens",
+        "does it use services whose tokens end unseen?",
+        "HiveDelegationTokenProvider, HBaseDelegationTokenProvider, KafkaDelegationTokenProvider",
+        of_stream=tokens.uncounted_tokens,
+    ),
+    Check(
+        "impersonation",
+        "may the connection's principal act for its proxy users?",
+        "hadoop.proxyuser.* (DefaultImpersonationProvider)",
+        of_cluster=tokens.impersonation,
+    ),
+    # YARN.
+    Check(
+        "yarn-3103",
+        "does its ApplicationMaster keep its token when the key is rolled?",
+        "YARN-3103 (AMRMClientImpl.updateAMRMToken), first in 2.6.1, 2.7.0",
+        of_stream=yarn.amrm_token,
+    ),
+    Check(
+        "second-attempt",
+        "does a second attempt begin with tokens that ended?",
+        "YARN-11954 (ContainerLaunch), AMLauncher.setupTokens",
+        of_stream=yarn.dead_second_attempt,
+    ),
+    Check(
+        "attempt-window",
+        "are its attempts counted as YARN counts them?",
+        "SPARK-22876; spark.yarn.am.attemptFailuresValidityInterval",
+        of_stream=yarn.attempt_window,
+    ),
+    Check(
+        "rm-privileges",
+        "does the ResourceManager make tokens for logs and localisation?",
+        "YARN-2704 (DelegationTokenRenewer.requestNewHdfsDelegationTokenIfNeeded, AppLogAggregatorImpl)",
+        of_cluster=yarn.privileges,
+    ),
+    Check(
+        "rm-proxyuser",
+        "may the ResourceManager act for users at the NameNode?",
+        "YARN-2704; hadoop.proxyuser.* (DefaultImpersonationProvider)",
+        of_cluster=yarn.privileges_refused,
+    ),
+    Check(
+        "log-aggregation",
+        "are logs kept beyond a stream's end?",
+        "yarn.log-aggregation-enable (LogHandler)",
+        of_cluster=yarn.aggregation_off,
+    ),
+    Check(
+        "rm-recovery",
+        "do applications outlive a restart of the ResourceManager?",
+        "yarn.resourcemanager.recovery.enabled (RMStateStore), YARN-556",
+        of_cluster=yarn.resourcemanager_recovery,
+    ),
+    Check(
+        "nm-recovery",
+        "do containers outlive a restart of their NodeManager?",
+        "yarn.nodemanager.recovery.enabled, YARN-1336",
+        of_cluster=yarn.nodemanager_recovery,
+    ),
+    Check(
+        "lifetime-limit",
+        "does YARN end it at a limit?",
+        "maximum-application-lifetime (RMAppLifetimeMonitor), YARN-3813",
+        of_stream=yarn.lifetime_limit,
+    ),
+    Check(
+        "yarn-acls", "may any user end a stream?", "yarn.acl.enable (ApplicationACLsManager)", of_cluster=yarn.rights
+    ),
+    Check(
+        "rm-addresses",
+        "does the connection name all ResourceManagers?",
+        "yarn.resourcemanager.ha.rm-ids (RMWebAppFilter)",
+        of_cluster=jobs.resourcemanagers_named,
+    ),
+    Check(
+        "client-rm-addresses",
+        "do jobs know all ResourceManagers?",
+        "yarn.resourcemanager.ha.rm-ids (ConfiguredRMFailoverProxyProvider)",
+        of_cluster=jobs.client_knows_ha,
+    ),
+    # HDFS.
+    Check(
+        "nn-addresses",
+        "does the connection name all NameNodes?",
+        "dfs.ha.namenodes.* (HAUtilClient)",
+        of_cluster=jobs.namenodes_named,
+    ),
+    Check(
+        "lease-limit",
+        "how long does a dead writer's file stay open?",
+        "HDFS-14758, first in 2.10.1, 3.1.4, 3.2.2, 3.3.0; before it a constant of an hour (HdfsConstants)",
+        of_cluster=hdfs.hard_limit,
+    ),
+    *hdfs.DEFECTS,
+    Check(
+        "hdfs-10549",
+        "is the lease of a file given up whose close() failed?",
+        "HDFS-10549 (DFSOutputStream.closeImpl), in 2.8.0 and 3.0.0",
+        of_stream=hdfs.leaking_close,
+    ),
+    Check(
+        "hdfs-14694",
+        "does the client recover a file whose close() failed?",
+        "HDFS-14694 (dfs.client.write.recover.lease.on.close.exception), from 3.4.0 on",
+        of_stream=hdfs.unrecovered_close,
+    ),
+    # Kerberos on this host.
+    Check(
+        "clock-skew", "do the clocks agree?", "clockskew of krb5.conf, RFC 4120 (1.6)", of_cluster=kerberos.clock_skew
+    ),
+    Check(
+        "ticket-end",
+        "does the connection's ticket end?",
+        "RFC 4120, 2.3: renewable tickets",
+        of_cluster=kerberos.ticket_end,
+    ),
+    Check("ticket-life", "do tickets live long enough?", "max_life of kdc.conf", of_cluster=kerberos.ticket_life),
+    Check(
+        "ticket-renewable",
+        "does the KDC grant renewable tickets?",
+        "max_renewable_life of kdc.conf, RFC 4120 (2.3)",
+        of_cluster=kerberos.not_renewable,
+    ),
+    Check(
+        "ticket-forwardable",
+        "are tickets forwardable?",
+        "RFC 4120, 2.6: forwardable tickets",
+        of_cluster=kerberos.not_forwardable,
+    ),
+    Check(
+        "canonical-names",
+        "are tickets requested for the servers that are named?",
+        "dns_canonicalize_hostname and rdns of krb5.conf",
+        of_cluster=kerberos.canonical_names,
+    ),
+    Check(
+        "keytabs",
+        "do the keytabs work?",
+        "the KDC's answers, see `kstream tickets check`",
+        of_cluster=kerberos.keytab_troubles,
+    ),
+    Check("kdc", "does the KDC answer?", "the KDC's answers", of_cluster=kerberos.silent_kdc),
+    Check(
+        "enctypes",
+        "do current libraries take the keytabs' keys?",
+        "JDK-8139348 (Java 17), allow_rc4 and allow_des3 of MIT Kerberos 1.21",
+        of_cluster=kerberos.weak_enctypes,
+    ),
+    # Jobs.
+    Check(
+        "object-store-client",
+        "can a write to an object store hang for ever?",
+        "HTTPCLIENT-1478, first in 4.3.6 (SSLConnectionSocketFactory)",
+        of_stream=jobs.object_store_client,
+    ),
+    Check(
+        "speculation",
+        "do slow tasks run twice?",
+        "spark.speculation; Kafka and foreach sinks are at-least-once",
+        of_stream=jobs.speculation,
+    ),
+    Check(
+        "staging-missing",
+        "can it start new executors?",
+        "Spark's staging folder (org.apache.spark.deploy.yarn.Client)",
+        of_stream=jobs.staging_missing,
+    ),
+    Check(
+        "staging-left",
+        "have ended applications left their files?",
+        "SPARK-17340, SPARK-7705",
+        of_stream=jobs.staging_left,
+    ),
+    Check(
+        "staging-preserved",
+        "does it leave its files behind?",
+        "spark.yarn.preserve.staging.files (ApplicationMaster.cleanupStagingDir)",
+        of_stream=jobs.staging_preserved,
+    ),
+)

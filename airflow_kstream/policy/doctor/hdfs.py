@@ -1,0 +1,189 @@
+"""Checks of HDFS: lease limits, and defects of leases and their recovery by version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.model.hadoop_version import Fixed, HadoopVersion
+from airflow_kstream.policy.doctor.check import Check, Found
+
+_HARD_LIMIT = "dfs.namenode.lease-hard-limit-sec"
+# Before it the limit is a constant of an hour (HdfsConstants.LEASE_HARDLIMIT_PERIOD).
+_HDFS_14758 = {(2, 10): 1, (3, 1): 4, (3, 2): 2, (3, 3): 0}
+_LONG = timedelta(hours=1)
+_RECOVER = "dfs.client.write.recover.lease.on.close.exception"
+_HDFS_14694 = {(3, 4): 0}
+
+
+@dataclass(frozen=True)
+class _Defect:
+    """A defect of a server, the releases that mend it, and what it does. `coded`: only of erasure-coded files."""
+
+    jira: str
+    question: str
+    fixed: Fixed
+    words: str
+    fix: str
+    severity: Severity = Severity.WARNING
+    coded: bool = False
+
+
+_OF_NAMENODES = (
+    _Defect(
+        "HDFS-10763",
+        "can an open file lose its lease?",
+        {(2, 6): 5, (2, 7): 4, (2, 8): 0, (3, 0): 0},
+        "a file can lose its lease and stay open: no recovery closes it",
+        "copy such a file and delete it, or restart the NameNode; Hadoop 2.7.4, 2.8.0 or later",
+    ),
+    _Defect(
+        "HDFS-11576",
+        "does a repeated recoverLease begin again?",
+        {(2, 9): 1, (2, 10): 0, (3, 0): 0},
+        "each repeated recoverLease begins the recovery again, so that a loop of them may never end",
+        "repeat it once a minute at most, and poll whether the file is closed; Hadoop 2.9.1, 3.0.0 or later",
+    ),
+    _Defect(
+        "HDFS-11817",
+        "does a faulty DataNode make a recovery fail?",
+        {(2, 8): 2, (2, 9): 0, (2, 10): 0, (3, 0): 0},
+        "a faulty DataNode in a block's list makes its recovery fail, and its lease leak",
+        "Hadoop 2.8.2, 2.9.0 or later",
+    ),
+    _Defect(
+        "HDFS-17430",
+        "does a recovery wait for a host without power?",
+        {(3, 5): 0},
+        "a recovery may wait for many minutes for a DataNode whose host lost its power",
+        "recover leases after the DataNode counts as dead; Hadoop 3.5.0 or later",
+        Severity.NOTE,
+    ),
+    _Defect(
+        "HDFS-17861",
+        "can mass recovery crash the standby NameNode?",
+        {(3, 5): 0},
+        "recovering many leases while DataNodes are dead or overloaded can crash the standby NameNode",
+        "`kstream leases recover` holds back while DataNodes are dead or stale, a loop of `hdfs debug recoverLease` "
+        "does not; Hadoop 3.5.0 or later",
+    ),
+    _Defect(
+        "HDFS-17150",
+        "can every erasure-coded file be recovered?",
+        {(3, 4): 0},
+        "an erasure-coded file with fewer internal blocks than data units can't be recovered",
+        "Hadoop 3.4.0 or later",
+        coded=True,
+    ),
+)
+_OF_DATANODES = (
+    _Defect(
+        "HDFS-12070",
+        "does one failing replica end a recovery?",
+        {(2, 8): 0, (2, 9): 1, (2, 10): 0, (3, 0): 0},
+        "one replica that fails ends the recovery of the whole block",
+        "Hadoop 2.8.5, 2.9.1 or later",
+    ),
+    _Defect(
+        "HDFS-17358",
+        "are erasure-coded groups with empty blocks recovered?",
+        {(3, 5): 0},
+        "an erasure-coded block group with empty or missing internal blocks is recovered without end",
+        "Hadoop 3.5.0 or later",
+        coded=True,
+    ),
+)
+_HDFS_10549 = _Defect(
+    "HDFS-10549",
+    "is the lease of a file given up whose close() failed?",
+    {(2, 8): 0, (3, 0): 0},
+    "a close() that is interrupted leaves the file open, and its process renews the lease for as long as it lives",
+    "end a process whose close() failed; a client of Hadoop 2.8.0 or later",
+)
+
+
+def hard_limit(facts: ClusterFacts) -> Iterator[Found]:
+    """Find NameNodes that leave the files of dead writers open for an hour or more."""
+    conf, version = known(facts.namenode), known(facts.namenode_version)
+    if conf.get(_HARD_LIMIT) is not None:
+        limit, proof = conf.duration(_HARD_LIMIT, "s"), conf.said(_HARD_LIMIT)
+        fix = f"{_HARD_LIMIT}=1200, or `kstream leases recover`"
+    else:
+        limit, proof = _constant_limit(version), f"{conf.server} is Hadoop {version}: the limit is a constant"
+        fix = "`kstream leases recover`; Hadoop 2.10.1, 3.1.4, 3.2.2, 3.3.0 or later have 20m and a setting"
+    if limit >= _LONG:
+        words = f"a file whose writer died stays open for {format_duration(limit)}: readers miss its end"
+        yield Found(Severity.WARNING, words, fix, proof)
+
+
+def _constant_limit(version: HadoopVersion) -> timedelta:
+    has_setting = version.has(_HDFS_14758)
+    if has_setting is not False:
+        raise NotKnown(Unasked(_HARD_LIMIT, f"Hadoop {version} does not tell it, and may have another limit"))
+    return _LONG
+
+
+def _of_namenode(defect: _Defect, facts: ClusterFacts) -> Iterator[Found]:
+    version = known(facts.namenode_version)
+    if _concerns(defect, facts, version):
+        yield _found(defect, f"the NameNode is Hadoop {version}")
+
+
+def _of_datanodes(defect: _Defect, facts: ClusterFacts) -> Iterator[Found]:
+    having = [version for version in known(facts.datanodes) if _concerns(defect, facts, version)]
+    if having:
+        yield _found(defect, f"DataNodes have Hadoop {', '.join(map(str, having))}")
+
+
+def leaking_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find clients that renew the lease of a file which they failed to close."""
+    if stream.runs:
+        hadoop = known(stream.hadoop)
+        if _lacks(_HDFS_10549, hadoop):
+            concern = Concern(stream.name, "a close() that fails leaves its file open")
+            yield _found(_HDFS_10549, f"{stream.name} has Hadoop {hadoop}", concern)
+
+
+def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find clients that could recover the lease of a file which they failed to close, and don't."""
+    if not stream.runs:
+        return
+    hadoop = known(stream.hadoop)
+    if hadoop.has(_HDFS_14694) and stream.setting(f"spark.hadoop.{_RECOVER}") != "true":
+        yield Found(
+            Severity.NOTE,
+            "a file whose close() failed stays open as long as its process writes others: the client can recover its "
+            "lease at once, and is not told to",
+            f"spark.hadoop.{_RECOVER}=true",
+            f"{stream.conf_from} sets no spark.hadoop.{_RECOVER}; Hadoop {hadoop}'s own value is false",
+            concerns=(Concern(stream.name, "a close() that fails leaves its file open"),),
+        )
+
+
+def _concerns(defect: _Defect, facts: ClusterFacts, version: HadoopVersion) -> bool:
+    return _lacks(defect, version) and (not defect.coded or known(facts.coded_blocks) > 0)
+
+
+def _lacks(defect: _Defect, version: HadoopVersion) -> bool:
+    has = version.has(defect.fixed)
+    if has is None:
+        raise NotKnown(Unasked(defect.jira, f"Hadoop {version} is a distribution's, which may carry the fix"))
+    return not has
+
+
+def _found(defect: _Defect, proof: str, *concerns: Concern) -> Found:
+    return Found(defect.severity, defect.words, defect.fix, proof, concerns=concerns)
+
+
+def _rows(defects: tuple[_Defect, ...], look: Callable[[_Defect, ClusterFacts], Iterator[Found]]) -> Iterator[Check]:
+    for defect in defects:
+        source = f"{defect.jira}, first in {', '.join(f'{a}.{b}.{c}' for (a, b), c in sorted(defect.fixed.items()))}"
+        yield Check(defect.jira.lower(), defect.question, source, of_cluster=partial(look, defect))
+
+
+DEFECTS = (*_rows(_OF_NAMENODES, _of_namenode), *_rows(_OF_DATANODES, _of_datanodes))

@@ -1,0 +1,138 @@
+"""Checks of jobs, their clients and their files: what a stream was submitted with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.policy.doctor.check import Found
+
+_SPECULATION, _PRESERVE = "spark.speculation", "spark.yarn.preserve.staging.files"
+_HTTPCLIENT = "httpclient"
+# HTTPCLIENT-1478: from 4.3.6 on the socket's timeout is set before the TLS handshake.
+_FIRST_WITH_TIMEOUT = (4, 3, 6)
+_RM_IDS = "yarn.resourcemanager.ha.rm-ids"
+
+
+def object_store_client(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find HTTP clients whose TLS handshake waits for ever, in jobs that keep checkpoints in an object store."""
+    if not stream.runs or not stream.object_stores:
+        return
+    version = known(facts.client).jars.get(_HTTPCLIENT)
+    if version is None:
+        raise NotKnown(Unasked("the version of httpclient", f"no jar of {known(facts.client).binary} names it"))
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    if numbers < _FIRST_WITH_TIMEOUT:
+        speculates = stream.setting(_SPECULATION) == "true"
+        yield Found(
+            Severity.WARNING,
+            "a task that writes to the object store may wait for ever in a TLS handshake, and its stream with it",
+            "httpclient 4.3.6 or later in spark.driver.extraClassPath and spark.executor.extraClassPath"
+            + ("" if speculates else "; until then spark.speculation=true"),
+            f"httpclient-{version}.jar in {known(facts.client).binary}'s jars",
+            concerns=(Concern(stream.name, f"it uses {', '.join(stream.object_stores)}, and may hang at any batch"),),
+        )
+
+
+def speculation(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find jobs that run a slow task twice: a sink without a commit protocol then writes its rows twice."""
+    if stream.runs and (stream.setting(_SPECULATION) or "").lower() == "true":
+        yield Found(
+            Severity.NOTE,
+            "slow tasks run twice at the same time: sinks of Kafka, foreach and foreachBatch get rows twice",
+            f"{_SPECULATION}=false, or a sink that is idempotent by batch id",
+            f"{_SPECULATION}=true ({stream.conf_from})",
+            concerns=(Concern(stream.name, "a slow task's rows may be written twice"),),
+        )
+
+
+def staging_missing(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find running applications whose staging folder is gone: no container can start any longer."""
+    if stream.runs and not known(stream.staged):
+        yield Found(
+            Severity.ERROR,
+            "somebody deleted the staging folders of running applications: no new executor can start, so the loss of "
+            "one is final",
+            "exempt /user/*/.sparkStaging from clean-up jobs; restart the stream",
+            f"HDFS has no folder {known(stream.running)} in the .sparkStaging of {stream.user}",
+            concerns=(Concern(stream.name, "it can't replace an executor"),),
+        )
+
+
+def staging_left(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find staging folders of ended applications: with a keytab, each holds a copy of it."""
+    known(stream.staged)
+    if stream.unused_staging:
+        number = len(stream.unused_staging)
+        yield Found(
+            Severity.WARNING if stream.renews_itself else Severity.NOTE,
+            "staging folders of ended applications are left, and with a keytab each has a copy of it",
+            f"hdfs dfs -rm -r {stream.unused_staging[0]}",
+            f"HDFS has {', '.join(stream.unused_staging[:3])}{' and more' if number > 3 else ''}",
+            concerns=(Concern(stream.name, f"{number} of its ended applications left one"),),
+        )
+
+
+def staging_preserved(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find jobs whose conf leaves their staging folder behind."""
+    if (stream.setting(_PRESERVE) or "").lower() == "true":
+        yield Found(
+            Severity.WARNING if stream.renews_itself else Severity.NOTE,
+            "every end leaves the staging folder behind, with a copy of the keytab if there is one",
+            f"{_PRESERVE}=false",
+            f"{_PRESERVE}=true ({stream.conf_from})",
+            concerns=(Concern(stream.name, "its end leaves its files behind"),),
+        )
+
+
+def resourcemanagers_named(facts: ClusterFacts) -> Iterator[Found]:
+    """Find connections that name fewer ResourceManagers than there are: after a failover they see none."""
+    conf = known(facts.resourcemanager)
+    ids = _ids(conf.get(_RM_IDS)) if (conf.get("yarn.resourcemanager.ha.enabled") or "") == "true" else []
+    if len(ids) > len(facts.resourcemanagers):
+        named = ", ".join(facts.resourcemanagers)
+        yield Found(
+            Severity.ERROR,
+            f"the connection names {named}, and the cluster has {len(ids)} ResourceManagers: after a failover no "
+            "stream is watched or restarted",
+            "resourcemanagers of the connection: the web addresses of all of them",
+            conf.said(_RM_IDS),
+            about="connection",
+        )
+
+
+def namenodes_named(facts: ClusterFacts) -> Iterator[Found]:
+    """Find connections that name fewer NameNodes than there are."""
+    conf, key = known(facts.namenode), f"dfs.ha.namenodes.{facts.nameservice}"
+    if len(_ids(conf.get(key))) > len(facts.namenodes):
+        named = ", ".join(facts.namenodes)
+        yield Found(
+            Severity.ERROR,
+            f"the connection names {named}, and the nameservice has more NameNodes: after a failover none of them is "
+            "the active one",
+            "namenodes of the connection: the web addresses of all of them",
+            conf.said(key),
+        )
+
+
+def client_knows_ha(facts: ClusterFacts) -> Iterator[Found]:
+    """Find conf folders that know one ResourceManager of several: jobs take it with them."""
+    conf = known(facts.resourcemanager)
+    client = known(known(facts.client).conf)
+    ids = _ids(conf.get(_RM_IDS)) if (conf.get("yarn.resourcemanager.ha.enabled") or "") == "true" else []
+    if len(ids) > 1 and len(_ids(client.get(_RM_IDS))) < len(ids):
+        running = [stream for stream in known(facts.streams) if stream.runs and stream.supervised]
+        yield Found(
+            Severity.ERROR,
+            "jobs take the submitter's conf folder with them: their ApplicationMaster knows one ResourceManager, and "
+            "ends when another one becomes active",
+            f"{_RM_IDS} and the addresses of each in yarn-site.xml of the connection's hadoop_conf_dir",
+            f"{conf.said(_RM_IDS)}; {client.said(_RM_IDS)}",
+            concerns=tuple(Concern(stream.name, "a failover of the ResourceManager ends it") for stream in running),
+        )
+
+
+def _ids(text: str | None) -> list[str]:
+    return [one.strip() for one in (text or "").split(",") if one.strip()]

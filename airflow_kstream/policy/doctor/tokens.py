@@ -1,0 +1,146 @@
+"""Checks of delegation tokens: how long they live, who replaces them, and what comes of clients that don't notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.durations import format_duration, parse_duration
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
+from airflow_kstream.policy.doctor.check import Found
+
+# The first releases with HDFS-9276: Credentials.addToken replaces the private tokens of an HA nameservice, too.
+HDFS_9276 = {(2, 8): 2, (2, 9): 0, (2, 10): 0, (3, 0): 0}
+_NO_CACHE = "fs.hdfs.impl.disable.cache"
+_IDLE = "ipc.client.connection.maxidletime"
+_RETRY, _RATIO = "spark.security.credentials.retryWait", "spark.security.credentials.renewalRatio"
+# Spark's own pause after a failed round (HadoopDelegationTokenManager); SPARK-37787 names the shorter one.
+_RETRY_BY_DEFAULT, _RETRY_ADVISED = timedelta(hours=1), timedelta(minutes=10)
+
+
+def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find jobs that get new tokens and go on with the first ones: HDFS HA, and a client without HDFS-9276."""
+    if not (stream.runs and (stream.renews_itself or stream.refreshed)):
+        return
+    namenode = known(facts.namenode)
+    members = f"dfs.ha.namenodes.{facts.nameservice}"
+    if "," not in (namenode.get(members) or "") or stream.setting(f"spark.hadoop.{_NO_CACHE}") == "true":
+        return
+    hadoop = known(stream.hadoop)
+    fixed = hadoop.has(HDFS_9276)
+    if fixed is None:
+        raise NotKnown(Unasked("HDFS-9276", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
+    if not fixed:
+        interval = known(facts.lifetimes).renew_interval
+        since = stream.started + interval if stream.started else None
+        yield Found(
+            Severity.ERROR,
+            "new tokens don't reach the connections to the NameNodes: the job fails with InvalidToken when its first "
+            "tokens end, although it has newer ones",
+            f"spark.hadoop.{_NO_CACHE}=true, or a client of Hadoop 2.8.2 or later",
+            f"{namenode.said(members)}; {stream.name} has Hadoop {hadoop}",
+            concerns=(Concern(stream.name, "it fails with InvalidToken", since),),
+        )
+
+
+def token_end(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find jobs whose tokens end and are not replaced: a note if a supervisor restarts them before."""
+    if not stream.runs or stream.renews_itself or stream.refreshed:
+        return
+    if stream.tokens_end is None:
+        raise NotKnown(Unasked("the end of its tokens", "its claim doesn't tell when they were issued"))
+    past = stream.tokens_end <= facts.now
+    severity = Severity.ERROR if past else Severity.NOTE if stream.supervised else Severity.WARNING
+    words = "its supervisor restarts it before; without one it fails" if stream.supervised else "it fails"
+    yield Found(
+        severity,
+        "jobs without a keytab live on the tokens of their submission, which end at their max-lifetime: they fail at "
+        "the first connection that they open after that, however healthy they look",
+        "credentials: {mode: keytab}, or refresh: true",
+        f"a token of this cluster lives for {format_duration(known(facts.lifetimes).max_lifetime)} (measured)",
+        concerns=(Concern(stream.name, words, stream.tokens_end),),
+    )
+
+
+def idle_connections(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find jobs that have no grace after their tokens' end, because their connections close between two batches."""
+    if not stream.runs or stream.renews_itself or stream.refreshed or stream.pause is None:
+        return
+    conf = known(known(facts.client).conf)
+    own = stream.setting(f"spark.hadoop.{_IDLE}")
+    idle = timedelta(milliseconds=int(own)) if own and own.isdecimal() else conf.duration(_IDLE)
+    if stream.pause <= idle:
+        return
+    pause, closed = format_duration(stream.pause), format_duration(idle)
+    yield Found(
+        Severity.NOTE if stream.supervised else Severity.WARNING,
+        "connections that are idle for longer than this are closed, and the next batch needs a token to open them "
+        "again: the job fails with the first batch after its tokens' end, without any failover",
+        "restart.plan_ratio leaves room for a late restart; credentials: {mode: keytab} or refresh: true needs none",
+        conf.said(_IDLE) if own is None else f"spark.hadoop.{_IDLE}={own} ({stream.conf_from})",
+        concerns=(
+            Concern(
+                stream.name, f"{pause} between its batches, {closed} until they close: it fails", stream.tokens_end
+            ),
+        ),
+    )
+
+
+def renewal_retry(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find jobs with a keytab that wait too long after a failed round of tokens (SPARK-37787 and its like)."""
+    if not (stream.runs and stream.renews_itself):
+        return
+    told = stream.setting(_RETRY)
+    wait = _spark_duration(_RETRY, told) if told else _RETRY_BY_DEFAULT
+    if wait <= _RETRY_ADVISED:
+        return
+    ratio = float(stream.setting(_RATIO) or USUAL_RENEWAL_RATIO)
+    left = known(facts.lifetimes).renew_interval * (1 - ratio)
+    tries = left // wait
+    few = f"{tries} tries" if tries != 1 else "one try"
+    yield Found(
+        Severity.WARNING if tries < 3 else Severity.NOTE,
+        "after a failed round of new tokens the driver waits for long, with the end of the old ones near",
+        f"{_RETRY}=10m",
+        f"{_RETRY} is {told} ({stream.conf_from})" if told else f"{stream.conf_from} sets no {_RETRY}: Spark waits 1h",
+        concerns=(Concern(stream.name, f"a KDC or NameNode that is away at its round leaves it {few}"),),
+    )
+
+
+def uncounted_tokens(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+    """Find jobs that use services whose tokens may end before HDFS's, which nobody can tell."""
+    if stream.runs and stream.uncounted:
+        yield Found(
+            Severity.WARNING,
+            "tokens of other services may end before those of HDFS, and no server tells when",
+            "restart: {max_age: 23h}, or credentials: {mode: keytab}",
+            f"{stream.conf_from} names {', '.join(stream.uncounted)}",
+            concerns=(Concern(stream.name, f"the end of its token of {', '.join(stream.uncounted)} is not known"),),
+        )
+
+
+def impersonation(facts: ClusterFacts) -> Iterator[Found]:
+    """Find users for whom the watching principal may not act: their streams can't be submitted, seen or stopped."""
+    for answer in known(facts.impersonations):
+        if answer.refusal:
+            user = known(facts.user) or "<user>"
+            theirs = [stream.name for stream in known(facts.streams) if stream.proxied == answer.user]
+            yield Found(
+                Severity.ERROR,
+                f"{answer.server} lets nobody act for {answer.user} here: the next submission is refused",
+                f"hadoop.proxyuser.{user}.hosts and hadoop.proxyuser.{user}.groups (or .users) in core-site.xml",
+                f"{answer.server} answered: {answer.refusal}",
+                about=f"{answer.user}",
+                concerns=tuple(Concern(name, "its next submission is refused") for name in theirs),
+            )
+
+
+def _spark_duration(key: str, text: str) -> timedelta:
+    """Read a duration as Spark does: seconds without a unit. Raises NotKnown: when it is none."""
+    try:
+        return timedelta(seconds=int(text)) if text.isdecimal() else parse_duration(text.replace("min", "m"))
+    except InvalidInput:
+        raise NotKnown(Unasked(key, f"{text!r} is no duration")) from None

@@ -1,0 +1,22 @@
+"""Questions whose answer may be missing: the reason then takes the answer's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from airflow_kstream.model.cluster_facts import NotKnown
+from airflow_kstream.model.errors import Denied, KstreamError
+from airflow_kstream.model.finding import Unasked
+
+T = TypeVar("T")
+
+
+def asked(what: str, ask: Callable[[], T], right: str = "") -> T | Unasked:
+    """Return the answer, or why there is none; `right` is what a refused principal lacks."""
+    try:
+        return ask()
+    except NotKnown as missing:
+        return missing.fact
+    except KstreamError as error:
+        return Unasked(what, error.without_advice, right if isinstance(error, Denied) else "")

@@ -1,0 +1,136 @@
+"""The doctor's run: all facts of a cluster, and what the checks make of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from airflow_kstream.clients.kerberos.krb5_conf import libdefaults
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.cluster_facts import (
+    ClusterFacts,
+    Impersonation,
+    ServerClock,
+    SparkClient,
+    StreamFacts,
+    known,
+)
+from airflow_kstream.model.errors import NotFound
+from airflow_kstream.model.finding import DoctorReport, Unasked
+from airflow_kstream.model.generation import ALL_STREAMS_TAG
+from airflow_kstream.model.hdfs_health import HdfsInventory
+from airflow_kstream.policy.doctor.examine import examine
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.doctor.asking import asked
+from airflow_kstream.supervise.doctor.host_facts import keytab_facts, service_names, spark_client, watchers_ticket
+from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
+from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
+from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
+from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
+from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims, stream_names
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The subjects beside the cluster itself: all streams, the one of a name, or an application that is none."""
+
+    stream: str = ""
+    application: str = ""
+
+
+def examine_cluster(cluster: Cluster, subjects: Subjects = Subjects(), client: str = "") -> DoctorReport:
+    """Ask everybody, as the connection's principal, and apply all checks. Changes nothing.
+
+    `client` is a spark-submit other than this host's usual one. A server that is away, or refuses, leaves checks
+    undecided. Raises NotFound: when there is no such stream or application.
+    """
+    with open_session(cluster, cluster.watcher) as session:
+        return examine(cluster_facts(session, subjects, client))
+
+
+def cluster_facts(session: ClusterSession, subjects: Subjects = Subjects(), client: str = "") -> ClusterFacts:
+    """Return all facts. Raises NotFound: when there is no such stream or application."""
+    cluster, now = session.cluster, datetime.now(UTC)
+    servers = server_facts(session)
+    here = asked("a Spark client on this host", lambda: spark_client(cluster, client))
+    population = _population(session, subjects)
+    streams = asked("the streams", lambda: _streams(session, population, here, now))
+    users = asked("who uses which keytab", lambda: _keytab_users(session, population))
+    checks = asked("the keytabs", lambda: tuple(check_keytabs(cluster, known=known(users))))
+    inventory = servers.inventory
+    return ClusterFacts(
+        now=now,
+        resourcemanagers=cluster.resourcemanagers,
+        namenodes=cluster.namenodes,
+        nameservice=cluster.default_fs.removeprefix("hdfs://").rstrip("/"),
+        namenode=servers.namenode,
+        resourcemanager=servers.resourcemanager,
+        nodemanager=servers.nodemanager,
+        namenode_version=inventory.version if isinstance(inventory, HdfsInventory) else inventory,
+        datanodes=inventory.datanodes if isinstance(inventory, HdfsInventory) else inventory,
+        coded_blocks=inventory.coded_blocks if isinstance(inventory, HdfsInventory) else inventory,
+        lifetimes=servers.lifetimes,
+        clocks=(*servers.clocks, *_kdc_clock(checks)),
+        services=asked("the names of services", lambda: service_names(cluster)),
+        ticket=asked("a ticket", lambda: watchers_ticket(cluster)),
+        has_keytab=cluster.watcher.keytab is not None,
+        krb5=asked("krb5.conf", lambda: libdefaults(cluster.krb5_conf)),
+        impersonations=asked("whom it may act for", lambda: _impersonations(cluster, known(streams))),
+        keytabs=asked("the keytabs", lambda: keytab_facts(known(checks), known(users))),
+        client=here,
+        streams=streams,
+        user=servers.user,
+    )
+
+
+@dataclass(frozen=True)
+class _Population:
+    """The streams to examine with the applications that YARN lists, and an application that is no stream."""
+
+    registered: tuple[RegisteredStream, ...] | Unasked
+    listed: tuple[Application, ...] | Unasked
+    alone: Application | None = None
+
+
+def _population(session: ClusterSession, subjects: Subjects) -> _Population:
+    """Find the subjects. Raises NotFound: when the one that was named is not there."""
+    if subjects.application:
+        app = session.yarn.application(subjects.application)
+        return _Population((), (app,), app)
+    registered = asked("the streams", lambda: _registered(session, subjects.stream))
+    if subjects.stream and registered == ():
+        raise NotFound(f"{session.cluster.state_dir} has no such stream", tried=f"look at stream {subjects.stream}")
+    return _Population(registered, asked("the applications", lambda: session.yarn.applications(ALL_STREAMS_TAG)))
+
+
+def _registered(session: ClusterSession, name: str) -> tuple[RegisteredStream, ...]:
+    stream_names(session)
+    return tuple(each for each in newest_claims(session) if name in {"", each.stream.name})
+
+
+def _streams(
+    session: ClusterSession, population: _Population, client: SparkClient | Unasked, now: datetime
+) -> tuple[StreamFacts, ...]:
+    examiner = StreamExaminer(session, client, known(population.listed), now)
+    alone = (examiner.application(population.alone),) if population.alone else ()
+    return (*alone, *(examiner.facts(each) for each in known(population.registered)))
+
+
+def _keytab_users(session: ClusterSession, population: _Population) -> tuple[KeytabUser, ...]:
+    return users_among(session, known(population.registered), known(population.listed))[0]
+
+
+def _kdc_clock(checks: tuple[KeytabCheck, ...] | Unasked) -> tuple[ServerClock, ...]:
+    offsets = () if isinstance(checks, Unasked) else (check.kdc.offset for check in checks if check.kdc)
+    return tuple(ServerClock("the KDC", offset) for offset in offsets if offset is not None)[:1]
+
+
+def _impersonations(cluster: Cluster, streams: tuple[StreamFacts, ...]) -> tuple[Impersonation, ...]:
+    users = sorted({stream.proxied for stream in streams if stream.proxied})
+    return tuple(Impersonation(user, "the cluster", _refusal(cluster, user)) for user in users)
+
+
+def _refusal(cluster: Cluster, user: str) -> str:
+    with open_session(cluster, replace(cluster.watcher, do_as=user)) as session:
+        return refusal(session)

@@ -1,0 +1,109 @@
+"""The facts that the servers of a cluster tell about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
+from airflow_kstream.clients.server_conf import ServedConf, served_conf
+from airflow_kstream.model.cluster_facts import EffectiveConf, ServerClock
+from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.hdfs_health import HdfsInventory
+from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.doctor.asking import asked
+
+_ADMIN = "a place in {acl} of that server, where hadoop.security.instrumentation.requires.admin is true"
+_OF_HDFS, _OF_YARN = _ADMIN.format(acl="dfs.cluster.administrators"), _ADMIN.format(acl="yarn.admin.acl")
+_THREADS = 6
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """The configurations and versions of the active servers, and the clocks of all."""
+
+    namenode: EffectiveConf | Unasked
+    resourcemanager: EffectiveConf | Unasked
+    nodemanager: EffectiveConf | Unasked
+    inventory: HdfsInventory | Unasked
+    lifetimes: TokenLifetimes | Unasked
+    user: str | Unasked
+    clocks: tuple[ServerClock, ...]
+
+
+def server_facts(session: ClusterSession) -> ServerFacts:
+    """Ask all servers, the configurations at once. Nothing raises: each fact may be missing by itself."""
+    active = asked("the active ResourceManager", session.yarn.active)
+    inventory = asked("the versions in HDFS", lambda: _inventory(session))
+    node = asked("a NodeManager", lambda: _node_page(session))
+    served = _served(session, [one for one in (active, node) if isinstance(one, str)])
+    return ServerFacts(
+        namenode=_conf(inventory.namenode if isinstance(inventory, HdfsInventory) else inventory, served),
+        resourcemanager=_conf(active, served),
+        nodemanager=_conf(node, served),
+        inventory=inventory,
+        lifetimes=asked("the lifetimes of tokens", lambda: learn_lifetimes(session.hdfs, session.identity)),
+        user=asked("our short name", session.hdfs.user),
+        clocks=tuple(_clocks(served)),
+    )
+
+
+def _inventory(session: ClusterSession) -> HdfsInventory:
+    jmx = NameNodeJmx(session.cluster.namenodes, session.identity, session.cluster.tls)
+    try:
+        return jmx.inventory(jmx.health().active)
+    finally:
+        jmx.close()
+
+
+def _node_page(session: ClusterSession) -> str:
+    """Return the web address of a NodeManager. Raises NotFound: when none runs."""
+    node = session.yarn.any_node()
+    if node is None:
+        raise NotFound("no node runs", tried="list the nodes", server=session.yarn.active())
+    scheme = session.yarn.active().partition("://")[0]
+    return f"{scheme}://{node.web}"
+
+
+def _served(session: ClusterSession, also: Sequence[str]) -> Mapping[str, ServedConf | Unasked]:
+    cluster = session.cluster
+    rights = {**dict.fromkeys(cluster.namenodes, _OF_HDFS), **dict.fromkeys(cluster.resourcemanagers, _OF_YARN)}
+    rights = {address.rstrip("/"): right for address, right in {**dict.fromkeys(also, _OF_YARN), **rights}.items()}
+
+    def read(address: str) -> ServedConf | Unasked:
+        return asked(
+            f"the configuration of {address}",
+            lambda: served_conf(address, session.identity, cluster.tls),
+            rights[address],
+        )
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return dict(zip(rights, threads.map(read, rights), strict=True))
+
+
+def _conf(address: str | Unasked, served: Mapping[str, ServedConf | Unasked]) -> EffectiveConf | Unasked:
+    if isinstance(address, Unasked):
+        return address
+    page = served[address.rstrip("/")]
+    return page if isinstance(page, Unasked) else page.conf
+
+
+def _clocks(served: Mapping[str, ServedConf | Unasked]) -> Iterator[ServerClock]:
+    for address, page in served.items():
+        if isinstance(page, ServedConf) and page.ahead is not None:
+            yield ServerClock(address, page.ahead)
+
+
+def refusal(session: ClusterSession) -> str:
+    """Return the refusal of HDFS or YARN to take requests of this session's identity; empty if both take them."""
+    try:
+        session.hdfs.status("/")
+        session.yarn.active()
+        session.yarn.user()
+    except KstreamError as error:
+        return error.message
+    return ""

@@ -1,0 +1,217 @@
+"""The facts of streams: what their claims tell, what runs of them, and what it runs with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from airflow_kstream.clients.client_jars import versions_in
+from airflow_kstream.clients.spark_pages import SparkEnvironment, SparkPages
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.cluster_facts import SparkClient, StreamFacts
+from airflow_kstream.model.contract import pushes
+from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.persisted_spec import UnknownSpec
+from airflow_kstream.model.spark_conf import FIXED
+from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec
+from airflow_kstream.model.submission import SparkDefaults
+from airflow_kstream.policy.streams.horizon import issued_at
+from airflow_kstream.policy.streams.lost_logs import logs_end
+from airflow_kstream.policy.streams.refresh import is_refreshed
+from airflow_kstream.policy.streams.spark_argv import client_settings
+from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.doctor.asking import asked
+from airflow_kstream.supervise.doctor.host_facts import hadoop_of
+from airflow_kstream.supervise.doctor.keytab_users import running_application
+from airflow_kstream.supervise.doctor.staging import StagingFolders
+from airflow_kstream.supervise.streams.claim_facts import completed
+from airflow_kstream.supervise.streams.engines import engine_of
+from airflow_kstream.supervise.streams.launch_tokens import with_tokens
+from airflow_kstream.supervise.streams.registry import RegisteredStream
+
+# Seconds, for all pages of one application.
+_PAGES = 15.0
+_TO_VIEW = "the right to view the application (spark.ui.view.acls), which needs its web UI"
+_JARS, _ARCHIVE = "spark.yarn.jars", "spark.yarn.archive"
+_OBJECTS = re.compile(r"\b(s3[an]?)://")
+_KEYTABS = ("spark.kerberos.keytab", "spark.yarn.keytab")
+# Of the pauses between batches all but the longest tenth are usual.
+_USUAL = 0.9
+
+
+@dataclass
+class StreamExaminer:
+    """The examiner of one cluster's streams. What several of them share is asked once."""
+
+    session: ClusterSession
+    client: SparkClient | Unasked
+    listed: Sequence[Application]
+    now: datetime
+    staging: StagingFolders = field(init=False)
+    _hadoop: dict[str, HadoopVersion | Unasked] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.staging = StagingFolders(self.session)
+
+    def facts(self, registered: RegisteredStream) -> StreamFacts:
+        """Return the facts of a stream. An unreadable claim, or one of a newer version, leaves its own unknown."""
+        name, claim = registered.stream.name, registered.newest
+        if claim is None:
+            return StreamFacts(name)
+        if isinstance(claim, KstreamError):
+            return StreamFacts(name, running=Unasked(f"the claim of {name}", claim.without_advice))
+        spec = claim.spec
+        if isinstance(spec, UnknownSpec):
+            return StreamFacts(name, running=Unasked(f"the declaration of {name}", claim.doubt))
+        facts = asked(f"the facts of {name}", lambda: self._claimed(registered, claim, spec))
+        return StreamFacts(name, running=facts) if isinstance(facts, Unasked) else facts
+
+    def application(self, app: Application) -> StreamFacts:
+        """Return the facts of an application that nobody claimed, by what it runs with."""
+        environment = self._environment(app)
+        conf = environment if isinstance(environment, Unasked) else environment.properties
+        facts = StreamFacts(
+            name=app.id,
+            running=app.id if app.alive else "",
+            supervised=False,
+            user=app.user,
+            started=app.started,
+            limit_ends=self._limit(app),
+            conf=conf,
+            conf_from=f"the environment of {app.id}",
+            hadoop=environment if isinstance(environment, Unasked) else _hadoop_of(environment, app),
+        )
+        if isinstance(conf, Unasked):
+            # Whether it has a keytab decides about almost everything.
+            return replace(facts, running=conf)
+        keytab = any(conf.get(key) for key in _KEYTABS)
+        return replace(facts, renews_itself=keytab, object_stores=_object_stores(conf.values()))
+
+    def _claimed(self, registered: RegisteredStream, claim: Claim, spec: StreamSpec) -> StreamFacts:
+        session = self.session
+        app = running_application(session, registered.stream, claim, self.listed)
+        claim = with_tokens(registered.folder, completed(session, claim, app), registered.names)
+        environment = self._environment(app) if app and not claim.submitted_by_us else None
+        conf = self._conf(spec, environment)
+        staged, left = self.staging.of(spec, app, self._ended(registered))
+        return StreamFacts(
+            name=spec.name,
+            running=app.id if app else "",
+            user=app.user if app else "",
+            proxied=spec.credentials.user if isinstance(spec.credentials, ProxyUserCredentials) else "",
+            renews_itself=spec.credentials.renews_itself,
+            refreshed=is_refreshed(claim),
+            started=app.started if app else None,
+            tokens_end=self._tokens_end(registered, claim, spec),
+            launch_tokens_end=self._launch_tokens_end(claim, spec),
+            limit_ends=self._limit(app),
+            conf=conf,
+            conf_from=f"the environment of {app.id}" if app and environment is not None else "its declaration",
+            hadoop=self._hadoop_client(conf, app, environment),
+            pause=self._pause(spec) if app and not spec.credentials.renews_itself else None,
+            staged=staged,
+            unused_staging=left,
+            uncounted=self._uncounted(spec, claim),
+            object_stores=_object_stores((*spec.arguments, *spec.plain_conf.values())),
+        )
+
+    def _ended(self, registered: RegisteredStream) -> tuple[Application, ...]:
+        return tuple(app for app in self.listed if registered.stream.tag in app.tags and not app.alive)
+
+    def _limit(self, app: Application | None) -> datetime | None:
+        return self.now + app.lifetime_left if app and app.lifetime_left is not None else None
+
+    def _renewed(self, spec: StreamSpec) -> bool:
+        return engine_of(spec).tokens_are_renewed(self.session.cluster, spec)
+
+    def _tokens_end(self, registered: RegisteredStream, claim: Claim, spec: StreamSpec) -> datetime | None:
+        issue = issued_at(claim, spec.restart)
+        if spec.credentials.renews_itself or issue is None or claim.lifetimes is None:
+            return None
+        if confirmed := pushes(registered.names, claim.generation).confirmed:
+            return confirmed.until
+        return issue + (claim.lifetimes.max_lifetime if self._renewed(spec) else claim.lifetimes.renew_interval)
+
+    def _launch_tokens_end(self, claim: Claim, spec: StreamSpec) -> datetime | None:
+        return logs_end(spec.restart, claim, renewed=self._renewed(spec), privileged=False)
+
+    def _uncounted(self, spec: StreamSpec, claim: Claim) -> tuple[str, ...]:
+        cluster = self.session.cluster
+        found = uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs, claim.tokens or ())
+        return tuple(each.service for each in found)
+
+    def _conf(self, spec: StreamSpec, environment: SparkEnvironment | Unasked | None) -> Mapping[str, str] | Unasked:
+        """Return what the job runs with: as its driver tells it, or as this supervisor submitted it."""
+        if isinstance(environment, SparkEnvironment):
+            return environment.properties
+        if isinstance(environment, Unasked):
+            return environment
+        client = self.client if isinstance(self.client, SparkClient) else None
+        numbers = client.hadoop.numbers if client and isinstance(client.hadoop, HadoopVersion) else None
+        settings = client_settings(SparkDefaults(hadoop_version=numbers), spec.credentials)
+        ours = {key: str(setting.value) for key, setting in settings.items()}
+        fixed = {key: value for key, (value, _) in FIXED.items()}
+        return {
+            **(client.defaults if client else {}),
+            **ours,
+            **self.session.cluster.spark_conf,
+            **spec.plain_conf,
+            **fixed,
+        }
+
+    def _environment(self, app: Application) -> SparkEnvironment | Unasked:
+        session = self.session
+
+        def read() -> SparkEnvironment:
+            cluster = session.cluster
+            pages = SparkPages(session.yarn.active(), app.id, session.identity, cluster.tls, _PAGES)
+            with closing(pages):
+                return pages.environment()
+
+        return asked(f"the environment of {app.id}", read, _TO_VIEW)
+
+    def _hadoop_client(
+        self, conf: Mapping[str, str] | Unasked, app: Application | None, environment: SparkEnvironment | Unasked | None
+    ) -> HadoopVersion | Unasked:
+        """Return the version of Hadoop's client in the job: this host's, or of the jars on HDFS that its conf names."""
+        if isinstance(conf, Unasked):
+            return conf
+        if isinstance(self.client, Unasked):
+            return self.client
+        named = conf.get(_ARCHIVE) or conf.get(_JARS) or ""
+        if not named or named.startswith(f"local:{self.client.folder}/"):
+            return self.client.hadoop
+        if app is None:
+            return Unasked("the version of its Hadoop client", f"nothing runs with {named}")
+        if named not in self._hadoop:
+            told = environment or self._environment(app)
+            self._hadoop[named] = told if isinstance(told, Unasked) else _hadoop_of(told, app)
+        return self._hadoop[named]
+
+    def _pause(self, spec: StreamSpec) -> timedelta | None:
+        """Return the longest usual time between two batches of a query; None if no checkpoint tells."""
+        pauses = [pause for path in spec.checkpoints for pause in self._pauses(path)]
+        return max(pauses, default=None)
+
+    def _pauses(self, path: str) -> Iterator[timedelta]:
+        try:
+            intervals = sorted(self.session.hdfs.checkpoint(path).intervals())
+        except KstreamError:
+            return
+        if intervals:
+            yield intervals[int(len(intervals) * _USUAL)]
+
+
+def _hadoop_of(environment: SparkEnvironment, app: Application) -> HadoopVersion | Unasked:
+    return hadoop_of(versions_in(iter(environment.jars)), f"the class path of {app.id}")
+
+
+def _object_stores(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({found for text in texts for found in _OBJECTS.findall(text)}))

@@ -1,0 +1,84 @@
+"""The doctor's report as tables and lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.table import Table
+from rich.text import Text
+
+from airflow_kstream.model.finding import Accepted, Concern, DoctorReport, Finding, Severity, Undecided
+from airflow_kstream.policy.doctor.check import Check
+from airflow_kstream.views.tables import add, cell, table
+
+STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+# A finding of two hundred streams is one row: --json has all of them.
+_SHOWN = 10
+
+
+def findings_table(findings: Iterable[Finding]) -> Table:
+    """Return a row for each finding, in their order."""
+    rows = table("finding", "what will happen, and the proof", "who, and from when", "fix", "source", lines=True)
+    for finding in findings:
+        whose = _concerns(finding.concerns) if finding.concerns else ("the cluster",)
+        add(
+            rows,
+            cell(finding.severity, finding.id, style=STYLES[finding.severity]),
+            cell(finding.words, f"[{finding.proof}]"),
+            cell(*whose),
+            finding.fix,
+            finding.source,
+        )
+    return rows
+
+
+def checks_table(checks: Iterable[Check]) -> Table:
+    """Return a row for each check: its question, and where its rule comes from."""
+    rows = table("check", "question", "source")
+    for check in checks:
+        add(rows, check.id, check.question, check.source)
+    return rows
+
+
+def lines_of_report(report: DoctorReport) -> Iterator[Text]:
+    """Yield what stands below the table: what was accepted and could not be asked, and how many checks passed."""
+    for accepted in report.accepted:
+        yield cell(_accepted(accepted), style="dim")
+    for undecided in report.undecided:
+        yield cell(_undecided(undecided), style="magenta")
+    for note in report.notes:
+        yield cell(note, style="yellow")
+    yield cell(f"{len(report.passed)} checks passed: {', '.join(report.passed)}", style="green")
+    if report.idle:
+        yield cell(f"{len(report.idle)} checks had no stream to look at: {', '.join(report.idle)}", style="dim")
+
+
+def sentences(report: DoctorReport) -> Iterator[tuple[Severity, str]]:
+    """Yield each finding as one line for a log."""
+    for finding in report.findings:
+        whose = f" ({'; '.join(_concerns(finding.concerns))})" if finding.concerns else ""
+        yield finding.severity, f"{finding.id}: {finding.words}{whose}. Fix: {finding.fix}. Proof: {finding.proof}"
+
+
+def concern_sentences(report: DoctorReport, stream: str) -> list[str]:
+    """Return what concerns one stream, without notes: each as one sentence with its date and its finding's id."""
+    return [
+        f"{concern.sentence} ({finding.id})"
+        for finding, concern in report.of(stream)
+        if finding.severity is not Severity.NOTE
+    ]
+
+
+def _concerns(concerns: tuple[Concern, ...]) -> tuple[str, ...]:
+    shown = tuple(f"{concern.stream}: {concern.sentence}" for concern in concerns[:_SHOWN])
+    more = len(concerns) - _SHOWN
+    return (*shown, f"and {more} more") if more > 0 else shown
+
+
+def _accepted(accepted: Accepted) -> str:
+    return f"accepted until {accepted.until} by {accepted.by}: {accepted.finding.id}: {accepted.why}"
+
+
+def _undecided(undecided: Undecided) -> str:
+    streams = f" ({', '.join(undecided.streams[:_SHOWN])})" if undecided.streams else ""
+    return f"{undecided.check}{streams}: {undecided.fact.sentence}"

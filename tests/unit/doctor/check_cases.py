@@ -1,0 +1,333 @@
+"""For each check: a cluster on which it finds something, with words of it, and one that refuses to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from airflow_kstream.model.cluster_facts import ClusterFacts, Impersonation, KeytabFacts, ServerClock, ServiceName
+from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.keytab import FindingKind, KeytabFinding
+from airflow_kstream.model.ticket import Ticket
+from tests.unit.doctor.facts import (
+    DAY,
+    HOUR,
+    IN_ORDER,
+    KEYTAB_STREAM,
+    NOW,
+    REFUSED,
+    TICKET_STREAM,
+    with_conf,
+    with_stream,
+)
+
+ERROR, WARNING, NOTE = Severity
+OLD = HadoopVersion("2.7.7")
+_ATTEMPTS, _WINDOW = "spark.yarn.maxAppAttempts", "spark.yarn.am.attemptFailuresValidityInterval"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`broken` is a cluster on which the check finds something of this severity, with these words of the concern or of
+    the finding; `mute` is one on which it can't be decided."""
+
+    check: str
+    broken: ClusterFacts
+    severity: Severity
+    words: str
+    mute: ClusterFacts
+
+
+def _ticket(**changes: object) -> ClusterFacts:
+    ticket = IN_ORDER.ticket
+    assert isinstance(ticket, Ticket)
+    return replace(IN_ORDER, ticket=replace(ticket, **changes))  # type: ignore[arg-type]
+
+
+def _jars(**versions: str) -> ClusterFacts:
+    client = IN_ORDER.client
+    assert not isinstance(client, Unasked)
+    stream = replace(TICKET_STREAM, object_stores=("s3a",))
+    return replace(IN_ORDER, client=replace(client, jars=versions), streams=(stream,))
+
+
+def _two_resourcemanagers(**changes: object) -> ClusterFacts:
+    ha = {"yarn__resourcemanager__ha__enabled": "true", "yarn__resourcemanager__ha__rm_ids": "rm1,rm2"}
+    return replace(with_conf("resourcemanager", **ha), **changes)  # type: ignore[arg-type]
+
+
+def _keytabs(*keytabs: KeytabFacts) -> ClusterFacts:
+    return replace(IN_ORDER, keytabs=keytabs)
+
+
+def _finding(kind: FindingKind) -> KeytabFinding:
+    return KeytabFinding(kind, Severity.ERROR, "the KDC has kvno 4, this keytab kvno 3", "get a new one")
+
+
+NO_TICKET = replace(IN_ORDER, ticket=REFUSED)
+NO_RM = replace(IN_ORDER, resourcemanager=REFUSED)
+UNREAD = with_stream(TICKET_STREAM, conf=REFUSED)
+UNREAD_KEYTAB = with_stream(KEYTAB_STREAM, conf=REFUSED)
+CODED = replace(IN_ORDER, namenode_version=HadoopVersion("3.3.6"), coded_blocks=5)
+
+CASES = (
+    Case(
+        "hdfs-9276",
+        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.8.1")),
+        ERROR,
+        "it fails with InvalidToken from 2026-05-08 12:00 UTC on",
+        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0-cdh5.16.2")),
+    ),
+    Case(
+        "token-end",
+        with_stream(TICKET_STREAM, supervised=False),
+        WARNING,
+        "it fails from 2026-05-14 12:00 UTC on",
+        with_stream(TICKET_STREAM, tokens_end=None),
+    ),
+    Case(
+        "idle-connections",
+        with_stream(TICKET_STREAM, supervised=False, pause=timedelta(seconds=40)),
+        WARNING,
+        "40s between its batches, 10s until they close: it fails from 2026-05-14 12:00 UTC on",
+        replace(with_stream(TICKET_STREAM, pause=timedelta(seconds=40)), client=REFUSED),
+    ),
+    Case(
+        "renewal-retry",
+        with_stream(KEYTAB_STREAM, setting=("spark.security.credentials.retryWait", "4h")),
+        WARNING,
+        "leaves it one try",
+        UNREAD_KEYTAB,
+    ),
+    Case(
+        "uncounted-tokens",
+        with_stream(TICKET_STREAM, uncounted=("the Hive metastore",)),
+        WARNING,
+        "the end of its token of the Hive metastore is not known",
+        replace(IN_ORDER, streams=REFUSED),
+    ),
+    Case(
+        "impersonation",
+        replace(
+            with_stream(TICKET_STREAM, proxied="alice"),
+            impersonations=(Impersonation("alice", "http://nn1", "User: watcher is not allowed to impersonate alice"),),
+        ),
+        ERROR,
+        "its next submission is refused",
+        replace(IN_ORDER, impersonations=REFUSED),
+    ),
+    Case(
+        "yarn-3103",
+        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0")),
+        ERROR,
+        "its next reconnect may end it from 2026-05-08 12:00 UTC on",
+        with_stream(KEYTAB_STREAM, hadoop=REFUSED),
+    ),
+    Case(
+        "second-attempt",
+        with_stream(TICKET_STREAM, setting=(_ATTEMPTS, None)),
+        WARNING,
+        "its second attempt will fail from 2026-05-14 12:00 UTC on",
+        UNREAD,
+    ),
+    Case(
+        "attempt-window",
+        with_stream(KEYTAB_STREAM, setting=(_ATTEMPTS, "2")),
+        WARNING,
+        "2 failures end it, however far apart",
+        UNREAD_KEYTAB,
+    ),
+    Case(
+        "rm-privileges",
+        with_conf("resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="false"),
+        WARNING,
+        "its logs are lost if it ends from 2026-05-14 12:00 UTC on",
+        NO_RM,
+    ),
+    Case(
+        "rm-proxyuser",
+        with_conf("namenode", hadoop__proxyuser__yarn__hosts=None),
+        ERROR,
+        "its logs are lost if it ends from 2026-05-14 12:00 UTC on",
+        with_conf("namenode", hadoop__proxyuser__yarn__hosts="rm1.example.com"),
+    ),
+    Case(
+        "log-aggregation",
+        with_conf("nodemanager", yarn__log_aggregation_enable="false"),
+        WARNING,
+        "nobody can read why it ended",
+        replace(IN_ORDER, nodemanager=REFUSED),
+    ),
+    Case(
+        "rm-recovery",
+        with_conf("resourcemanager", yarn__resourcemanager__recovery__enabled="false"),
+        ERROR,
+        "kills all streams",
+        NO_RM,
+    ),
+    Case(
+        "nm-recovery",
+        with_conf("nodemanager", yarn__nodemanager__recovery__enabled="false"),
+        WARNING,
+        "ends the containers on it",
+        with_conf("nodemanager", yarn__nodemanager__recovery__enabled=None),
+    ),
+    Case(
+        "lifetime-limit",
+        with_stream(KEYTAB_STREAM, supervised=False, limit_ends=NOW + DAY),
+        WARNING,
+        "YARN kills it from 2026-05-11 12:00 UTC on",
+        with_stream(KEYTAB_STREAM, running=REFUSED),
+    ),
+    Case("yarn-acls", with_conf("resourcemanager", yarn__acl__enable="false"), WARNING, "every user", NO_RM),
+    Case(
+        "rm-addresses",
+        _two_resourcemanagers(resourcemanagers=("http://rm1",)),
+        ERROR,
+        "the cluster has 2 ResourceManagers",
+        NO_RM,
+    ),
+    Case(
+        "client-rm-addresses",
+        _two_resourcemanagers(),
+        ERROR,
+        "a failover of the ResourceManager ends it",
+        _two_resourcemanagers(client=REFUSED),
+    ),
+    Case(
+        "nn-addresses",
+        replace(IN_ORDER, namenodes=("http://nn1",)),
+        ERROR,
+        "the nameservice has more NameNodes",
+        replace(IN_ORDER, namenode=REFUSED),
+    ),
+    Case(
+        "lease-limit",
+        replace(
+            with_conf("namenode", dfs__namenode__lease_hard_limit_sec=None), namenode_version=HadoopVersion("2.8.5")
+        ),
+        WARNING,
+        "stays open for 1h",
+        with_conf("namenode", dfs__namenode__lease_hard_limit_sec=None),
+    ),
+    *(
+        Case(
+            jira,
+            replace(IN_ORDER, namenode_version=HadoopVersion(version)),
+            severity,
+            words,
+            replace(IN_ORDER, namenode_version=mute),
+        )
+        for jira, version, severity, words, mute in (
+            ("hdfs-10763", "2.7.3", WARNING, "lose its lease", HadoopVersion("2.6.0-cdh5.16.2")),
+            ("hdfs-11576", "2.9.0", WARNING, "begins the recovery again", REFUSED),
+            ("hdfs-11817", "2.8.1", WARNING, "lease leak", REFUSED),
+            ("hdfs-17430", "3.4.3", NOTE, "lost its power", REFUSED),
+            ("hdfs-17861", "3.4.3", WARNING, "crash the standby", HadoopVersion("3.1.1.7.1.7.0-551")),
+        )
+    ),
+    Case("hdfs-17150", CODED, WARNING, "fewer internal blocks", replace(CODED, coded_blocks=REFUSED)),
+    Case(
+        "hdfs-12070",
+        replace(IN_ORDER, datanodes=(HadoopVersion("3.5.0"), OLD)),
+        WARNING,
+        "one replica that fails",
+        replace(IN_ORDER, datanodes=REFUSED),
+    ),
+    Case(
+        "hdfs-17358",
+        replace(IN_ORDER, datanodes=(HadoopVersion("3.4.3"),), coded_blocks=5),
+        WARNING,
+        "recovered without end",
+        replace(IN_ORDER, datanodes=REFUSED),
+    ),
+    Case(
+        "hdfs-10549",
+        with_stream(KEYTAB_STREAM, hadoop=OLD),
+        WARNING,
+        "a close() that fails leaves its file open",
+        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0-cdh5.16.2")),
+    ),
+    Case(
+        "hdfs-14694",
+        with_stream(KEYTAB_STREAM, setting=("spark.hadoop.dfs.client.write.recover.lease.on.close.exception", None)),
+        NOTE,
+        "a close() that fails leaves its file open",
+        with_stream(KEYTAB_STREAM, hadoop=REFUSED),
+    ),
+    Case(
+        "clock-skew",
+        replace(IN_ORDER, clocks=(ServerClock("http://nn1", timedelta(minutes=-6)), IN_ORDER.clocks[1])),
+        ERROR,
+        "clocks differ by 6m, and 5m are allowed",
+        replace(IN_ORDER, krb5=REFUSED),
+    ),
+    Case(
+        "ticket-end",
+        replace(IN_ORDER, has_keytab=False),
+        WARNING,
+        "its renewals end at 2026-05-17 12:00 UTC",
+        NO_TICKET,
+    ),
+    Case("ticket-life", _ticket(expiry=NOW + timedelta(minutes=4)), WARNING, "lives for 4m", NO_TICKET),
+    Case("ticket-renewable", _ticket(renew_until=None), NOTE, "can't be renewed", NO_TICKET),
+    Case("ticket-forwardable", _ticket(flags=frozenset({"initial"})), NOTE, "not forwardable", NO_TICKET),
+    Case(
+        "canonical-names",
+        replace(IN_ORDER, services=(ServiceName("nn1", "host-17.cloud.example"),)),
+        WARNING,
+        "is requested for host-17.cloud.example",
+        replace(IN_ORDER, services=REFUSED),
+    ),
+    Case(
+        "keytabs",
+        _keytabs(
+            KeytabFacts(
+                "s@R",
+                "/s.keytab",
+                (_finding(FindingKind.BEHIND),),
+                endangered=(Concern("orders", "its driver gets no new tokens", NOW + HOUR),),
+            )
+        ),
+        ERROR,
+        "its driver gets no new tokens from 2026-05-10 13:00 UTC on",
+        replace(IN_ORDER, keytabs=REFUSED),
+    ),
+    Case(
+        "enctypes",
+        _keytabs(KeytabFacts("s@R", "/s.keytab", (), (23,), ("orders",))),
+        WARNING,
+        "its next submission may not log in",
+        replace(IN_ORDER, keytabs=REFUSED),
+    ),
+    Case("object-store-client", _jars(httpclient="4.3.2"), WARNING, "it uses s3a", _jars()),
+    Case(
+        "speculation",
+        with_stream(KEYTAB_STREAM, setting=("spark.speculation", "true")),
+        NOTE,
+        "may be written twice",
+        UNREAD_KEYTAB,
+    ),
+    Case(
+        "staging-missing",
+        with_stream(KEYTAB_STREAM, staged=False),
+        ERROR,
+        "it can't replace an executor",
+        with_stream(KEYTAB_STREAM, staged=REFUSED),
+    ),
+    Case(
+        "staging-left",
+        with_stream(KEYTAB_STREAM, unused_staging=("/user/etl/.sparkStaging/application_1_0000",)),
+        WARNING,
+        "1 of its ended applications left one",
+        with_stream(KEYTAB_STREAM, staged=REFUSED),
+    ),
+    Case(
+        "staging-preserved",
+        with_stream(KEYTAB_STREAM, setting=("spark.yarn.preserve.staging.files", "true")),
+        WARNING,
+        "its end leaves its files behind",
+        UNREAD_KEYTAB,
+    ),
+)

@@ -1,0 +1,160 @@
+"""Each check on a cluster where it finds nothing, on one where it finds something, and on one that doesn't answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.model.cluster_facts import ClusterFacts, ServerClock
+from airflow_kstream.model.finding import DoctorReport, Severity, Unasked
+from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.policy.doctor.checks import CHECKS
+from airflow_kstream.policy.doctor.examine import examine
+from tests.unit.doctor.check_cases import CASES, Case
+from tests.unit.doctor.facts import IN_ORDER, KEYTAB_STREAM, NOW, REFUSED, TICKET_STREAM, with_conf, with_stream
+
+# A KDC that answers nothing is found by its check alone: it decides nothing else.
+_OTHERWISE = {"kdc"}
+_ATTEMPTS = "spark.yarn.maxAppAttempts"
+
+
+def by_name(case: Case) -> str:
+    return case.check
+
+
+def of(check: str, facts: ClusterFacts) -> DoctorReport:
+    """Return the report of one check."""
+    return examine(facts, [row for row in CHECKS if row.id == check])
+
+
+def test_each_check_has_its_three_clusters() -> None:
+    assert Counter(row.id for row in CHECKS) == Counter([*(case.check for case in CASES), *_OTHERWISE])
+
+
+def test_a_cluster_in_order_passes_all_checks() -> None:
+    report = examine(IN_ORDER)
+    assert (report.findings, report.undecided) == ((), ())
+    assert report.passed == tuple(row.id for row in CHECKS)
+    assert not report.failed
+
+
+@pytest.mark.parametrize("case", CASES, ids=by_name)
+def test_a_check_finds_what_is_wrong_with_the_fix_and_the_proof(case: Case) -> None:
+    (finding,) = of(case.check, case.broken).findings
+    assert finding.severity is case.severity
+    assert case.words in "; ".join([finding.words, *(concern.sentence for concern in finding.concerns)])
+    assert finding.fix
+    assert finding.proof
+    assert finding.source
+
+
+@pytest.mark.parametrize("case", CASES, ids=by_name)
+def test_a_check_concludes_nothing_from_what_it_could_not_ask(case: Case) -> None:
+    report = of(case.check, case.mute)
+    assert (report.findings, report.passed) == ((), ())
+    (undecided,) = report.undecided
+    assert " could not be asked, because " in undecided.fact.sentence
+
+
+def test_a_refusal_names_the_right_that_is_missing() -> None:
+    (undecided,) = of("rm-privileges", replace(IN_ORDER, resourcemanager=REFUSED)).undecided
+    assert undecided.fact.sentence.endswith("it answered 403; it needs a place in its acl")
+
+
+def test_a_stream_that_can_t_be_read_hides_no_other() -> None:
+    broken = replace(TICKET_STREAM, name="broken", running=Unasked("the claim of broken", "it is no JSON"))
+    sick = replace(TICKET_STREAM, supervised=False)
+    report = of("token-end", replace(IN_ORDER, streams=(broken, sick)))
+    assert [finding.streams for finding in report.findings] == [("clicks",)]
+    assert [undecided.streams for undecided in report.undecided] == [("broken",)]
+
+
+def test_findings_of_one_root_are_one_with_the_concerns_of_all_streams() -> None:
+    streams = [replace(TICKET_STREAM, name=name, conf={}) for name in ("a", "b", "c")]
+    (finding,) = of("second-attempt", replace(IN_ORDER, streams=tuple(streams))).findings
+    assert finding.streams == ("a", "b", "c")
+
+
+def test_lost_logs_and_a_lost_second_attempt_of_one_root_are_one_finding() -> None:
+    facts = replace(
+        with_conf("resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="false"),
+        streams=with_stream(KEYTAB_STREAM, setting=(_ATTEMPTS, None)).streams,
+    )
+    assert [finding.id for finding in examine(facts).findings] == ["attempt-window:unlimited", "rm-privileges"]
+    (finding,) = of("rm-privileges", facts).findings
+    expected = "its second attempt will fail, and its logs are lost if it ends, from 2026-05-14 12:00 UTC on"
+    assert [concern.sentence for concern in finding.concerns] == [expected]
+
+
+def test_the_fix_of_missing_privileges_names_the_lines_that_the_namenodes_lack() -> None:
+    facts = replace(
+        with_conf("namenode", hadoop__proxyuser__yarn__hosts=None),
+        resourcemanager=with_conf(
+            "resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="false"
+        ).resourcemanager,
+    )
+    (finding,) = of("rm-privileges", facts).findings
+    assert "hadoop.proxyuser.yarn.hosts=*" in finding.fix
+    assert "hadoop.proxyuser.yarn.groups=*" not in finding.fix
+
+
+def test_clocks_that_are_all_off_are_this_host_s() -> None:
+    off = tuple(ServerClock(f"http://s{number}", timedelta(minutes=-7, seconds=number)) for number in range(4))
+    (finding,) = of("clock-skew", replace(IN_ORDER, clocks=off)).findings
+    assert finding.id == "clock-skew:this host"
+    two = (*off[:1], *IN_ORDER.clocks)
+    assert [one.id for one in of("clock-skew", replace(IN_ORDER, clocks=two)).findings] == ["clock-skew:http://s0"]
+
+
+def test_the_clock_skew_of_krb5_conf_decides_what_is_refused() -> None:
+    off = (ServerClock("http://nn1", timedelta(minutes=2)), IN_ORDER.clocks[1])
+    (warning,) = of("clock-skew", replace(IN_ORDER, clocks=off)).findings
+    (error,) = of("clock-skew", replace(IN_ORDER, clocks=off, krb5={"clockskew": "60"})).findings
+    assert (warning.severity, error.severity) == (Severity.WARNING, Severity.ERROR)
+
+
+def test_a_supervised_stream_s_own_end_is_a_note_and_a_dead_one_s_an_error() -> None:
+    (note,) = of("token-end", with_stream(TICKET_STREAM)).findings
+    (error,) = of("token-end", with_stream(TICKET_STREAM, tokens_end=NOW - timedelta(hours=1))).findings
+    assert (note.severity, error.severity) == (Severity.NOTE, Severity.ERROR)
+
+
+def test_a_stream_whose_tokens_are_pushed_has_no_end() -> None:
+    assert not of("token-end", with_stream(TICKET_STREAM, refreshed=True)).findings
+
+
+@pytest.mark.parametrize(
+    ("version", "has"),
+    [("2.8.2", True), ("2.8.1", False), ("2.7.7", False), ("2.10.0", True), ("3.4.3", True), ("4.0.0", True)],
+)
+def test_a_fix_is_in_a_branch_from_its_first_release_on(version: str, has: bool) -> None:
+    assert bool(of("hdfs-9276", with_stream(KEYTAB_STREAM, hadoop=HadoopVersion(version))).findings) is not has
+
+
+def test_a_distribution_may_carry_a_fix_below_its_first_release() -> None:
+    above = of("hdfs-9276", with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("3.1.1.7.1.7.0-551")))
+    below = of("hdfs-9276", with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0-cdh5.16.2")))
+    assert (above.passed, below.passed) == (("hdfs-9276",), ())
+
+
+def test_the_workaround_of_hdfs_9276_counts() -> None:
+    facts = with_stream(
+        KEYTAB_STREAM, hadoop=HadoopVersion("2.7.7"), setting=("spark.hadoop.fs.hdfs.impl.disable.cache", "true")
+    )
+    assert of("hdfs-9276", facts).passed
+
+
+def test_a_lone_namenode_has_no_copies_of_a_token() -> None:
+    facts = replace(
+        with_conf("namenode", dfs__ha__namenodes__kstream=None),
+        streams=(replace(KEYTAB_STREAM, hadoop=HadoopVersion("2.7.7")),),
+    )
+    assert of("hdfs-9276", facts).passed
+
+
+def test_a_stream_that_does_not_run_concerns_nobody() -> None:
+    facts = with_stream(TICKET_STREAM, running="", hadoop=HadoopVersion("2.6.0"), conf={})
+    assert not [finding for finding in examine(facts).findings if finding.concerns]
