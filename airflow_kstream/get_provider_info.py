@@ -155,6 +155,13 @@ _SETTINGS: dict[str, Any] = {
             "The folder with one YAML file for each cluster whose tokens are watched: <connection id>.yaml.\n"
             f"{_WHERE}\n",
         ),
+        "doctor_folder": _option(
+            "string",
+            "",
+            "/opt/airflow/kstream/doctor",
+            "The folder with one YAML file of accepted findings for each cluster: <connection id>.yaml. The DAGs that\n"
+            "examine clusters read it on their workers; without it nothing is accepted.\n",
+        ),
         "ensure_every": _option(
             "string",
             "5m",
@@ -167,6 +174,13 @@ _SETTINGS: dict[str, Any] = {
             "15m",
             "1h",
             f"How often all streams of a cluster are looked at, to show those that need a hand.\n{_DURATION}\n",
+        ),
+        "doctor_every": _option(
+            "string",
+            "1d",
+            "6h",
+            "How often a cluster is examined for what will go wrong. Each time logs in to the KDC with each keytab.\n"
+            f"{_DURATION}\n",
         ),
         "retries": _option("integer", "20", "3", "How often Airflow retries the task that watches a stream.\n"),
         "notifier": _option(
@@ -213,6 +227,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_kstream.operators.claimed_streams",
                     "airflow_kstream.operators.vanished_streams",
                     "airflow_kstream.operators.stream_control",
+                    "airflow_kstream.operators.cluster_doctor",
                     "airflow_kstream.operators.fleet_look",
                     "airflow_kstream.operators.housekeeping",
                     "airflow_kstream.operators.token_look",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,8 @@ from airflow_kstream.policy.streams.former_spec import failed_spec_words
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spec_change import spec_change
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
-from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
@@ -50,6 +51,7 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.status import standing
 from airflow_kstream.supervise.streams.take_over import take_over
+from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.evidence import evidence_lines
 from airflow_kstream.views.streams import streams_table
 
@@ -67,12 +69,13 @@ def status(cluster_name: ClusterOption, name: NameOrAll = "", as_json: JsonOptio
 
     The heartbeat is HEALTHY, IDLE (nothing planned), STARTING (no commit of this generation yet), START_STALLED,
     NO_CHECKPOINT (it runs and doesn't write the declared folder), STALLED or UNKNOWN. A watcher, who looks again, also
-    says SLOW before STALLED, and CHECKPOINT_CHANGED. A horizon of `none`: nothing ends its credentials. A stream that
-    runs and has no folder is shown with what a person may do.
+    says SLOW before STALLED, and CHECKPOINT_CHANGED. A horizon of `none`: nothing ends its credentials. What the doctor
+    expects for a stream is shown with its date; `kstream doctor` has the fixes. A stream that runs and has no folder is
+    shown with what a person may do.
     """
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
         note_freeze(session)
-        verdicts = standing(session, name)
+        verdicts = _with_foretold(session, standing(session, name), name)
     if as_json:
         print_json({stream: verdict.to_json() for stream, verdict in verdicts.items()})
     else:
@@ -259,6 +262,14 @@ def _say_first_step(run: StreamRun) -> None:
         note(str(each))
     for line in spec_change(run.spec, observation.claim).words:
         say(f"{line} (on_change: {run.spec.on_change})")
+
+
+def _with_foretold(session: ClusterSession, verdicts: Mapping[str, Verdict], name: str) -> Mapping[str, Verdict]:
+    """Add what the doctor expects, unless servers are away, which would make everybody wait once more."""
+    if any(verdict.shared for verdict in verdicts.values()):
+        return verdicts
+    foretold = foretell(session, name)
+    return {each: replace(verdict, foretold=foretold.get(each, ())) for each, verdict in verdicts.items()}
 
 
 def _reconcile(run: StreamRun) -> None:

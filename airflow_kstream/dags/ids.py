@@ -35,6 +35,10 @@ def housekeeping_id(cluster: str) -> str:
     return f"housekeeping-{fit_for_id(cluster)[: _LONGEST_ID - len('housekeeping-')]}"
 
 
+def doctor_id(cluster: str) -> str:
+    return f"doctor-{fit_for_id(cluster)}"
+
+
 def refused_id(name: str) -> str:
     return f"refused-{fit_for_id(name)}"
 

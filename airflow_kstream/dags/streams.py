@@ -8,13 +8,13 @@ kept as it was last submitted, and the task of any other fails and says why. The
 `stream-<cluster connection id>.<stream>`: several clusters may declare streams of one name. One more DAG for each
 cluster's folder looks after streams that it once saw declared, whose files were removed, and which nobody stopped; it
 also tells the tasks that watch which policies were edited. Further ones let a person control the streams, show which of
-them need a hand, and clean up their `state_dir`.
+them need a hand, foretell what will go wrong, and clean up their `state_dir`.
 
 The `[kstream]` section of Airflow's configuration, on the DAG processor and on every worker, names the folder of the
 declarations (`streams_folder`; there is no DAG without it), the interval at which an unwatched stream is checked
-(`ensure_every`), the interval of the look at all streams (`fleet_every`), Airflow's retries of the watching task
-(`retries`, `retry_delay`), and the `spark` connection with the queue and the client of declarations that name none
-(`spark_conn_id`).
+(`ensure_every`), those of the look at all streams (`fleet_every`) and of the doctor (`doctor_every`), Airflow's
+retries of the watching task (`retries`, `retry_delay`), and the `spark` connection with the queue and the client of
+declarations that name none (`spark_conn_id`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from airflow.sdk import DAG
 
 from airflow_kstream import settings
 from airflow_kstream.dags.control import control_dag
+from airflow_kstream.dags.doctor import doctor_dag
 from airflow_kstream.dags.factory import (
     dags_of_folder,
     declarations,
@@ -42,7 +43,15 @@ from airflow_kstream.dags.factory import (
 )
 from airflow_kstream.dags.fleet import fleet_dag
 from airflow_kstream.dags.housekeeping import housekeeping_dag
-from airflow_kstream.dags.ids import control_id, fleet_id, housekeeping_id, refused_id, stream_id, undeclared_id
+from airflow_kstream.dags.ids import (
+    control_id,
+    doctor_id,
+    fleet_id,
+    housekeeping_id,
+    refused_id,
+    stream_id,
+    undeclared_id,
+)
 from airflow_kstream.model.airflow_options import AirflowOptions, options_of
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_stream_name
@@ -54,7 +63,7 @@ from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 
 # The ids of a folder's other DAGs, which concern all of its streams.
-_OF_A_FOLDER = (undeclared_id, control_id, fleet_id, housekeeping_id)
+_OF_A_FOLDER = (undeclared_id, control_id, doctor_id, fleet_id, housekeeping_id)
 
 
 @dataclass(frozen=True)
@@ -201,6 +210,7 @@ def declared_dags() -> dict[str, DAG]:
         options = shared.get(folder.name, AirflowOptions())
         vanished = vanished_dag(folder.name, files, spark_conn_id, schedule, options)
         control = control_dag(folder.name, [file.stem for file in files], options)
-        others = (vanished, control, fleet_dag(folder.name, options), housekeeping_dag(folder.name, options))
+        looks = (dag_of(folder.name, options) for dag_of in (doctor_dag, fleet_dag, housekeeping_dag))
+        others = (vanished, control, *looks)
         made |= {dag.dag_id: dag for dag in others}
     return made | (notifier_dags() if made else {})

@@ -43,6 +43,7 @@ class EventKind(StrEnum):
     TICKET = "ticket_not_renewed"
     KEYTAB = "keytab_unusable"
     STUCK = "stuck_files_left_alone"
+    FINDING = "doctor_finding"
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,7 @@ WORDS: Mapping[EventKind, tuple[str, str]] = {
     EventKind.TICKET: ("a ticket is not renewed", "the ticket is renewed"),
     EventKind.KEYTAB: ("a keytab can't be used", "the keytab can be used"),
     EventKind.STUCK: ("stuck files are left alone", "no stuck file is left alone"),
+    EventKind.FINDING: ("something will go wrong", "it will no longer go wrong"),
 }
 
 

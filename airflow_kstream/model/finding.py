@@ -133,6 +133,14 @@ class DoctorReport:
             (finding, concern) for finding in self.findings for concern in finding.concerns if concern.stream == stream
         )
 
+    def foretells(self, stream: str) -> tuple[str, ...]:
+        """Return what this stream has to expect, without notes: each as one sentence with its date and its finding."""
+        return tuple(
+            f"{concern.sentence} ({finding.id})"
+            for finding, concern in self.of(stream)
+            if finding.severity is not Severity.NOTE
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return {

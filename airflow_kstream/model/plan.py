@@ -167,7 +167,8 @@ class Report:
     `owner_doubt` is the reason if the stream does not own the checkpoints that it writes, or lacks the claim of what
     runs: nothing will follow its running generation until somebody has decided. `failed_spec` tells that the declared
     spec is not what runs because it failed, empty if it did not. `freeze` is the cluster's freeze in
-    words, empty if it is not frozen, with what falls into it.
+    words, empty if it is not frozen, with what falls into it. `foretold` is what the doctor expects for the running
+    generation, each with its date, if it was asked.
     """
 
     stream: str
@@ -186,6 +187,7 @@ class Report:
     owner_doubt: str = ""
     failed_spec: str = ""
     freeze: str = ""
+    foretold: tuple[str, ...] = ()
     done: tuple[Done, ...] = field(default=())
 
     @property

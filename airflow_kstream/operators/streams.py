@@ -43,6 +43,7 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.policy.streams.watchable import require_submittable
 from airflow_kstream.states.tasks import recalled, record
 from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.desired import declared_at_last
 from airflow_kstream.supervise.streams.dry_run import explained
 from airflow_kstream.supervise.streams.engine import Engine
@@ -178,14 +179,21 @@ class SparkStreamOperator(KstreamOperator):
 
     def _act(self, context: Context, mode: Mode, memory: Memory, stall: Stall | None) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
+            memory = replace(memory, foretold=self._foretold(reconciler))
             try:
                 report = reconciler.run(mode, memory.reached, stall)
             except RestartAborted as error:
                 self._watch_blocked(reconciler.spec, mode, memory, error)
             if memory.blocked:
                 self.log.info("%s: its restart is not blocked any longer", report.stream)
+            report = replace(report, foretold=self._foretold(reconciler) if report.done else memory.foretold)
             self._publish(context, report, lives_of(reconciler.session, reconciler.stream))
             return self._conclude(reconciler.spec, report, mode, memory)
+
+    def _foretold(self, reconciler: Reconciler) -> tuple[str, ...]:
+        """Return what the doctor expects for the generation that runs, none if none does."""
+        name = reconciler.spec.name
+        return foretell(reconciler.session, name).get(name, ())
 
     def _runs(self, memory: Memory) -> bool:
         """Return whether the stream runs, by a look with the connection's rights; if it shows nothing, as last seen."""
@@ -257,6 +265,8 @@ class SparkStreamOperator(KstreamOperator):
             self.log.error("%s: %s", report.stream, report.failed_spec)
         if report.freeze:
             self.log.warning("%s: the cluster is %s", report.stream, report.freeze)
+        for sentence in report.foretold:
+            self.log.warning("%s: %s", report.stream, sentence)
         for field in report.spec_differences:
             self.log.warning("%s: the declared %s differs from what runs (on_change: report)", report.stream, field)
 
@@ -327,4 +337,5 @@ def _known_after(report: Report, memory: Memory) -> Memory:
     lives = report.phase in {Phase.RUNNING, Phase.STARTING}
     plan = report.horizon.plan if report.horizon and lives else None
     stopped = report.phase is Phase.STOPPED
-    return replace(memory, plan=plan, stopped=stopped, blocked=None, doubt=report.owner_doubt, doubted=0)
+    known = replace(memory, plan=plan, stopped=stopped, blocked=None, foretold=report.foretold)
+    return replace(known, doubt=report.owner_doubt, doubted=0)

@@ -26,7 +26,8 @@ class Memory:
     of the stream. `doubt` is why nothing can follow generation `doubted`, the running one if that is 0: only the task
     sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine.
     For the batch that was `examined` last it is not woken again before `examine_at`. The task read its declaration at
-    `declared`; `edit` is the last edit of the policies that the trigger read.
+    `declared`; `edit` is the last edit of the policies that the trigger read. `foretold` is what the doctor expected
+    for the running generation when the task last acted.
     """
 
     plan: datetime | None = None
@@ -44,6 +45,7 @@ class Memory:
     examined: Stall | None = None
     declared: datetime | None = None
     edit: PolicyEdit | None = None
+    foretold: tuple[str, ...] = ()
 
     def saw(self, reached: Reached) -> Memory:
         """Return what is known after one more look; a newer generation may have started from an older position."""
@@ -101,6 +103,7 @@ class Memory:
             "examined": self.examined and self.examined.to_json(),
             "declared": _written(self.declared),
             "edit": self.edit and self.edit.to_json(),
+            "foretold": list(self.foretold),
         }
 
     @classmethod
@@ -125,6 +128,7 @@ class Memory:
                 examined=Stall.from_json(data.get("examined")),
                 declared=_read(data.get("declared")),
                 edit=PolicyEdit.from_json(data.get("edit")),
+                foretold=tuple(map(str, data.get("foretold") or ())),
             )
         except (ValueError, TypeError):
             return cls()

@@ -149,7 +149,9 @@ def look(verdict: Verdict, memory: Memory, *, blind: bool) -> tuple[tuple[Troubl
         signs = replace(signs, refusal=verdict.blocked.why if verdict.blocked else verdict.why)
     elif verdict.lives:
         signs = replace(signs, refusal=memory.doubt)
-    return troubles(signs), known(signs)
+    foretold = f"; foretold: {'; '.join(memory.foretold)}" if memory.foretold and verdict.lives else ""
+    told = (replace(trouble, why=f"{trouble.why}{foretold}") for trouble in troubles(signs))
+    return tuple(told), known(signs)
 
 
 def signs_of(verdict: Verdict, *, blind: bool) -> Signs:

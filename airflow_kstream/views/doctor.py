@@ -45,7 +45,7 @@ def lines_of_report(report: DoctorReport) -> Iterator[Text]:
     for accepted in report.accepted:
         yield cell(_accepted(accepted), style="dim")
     for undecided in report.undecided:
-        yield cell(_undecided(undecided), style="magenta")
+        yield cell(undecided_sentence(undecided), style="magenta")
     for note in report.notes:
         yield cell(note, style="yellow")
     yield cell(f"{len(report.passed)} checks passed: {', '.join(report.passed)}", style="green")
@@ -53,20 +53,10 @@ def lines_of_report(report: DoctorReport) -> Iterator[Text]:
         yield cell(f"{len(report.idle)} checks had no stream to look at: {', '.join(report.idle)}", style="dim")
 
 
-def sentences(report: DoctorReport) -> Iterator[tuple[Severity, str]]:
-    """Yield each finding as one line for a log."""
-    for finding in report.findings:
-        whose = f" ({'; '.join(_concerns(finding.concerns))})" if finding.concerns else ""
-        yield finding.severity, f"{finding.id}: {finding.words}{whose}. Fix: {finding.fix}. Proof: {finding.proof}"
-
-
-def concern_sentences(report: DoctorReport, stream: str) -> list[str]:
-    """Return what concerns one stream, without notes: each as one sentence with its date and its finding's id."""
-    return [
-        f"{concern.sentence} ({finding.id})"
-        for finding, concern in report.of(stream)
-        if finding.severity is not Severity.NOTE
-    ]
+def sentence(finding: Finding) -> str:
+    """Return a finding as one line for a log or a message."""
+    whose = f" ({'; '.join(_concerns(finding.concerns))})" if finding.concerns else ""
+    return f"{finding.id}: {finding.words}{whose}. Fix: {finding.fix}. Proof: {finding.proof}. Source: {finding.source}"
 
 
 def _concerns(concerns: tuple[Concern, ...]) -> tuple[str, ...]:
@@ -79,6 +69,7 @@ def _accepted(accepted: Accepted) -> str:
     return f"accepted until {accepted.until} by {accepted.by}: {accepted.finding.id}: {accepted.why}"
 
 
-def _undecided(undecided: Undecided) -> str:
+def undecided_sentence(undecided: Undecided) -> str:
+    """Return a check that could not be decided, with the reason and the missing right, as one line."""
     streams = f" ({', '.join(undecided.streams[:_SHOWN])})" if undecided.streams else ""
     return f"{undecided.check}{streams}: {undecided.fact.sentence}"

@@ -10,17 +10,22 @@ from rich.table import Table
 from airflow_kstream.model.blocked import Obstacle
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.supervise.streams.watch import Verdict
-from airflow_kstream.views.tables import NOT_KNOWN, add, ago, table
+from airflow_kstream.views.tables import NOT_KNOWN, add, ago, cell, table
 
 _KINDS_SHOWN = 3
-_HEADINGS = ("stream", "generation", "state", "last commit", "horizon")
+_HEADINGS, _FORETOLD = ("stream", "generation", "state", "last commit", "horizon"), "foretold"
+# Who asked the ResourceManager knows better than the conf folder when logs are lost.
+_SAYS_OF_LOGS = ("(rm-privileges)", "(rm-proxyuser)")
 
 
 def streams_table(verdicts: Mapping[str, Verdict]) -> Table:
-    """Return a row for each stream, by name."""
-    rows = table(*_HEADINGS)
+    """Return a row for each stream, by name; what the doctor expects is a column if it expects anything."""
+    shown = any(verdict.foretold for verdict in verdicts.values())
+    rows = table(*_HEADINGS, *([_FORETOLD] if shown else []))
     for stream, verdict in sorted(verdicts.items()):
-        add(rows, stream, str(verdict.generation or ""), _state(verdict), _last_commit(verdict), _horizon(verdict))
+        foretold = [cell(*verdict.foretold, style="yellow")] if shown else []
+        number = str(verdict.generation or "")
+        add(rows, stream, number, _state(verdict), _last_commit(verdict), _horizon(verdict), *foretold)
     return rows
 
 
@@ -85,6 +90,8 @@ def _pushes(verdict: Verdict) -> str:
 def _logs(verdict: Verdict) -> str:
     """Return what the end of its launch's tokens costs it, and from when, unless that is its horizon."""
     if verdict.logs_left is None or verdict.logs_left == verdict.remaining:
+        return ""
+    if any(sentence.endswith(_SAYS_OF_LOGS) for sentence in verdict.foretold):
         return ""
     lost = "its logs are not aggregated"
     if verdict.may_retry:

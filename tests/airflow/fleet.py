@@ -137,6 +137,8 @@ class Fleet:
         # Seconds that each reading takes.
         self.store_slow = 0.0
         self.notifiers_hang = False
+        # By stream: its servers have no configuration that a doctor could read.
+        self.foretold: dict[str, tuple[str, ...]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._triggers: set[asyncio.Task[TriggerEvent]] = set()
         self._caplog = caplog
@@ -164,6 +166,7 @@ class Fleet:
         for module in (operators, vanished_streams, stream_control):
             patch.setattr(module, "engine_of", lambda spec, spark=None: self.engine_of(spec))
         patch.setattr(operators, "datetime", self._host_clock())
+        patch.setattr(operators, "foretell", lambda session, stream="": self.foretold)
         patch.setattr(policy_edits, "datetime", self._host_clock())
         patch.setattr(triggers, "datetime", self._host_clock())
         patch.setattr(telling, "datetime", self._host_clock())

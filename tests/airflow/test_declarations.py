@@ -141,9 +141,17 @@ def test_clusters_declare_streams_of_one_name_and_no_id_changes_by_that(
         (tmp_path / cluster / "orders.yaml").write_text(STREAM)
         seen.append(declarations.dags())
     alone, both = seen
-    assert sorted(alone) == ["control-west", "fleet-west", "housekeeping-west", "stream-west.orders", "undeclared-west"]
+    assert sorted(alone) == [
+        "control-west",
+        "doctor-west",
+        "fleet-west",
+        "housekeeping-west",
+        "stream-west.orders",
+        "undeclared-west",
+    ]
     assert both.keys() - alone.keys() == {
         "control-east",
+        "doctor-east",
         "fleet-east",
         "housekeeping-east",
         "stream-east.orders",
@@ -170,7 +178,7 @@ def test_a_folder_whose_last_declaration_is_gone_still_looks_after_its_streams(
         (tmp_path / folder).mkdir()
     (tmp_path / "README.md").write_text("No connection's.")
     dags = Declarations("streams", tmp_path, monkeypatch).dags()
-    others = ("control", "fleet", "housekeeping", "undeclared")
+    others = ("control", "doctor", "fleet", "housekeeping", "undeclared")
     assert sorted(dags) == sorted(f"{other}-{folder}" for other in others for folder in ("my_cluster", "prod"))
     assert dags["undeclared-prod"].is_paused_upon_creation is False, "nobody thinks of it before a file is removed"
     look_after = dags["undeclared-prod"].get_task("look_after")

@@ -184,6 +184,21 @@ def test_a_blocked_restart_is_one_event_and_another_one_when_it_is_overdue(
     assert fleet.gauges["kstream.simulated.orders.events"][-1] == 0
 
 
+def test_an_alert_carries_what_the_doctor_expects_of_its_stream(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.foretold = {"orders": ("its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)",)}
+    fleet.declare("orders", watch=CALM)
+    fleet.clock.ahead += 0.749 * ONE_WEEK
+    monkeypatch.setattr(FakeEngine, "preflight", refuse)
+
+    async def story() -> None:
+        await asyncio.sleep(2 * HOUR)
+
+    fleet.live(story)
+    ((_, text),) = notifiers.told
+    assert "orders: its restart is blocked: " in text
+    assert text.endswith("; foretold: its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)")
+
+
 def test_a_queue_that_is_gone_is_one_message_of_all_its_streams(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet.declare(*names(30), watch=CALM)
     fleet.clock.ahead += 0.8 * ONE_WEEK

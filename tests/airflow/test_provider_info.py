@@ -201,7 +201,7 @@ def test_airflow_finds_the_shipped_dags_in_the_bundle(in_airflow: Any, tmp_path:
 
     found = in_airflow("-c", DAGS_OF_THE_BUNDLE, **settings).splitlines()[-1]
 
-    names = "control fleet housekeeping keytabs leases stream tickets tokens undeclared"
+    names = "control doctor fleet housekeeping keytabs leases stream tickets tokens undeclared"
     dags = [f"{name}-prod{'.orders' if name == 'stream' else ''}" for name in names.split()]
     files = sorted(f"kstream_{kind}.py" for kind in SHIPPED)
     assert found == f"kstream {dags} {{}} {files}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -18,7 +20,7 @@ from airflow_kstream.model.cluster_facts import (
 )
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.finding import DoctorReport, Unasked
-from airflow_kstream.model.generation import ALL_STREAMS_TAG
+from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim
 from airflow_kstream.model.hdfs_health import HdfsInventory
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
@@ -29,6 +31,9 @@ from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
 from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims, stream_names
+
+_UNTRIED = Unasked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,15 +54,35 @@ def examine_cluster(cluster: Cluster, subjects: Subjects = Subjects(), client: s
         return examine(cluster_facts(session, subjects, client))
 
 
-def cluster_facts(session: ClusterSession, subjects: Subjects = Subjects(), client: str = "") -> ClusterFacts:
-    """Return all facts. Raises NotFound: when there is no such stream or application."""
+def foretell(session: ClusterSession, stream: str = "") -> Mapping[str, tuple[str, ...]]:
+    """Return what each stream has to expect, or one of them: sentences with dates; none for who has nothing to.
+
+    It is for looks that come often: no key is tried at the KDC. It raises nothing, and tells nothing of what it can't
+    ask: a look must not fail for what is only foretold.
+    """
+    try:
+        report = examine(cluster_facts(session, Subjects(stream), tries_keys=False))
+    except Exception:
+        log.warning("What will go wrong could not be examined", exc_info=True)
+        return {}
+    names = {name for finding in report.findings for name in finding.streams}
+    return {name: sentences for name in sorted(names) if (sentences := report.foretells(name))}
+
+
+def cluster_facts(
+    session: ClusterSession, subjects: Subjects = Subjects(), client: str = "", *, tries_keys: bool = True
+) -> ClusterFacts:
+    """Return all facts; with `tries_keys` off, none for which somebody has to log in at the KDC again.
+
+    Raises NotFound: when there is no such stream or application.
+    """
     cluster, now = session.cluster, datetime.now(UTC)
     servers = server_facts(session)
     here = asked("a Spark client on this host", lambda: spark_client(cluster, client))
     population = _population(session, subjects)
     streams = asked("the streams", lambda: _streams(session, population, here, now))
     users = asked("who uses which keytab", lambda: _keytab_users(session, population))
-    checks = asked("the keytabs", lambda: tuple(check_keytabs(cluster, known=known(users))))
+    checks = asked("the keytabs", lambda: tuple(check_keytabs(cluster, known=known(users)))) if tries_keys else _UNTRIED
     inventory = servers.inventory
     return ClusterFacts(
         now=now,
@@ -73,10 +98,12 @@ def cluster_facts(session: ClusterSession, subjects: Subjects = Subjects(), clie
         lifetimes=servers.lifetimes,
         clocks=(*servers.clocks, *_kdc_clock(checks)),
         services=asked("the names of services", lambda: service_names(cluster)),
-        ticket=asked("a ticket", lambda: watchers_ticket(cluster)),
+        ticket=asked("a ticket", lambda: watchers_ticket(cluster)) if tries_keys else _UNTRIED,
         has_keytab=cluster.watcher.keytab is not None,
         krb5=asked("krb5.conf", lambda: libdefaults(cluster.krb5_conf)),
-        impersonations=asked("whom it may act for", lambda: _impersonations(cluster, known(streams))),
+        impersonations=asked("whom it may act for", lambda: _impersonations(cluster, known(streams)))
+        if tries_keys
+        else _UNTRIED,
         keytabs=asked("the keytabs", lambda: keytab_facts(known(checks), known(users))),
         client=here,
         streams=streams,
@@ -95,13 +122,19 @@ class _Population:
 
 def _population(session: ClusterSession, subjects: Subjects) -> _Population:
     """Find the subjects. Raises NotFound: when the one that was named is not there."""
+    registered = asked("the streams", lambda: _registered(session, subjects.stream))
     if subjects.application:
         app = session.yarn.application(subjects.application)
-        return _Population((), (app,), app)
-    registered = asked("the streams", lambda: _registered(session, subjects.stream))
+        streams = () if isinstance(registered, Unasked) else tuple(one for one in registered if _runs_as(one, app))
+        return _Population(streams, (app,), None if streams else app)
     if subjects.stream and registered == ():
         raise NotFound(f"{session.cluster.state_dir} has no such stream", tried=f"look at stream {subjects.stream}")
     return _Population(registered, asked("the applications", lambda: session.yarn.applications(ALL_STREAMS_TAG)))
+
+
+def _runs_as(registered: RegisteredStream, app: Application) -> bool:
+    newest = registered.newest
+    return registered.stream.tag in app.tags or (isinstance(newest, Claim) and newest.adopted == app.id)
 
 
 def _registered(session: ClusterSession, name: str) -> tuple[RegisteredStream, ...]:

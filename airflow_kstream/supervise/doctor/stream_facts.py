@@ -35,6 +35,7 @@ from airflow_kstream.supervise.streams.claim_facts import completed
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.launch_tokens import with_tokens
 from airflow_kstream.supervise.streams.registry import RegisteredStream
+from airflow_kstream.supervise.tokens.launch import launch_tokens
 
 # Seconds, for all pages of one application.
 _PAGES = 15.0
@@ -92,7 +93,15 @@ class StreamExaminer:
             # Whether it has a keytab decides about almost everything.
             return replace(facts, running=conf)
         keytab = any(conf.get(key) for key in _KEYTABS)
-        return replace(facts, renews_itself=keytab, object_stores=_object_stores(conf.values()))
+        launch = asked("the end of its launch's tokens", lambda: launch_tokens(self.session, app.id).end)
+        end = launch if isinstance(launch, datetime) else None
+        return replace(
+            facts,
+            renews_itself=keytab,
+            tokens_end=None if keytab else end,
+            launch_tokens_end=end,
+            object_stores=_object_stores(conf.values()),
+        )
 
     def _claimed(self, registered: RegisteredStream, claim: Claim, spec: StreamSpec) -> StreamFacts:
         session = self.session

@@ -100,6 +100,7 @@ class Verdict:
     `stall` is the batch that hangs, if its task is to examine it: only one who looks again knows of any.
     `refreshed` is how its tokens stand if fresh ones are pushed to it, else None.
     `facts` are what pages draw of it, None without a conclusion.
+    `foretold` is what the doctor expects for it, each with its date; a watcher doesn't ask, and knows none.
     """
 
     step: Step | None
@@ -136,6 +137,7 @@ class Verdict:
     stall: Stall | None = None
     refreshed: Refreshed | None = None
     facts: StreamFacts | None = None
+    foretold: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, durations in seconds."""
@@ -164,6 +166,7 @@ class Verdict:
             "waits_for_a_person_seconds": _seconds(self.waits_for_a_person),
             "freeze": self.freeze,
             "freeze_warning": self.freeze_warning,
+            "foretold": list(self.foretold),
         }
 
     @property

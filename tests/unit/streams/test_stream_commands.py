@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,12 +29,17 @@ from tests.unit.streams.simulated_servers import CLUSTER
 NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
 
 
+FORETOLD = ("its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)",)
+
+
 class CommandLine:
     """`kstream streams` in this process. Only the servers and the engine are not the real ones."""
 
     def __init__(self, life: Life, cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.life = life
         self.clients: list[str] = []
+        # By stream: a doctor would ask real servers.
+        self.foretold: dict[str, tuple[str, ...]] = {}
         self._cluster = cluster
         self._capsys = capsys
 
@@ -85,6 +91,7 @@ def at_first(
         monkeypatch.setattr(module, "open_session", line.open_session)
     for module in (status, freeze_warnings):
         monkeypatch.setattr(module, "Watch", lambda session, **_: Watch(session, lambda spec: life.engine))
+    monkeypatch.setattr(streams, "foretell", lambda session, name: line.foretold)
     life.hdfs.write(f"{CLUSTER.state_dir}/other-stream/gen-000001", "")
     return line
 
@@ -421,6 +428,15 @@ def test_status_shows_what_runs_without_a_folder_and_the_command_for_it(kstream:
     words = " ".join(" ".join(lines).replace("│", " ").split())
     assert "/kstream has no folder of this stream" in words
     assert "`kstream streams adopt SPEC.yaml --application-id application_1_0001` takes it up again" in words
+
+
+def test_status_shows_what_the_doctor_expects_of_a_stream_with_its_date(kstream: CommandLine) -> None:
+    kstream.foretold = {SPEC.name: FORETOLD}
+    code, lines = kstream.run("status")
+    assert code == 0
+    assert FORETOLD[0] in " ".join(lines)
+    _, printed = kstream.run("status", "--json")
+    assert json.loads("".join(printed))[SPEC.name]["foretold"] == list(FORETOLD)
 
 
 def test_unfreeze_says_what_it_lifted(kstream: CommandLine) -> None:

@@ -1,0 +1,143 @@
+"""Examine a cluster, this worker and the streams, from a DAG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream import metrics, settings
+from airflow_kstream.assets import asset_uri, cluster_inlets
+from airflow_kstream.clients.local.regular_files import read_text
+from airflow_kstream.hooks.cluster import KstreamClusterHook
+from airflow_kstream.model.baseline import Baseline
+from airflow_kstream.model.event import EventKind, Trouble
+from airflow_kstream.model.finding import DoctorReport, Finding, Severity
+from airflow_kstream.notifications import tasks
+from airflow_kstream.operators.telling import TellingOperator
+from airflow_kstream.operators.wrong_input import wrong_input_is_final
+from airflow_kstream.policy.doctor.baseline import without_accepted
+from airflow_kstream.policy.doctor.news import News, known_from_json, known_to_json, news
+from airflow_kstream.supervise.doctor.examination import Subjects, examine_cluster
+from airflow_kstream.views.doctor import sentence, undecided_sentence
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_KNOWN = "known_findings"
+_IN_XCOM = 100
+
+
+class ClusterDoctorOperator(TellingOperator):
+    """Examine the cluster, this worker and all streams as `kstream doctor` does, and report what is new since the last
+    run.
+
+    The log has each new finding with its fix, its proof and the streams that it concerns, each with its date; what was
+    known before is counted. The task fails when an error or a warning is new, so that each makes one run red; each is
+    an event as well, which ends when it is found no longer. What a check could not ask is logged with the reason and
+    the missing right, and neither begins nor ends anything. The result (XCom) has at most 100 new findings.
+
+    It logs in to the KDC with each keytab, as KeytabCheckOperator does, so don't run it every minute. It changes
+    nothing.
+
+    Example::
+
+        ClusterDoctorOperator(task_id="examine", cluster_conn_id="prod")
+
+    :param cluster_conn_id: the `kstream` connection. There is no default.
+    :param accepted: the accepted findings as a mapping, as in the file of a baseline; by default those of
+        `[kstream] doctor_folder`, in `<connection id>.yaml`.
+    :param only_new: with False it reports everything at each run, and fails for as long as anything is found.
+    :raises AirflowFailException: when something is found, or the accepted findings are wrong.
+    """
+
+    template_fields = ("cluster_conn_id",)
+
+    def __init__(
+        self,
+        *,
+        cluster_conn_id: str,
+        accepted: Mapping[str, Any] | None = None,
+        only_new: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        # What was told is kept with it, for as long as a DAG names it.
+        self.inlets = [*self.inlets, *cluster_inlets(cluster_conn_id)]
+        self.cluster_conn_id = cluster_conn_id
+        self.accepted = accepted
+        self.only_new = only_new
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Examine, and return what is new. Raises AirflowFailException: when that is more than a note."""
+        with wrong_input_is_final():
+            report = self._report()
+        uri = asset_uri(self.cluster_conn_id)
+        before = known_from_json(tasks.get(uri, _KNOWN))
+        found = news(report, before if self.only_new else {})
+        self._log_report(report, found)
+        self.tell([*_troubles(report), *_silent(found, report)], {EventKind.FINDING}, "told_findings")
+        tasks.put(uri, _KNOWN, known_to_json(found.known))
+        metrics.cluster_gauge("findings", float(len(report.findings)), self.cluster_conn_id)
+        result = _result(report, found)
+        if found.alarming:
+            # The findings are kept although the task fails.
+            context["ti"].xcom_push("return_value", result)
+            named = ", ".join(finding.id for finding in found.fresh if finding.severity is not Severity.NOTE)
+            raise AirflowFailException(f"{'new: ' if self.only_new else ''}{named}")
+        return result
+
+    def _report(self) -> DoctorReport:
+        baseline = self._baseline()
+        with KstreamClusterHook(self.cluster_conn_id).cluster() as cluster:
+            report = examine_cluster(cluster, Subjects())
+        return without_accepted(report, baseline, datetime.now(UTC).date())
+
+    def _baseline(self) -> Baseline:
+        if self.accepted is not None:
+            return Baseline.from_mapping(self.accepted)
+        folder = settings.folder("doctor_folder")
+        path = folder / f"{self.cluster_conn_id}.yaml" if folder else None
+        return Baseline.from_yaml(read_text(path)) if path and path.exists() else Baseline()
+
+    def _log_report(self, report: DoctorReport, found: News) -> None:
+        for finding in found.fresh:
+            level = self.log.error if finding.severity is Severity.ERROR else self.log.warning
+            level("%s: %s", finding.severity, sentence(finding))
+        for undecided in report.undecided:
+            self.log.warning("%s", undecided_sentence(undecided))
+        for note in report.notes:
+            self.log.warning("%s", note)
+        for gone in found.gone:
+            self.log.info("found no longer: %s", gone)
+        known = len(report.findings) - len({finding.id for finding in found.fresh})
+        self.log.info("%s checks passed, %s findings were known before", len(report.passed), known)
+
+
+def _troubles(report: DoctorReport) -> Iterator[Trouble]:
+    for finding in report.findings:
+        if finding.severity is not Severity.NOTE:
+            yield Trouble(EventKind.FINDING, sentence(finding), finding.id)
+
+
+def _silent(found: News, report: DoctorReport) -> Iterator[Trouble]:
+    """Yield what was found before by checks that could not be decided now: it has not ended."""
+    now = {finding.id for finding in report.findings}
+    for key in found.known.keys() - now:
+        yield Trouble(EventKind.FINDING, "it could not be asked again", key)
+
+
+def _result(report: DoctorReport, found: News) -> dict[str, Any]:
+    return {
+        "new": [finding.to_json() for finding in found.fresh[:_IN_XCOM]],
+        "gone": list(found.gone),
+        "found": _count(report.findings),
+        "undecided": [one.to_json() for one in report.undecided[:_IN_XCOM]],
+        "passed": len(report.passed),
+    }
+
+
+def _count(findings: tuple[Finding, ...]) -> dict[str, int]:
+    return {one.value: sum(finding.severity is one for finding in findings) for one in Severity}

@@ -1,0 +1,144 @@
+"""The doctor's task: it reports what is new, tells each finding once, and obeys what a person accepted.
+
+What it finds is simulated: tests/cluster finds it on real servers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severity, Unasked, Undecided
+from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
+from tests.airflow import notifiers
+from tests.airflow.declarations import Declarations
+from tests.airflow.fleet import CONNECTION, Fleet
+
+STREAM = "{name: sales, credentials: {mode: ticket}, application: /j.py, checkpoints: [/c], airflow: {owner: ann}}"
+LOST = Finding(
+    "rm-privileges",
+    Severity.WARNING,
+    "logs are deleted unread",
+    "yarn.resourcemanager.proxy-user-privileges.enabled=true",
+    "http://rm: false",
+    "YARN-2704",
+    concerns=(Concern("orders", "its logs are lost if it ends"),),
+)
+NOTE = replace(LOST, check="speculation", severity=Severity.NOTE, concerns=())
+AWAY = Undecided("rm-privileges", Unasked("the configuration", "http://rm is away"))
+ACCEPTED = "accepted: [{finding: rm-privileges, by: jane, why: known, until: 2099-01-01}]"
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Fleet]:
+    monkeypatch.setenv("AIRFLOW__KSTREAM__NOTIFIER", f"{notifiers.HERE}.Recording")
+    monkeypatch.setattr(ClusterDoctorOperator, "log", logging.getLogger("task"))
+    notifiers.forget()
+    fleet = Fleet(monkeypatch, caplog)
+    yield fleet
+    fleet.loop.close()
+
+
+class Kept:
+    """What a failed task leaves in XCom."""
+
+    report: Any = None
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.report = value
+
+
+def examine(patch: pytest.MonkeyPatch, report: DoctorReport, **fields: Any) -> tuple[str, Any]:
+    """Run the task with what is found; return its failure, empty if it is green, and its result."""
+    patch.setattr("airflow_kstream.operators.cluster_doctor.examine_cluster", lambda cluster, subjects: report)
+    patch.setattr("airflow_kstream.operators.cluster_doctor.KstreamClusterHook", _Hook)
+    kept = Kept()
+    task = ClusterDoctorOperator(task_id="examine", cluster_conn_id="prod", **fields)
+    try:
+        return "", task.execute(cast("Context", {"ti": kept}))
+    except AirflowFailException as error:
+        return str(error), kept.report
+
+
+class _Hook:
+    def __init__(self, conn_id: str) -> None:
+        self.conn_id = conn_id
+
+    def cluster(self) -> Any:
+        return _Opened()
+
+
+class _Opened:
+    def __enter__(self) -> SimpleNamespace:
+        return SimpleNamespace()
+
+    def __exit__(self, *of: object) -> None:
+        return None
+
+
+def test_a_finding_makes_one_run_red_and_is_one_event(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, nothing = DoctorReport((LOST, NOTE)), DoctorReport(())
+    failures = [examine(monkeypatch, report)[0] for report in (nothing, found, found, nothing, found)]
+    assert failures == ["", "new: rm-privileges", "", "", "new: rm-privileges"]
+    begin, end, again = (text for _, text in notifiers.told)
+    assert begin == again
+    assert begin.startswith(
+        "prod: something will go wrong (rm-privileges): rm-privileges: logs are deleted unread (orders"
+    )
+    assert end.startswith("prod: it will no longer go wrong (rm-privileges), after ")
+    assert fleet.gauges["kstream.prod.cluster.findings"] == [0, 2, 2, 0, 2]
+
+
+def test_a_finding_of_one_more_stream_is_new_for_that_stream(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = replace(LOST, concerns=(*LOST.concerns, Concern("clicks", "its logs are lost if it ends")))
+    examine(monkeypatch, DoctorReport((LOST,)))
+    failure, result = examine(monkeypatch, DoctorReport((more,)))
+    assert failure == "new: rm-privileges"
+    assert [concern["stream"] for concern in result["new"][0]["concerns"]] == ["clicks"]
+    assert len(notifiers.told) == 1
+
+
+def test_a_server_that_is_away_neither_ends_a_finding_nor_begins_it_again(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, away = DoctorReport((LOST,)), DoctorReport((), (AWAY,))
+    failures = [examine(monkeypatch, report)[0] for report in (found, away, found)]
+    assert failures == ["new: rm-privileges", "", ""]
+    assert len(notifiers.told) == 1
+    assert fleet.told("rm-privileges: the configuration could not be asked, because http://rm is away") == 1
+
+
+def test_what_a_person_accepted_is_no_news(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "prod.yaml").write_text(ACCEPTED)
+    monkeypatch.setenv("AIRFLOW__KSTREAM__DOCTOR_FOLDER", str(tmp_path))
+    assert examine(monkeypatch, DoctorReport((LOST,)))[0] == ""
+    assert notifiers.told == []
+    (tmp_path / "prod.yaml").write_text("accepted: [{finding: x}]")
+    assert "accepted.0.by is missing" in examine(monkeypatch, DoctorReport((LOST,)))[0]
+
+
+def test_a_task_that_reports_everything_is_red_for_as_long_as_anything_is_found(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [examine(monkeypatch, DoctorReport((LOST,)), only_new=False)[0] for _ in range(2)]
+    assert failures == ["rm-privileges", "rm-privileges"]
+
+
+def test_each_folder_has_its_dag_with_the_options_of_its_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / CONNECTION).mkdir()
+    (tmp_path / CONNECTION / "sales.yaml").write_text(STREAM)
+    monkeypatch.setenv("AIRFLOW__KSTREAM__DOCTOR_EVERY", "6h")
+    dag = Declarations("streams", tmp_path, monkeypatch).dags()[f"doctor-{CONNECTION}"]
+    assert (str(dag.schedule), dag.max_active_runs, dag.tags) == ("6:00:00", 1, {"kstream", "doctor"})
+    assert dag.get_task("examine").owner == "ann"
+    assert "doctor_folder" in str(dag.doc_md)
