@@ -38,7 +38,8 @@ class MiniclusterConfig:
     `ticket_lifetime` and `ticket_renew` are those of Kerberos tickets; `rpc_protection` is the value of
     hadoop.rpc.protection; `heartbeat` is how often the DataNode reports, in whole seconds, where Hadoop's default
     is 3 s; `expiry` is how long YARN waits for word from an ApplicationMaster or a NodeManager before it counts as
-    lost; `namenode_java` are further options for the NameNodes' JVMs, which override the defaults. Raises
+    lost; `namenode_java` are further options for the NameNodes' JVMs, which override the defaults; `daemon_settings`
+    are further properties of the daemons, each with its file, which override what this package sets. Raises
     InvalidInput: when a token's renew interval is longer than its life.
     """
 
@@ -53,6 +54,7 @@ class MiniclusterConfig:
     heartbeat: timedelta = timedelta(seconds=1)
     expiry: timedelta = timedelta(minutes=1)
     namenode_java: tuple[str, ...] = ()
+    daemon_settings: tuple[tuple[str, str, str], ...] = ()
 
     def __post_init__(self) -> None:
         # Processes are found by their working folder, which the system names without symbolic links.
@@ -69,6 +71,7 @@ class MiniclusterConfig:
             "realm": self.realm,
             "rpc_protection": self.rpc_protection,
             "namenode_java": self.namenode_java,
+            "daemon_settings": self.daemon_settings,
             **{name: getattr(self, name).total_seconds() for name in _DURATIONS},
         }
 
@@ -78,7 +81,16 @@ class MiniclusterConfig:
         protection = data.get("rpc_protection", cls.rpc_protection)
         features = frozenset(map(Feature, data["features"]))
         java = tuple(data.get("namenode_java", ()))
-        return cls(root, features, realm=data["realm"], rpc_protection=protection, namenode_java=java, **durations)
+        settings = tuple((str(file), str(key), str(value)) for file, key, value in data.get("daemon_settings", ()))
+        return cls(
+            root,
+            features,
+            realm=data["realm"],
+            rpc_protection=protection,
+            namenode_java=java,
+            daemon_settings=settings,
+            **durations,
+        )
 
 
 _DURATIONS = ("renew_interval", "max_lifetime", "ticket_lifetime", "ticket_renew", "heartbeat", "expiry")

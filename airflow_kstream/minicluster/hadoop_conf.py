@@ -47,6 +47,8 @@ def write_configuration(site: Site) -> None:
     folders.http_secret.chmod(0o600)
     client = _tables(site, {}, _CLIENT, _CLIENT_FEATURES)
     daemon = _tables(site, client, _DAEMON, _DAEMON_FEATURES)
+    for name, key, value in site.plan.daemon_settings:
+        daemon[name][key] = value
     _write_sites(folders.client_conf, client)
     _write_sites(folders.daemon_conf, daemon)
     (folders.client_conf / "log4j.properties").write_text(_LOG4J_CLIENT)

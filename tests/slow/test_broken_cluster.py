@@ -1,0 +1,161 @@
+"""A cluster that is broken in many ways at once: the doctor finds each by its root, and each once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from rich.console import Console
+
+from airflow_kstream.clients.http import kerberos_session
+from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from airflow_kstream.model.finding import DoctorReport
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec
+from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
+from airflow_kstream.supervise.doctor.examination import examine_cluster
+from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+from airflow_kstream.views.doctor import findings_table, lines_of_report
+from tests.cluster.streams import await_that
+
+pytestmark = pytest.mark.faults
+BROKEN = (
+    ("yarn-site.xml", "yarn.acl.enable", "false"),
+    ("yarn-site.xml", "yarn.log-aggregation-enable", "false"),
+    ("yarn-site.xml", "yarn.resourcemanager.work-preserving-recovery.enabled", "false"),
+    ("hdfs-site.xml", "dfs.namenode.lease-hard-limit-sec", "7200"),
+)
+CONF = {
+    "spark.speculation": "true",
+    "spark.security.credentials.retryWait": "4h",
+    "spark.yarn.preserve.staging.files": "true",
+}
+ROOTS = {
+    "client-rm-addresses": "orders: a failover of the ResourceManager ends it",
+    "impersonation:alice": "clicks: its next submission is refused",
+    "keytabs:streamer@BROKEN.TEST open to others": "",
+    "lease-limit": "",
+    "log-aggregation": "",
+    "nm-recovery": "",
+    "nn-addresses": "",
+    "renewal-retry": "orders: a KDC or NameNode that is away at its round leaves it one try",
+    "rm-addresses:connection": "",
+    "rm-privileges": "orders: its logs are lost if it ends from ",
+    "rm-recovery:work-preserving": "",
+    "speculation": "orders: a slow task's rows may be written twice",
+    "staging-missing": "orders: it can't replace an executor",
+    "staging-preserved": "orders: its end leaves its files behind",
+    "ticket-forwardable": "",
+    "yarn-acls": "",
+    # The version's own.
+    "hdfs-17430": "",
+    "hdfs-17861": "",
+    "hdfs-14694": "orders: a close() that fails leaves its file open",
+}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    features = frozenset({Feature.HA, Feature.RM_HA})
+    root = tmp_path_factory.mktemp("broken")
+    plan = MiniclusterConfig(root, features, realm="BROKEN.TEST", daemon_settings=BROKEN)
+    minicluster = Minicluster.up(plan)
+    try:
+        with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
+            minicluster.hdfs("dfs", "-mkdir", "-p", "-m", "777", "/kstream")
+            yield minicluster
+    finally:
+        minicluster.down()
+
+
+def connection(broken: Minicluster, folder: Path) -> dict[str, object]:
+    """Return a connection that names one of two servers each, and files of this host that are wrong, too."""
+    keytab, krb5, conf = folder / "streamer.keytab", folder / "krb5.conf", folder / "conf"
+    keytab.write_bytes(broken.keytab("streamer").read_bytes())
+    keytab.chmod(0o644)
+    krb5.write_text(broken.krb5_conf.read_text().replace("forwardable = true", "forwardable = false"))
+    shutil.copytree(broken.conf_dir, conf)
+    site = conf / "yarn-site.xml"
+    site.write_text(site.read_text().replace("yarn.resourcemanager.ha.rm-ids", "forgotten"))
+    active = {"rm1": 0, "rm2": 1}[broken.active_resourcemanager()]
+    namenode = {"nn1": 0, "nn2": 1}[broken.active_namenode()]
+    return broken.connection() | {
+        "keytab_path": str(keytab),
+        "krb5_conf": str(krb5),
+        "hadoop_conf_dir": str(conf),
+        "resourcemanagers": broken.resourcemanagers[active],
+        "namenodes": broken.namenodes[namenode],
+    }
+
+
+def submit_sleeper(session: ClusterSession, stream: StreamId) -> str:
+    """Submit an application that only sleeps as the stream's first generation, and return its id."""
+    apps = f"{session.yarn.active()}/ws/v1/cluster/apps"
+    with closing(kerberos_session(session.identity, session.cluster.tls)) as http:
+        name: str = http.post(f"{apps}/new-application", timeout=60).json()["application-id"]
+        submission = {
+            "application-id": name,
+            "application-name": stream.name,
+            "am-container-spec": {"commands": {"command": "sleep 299"}},
+            "resource": {"memory": 256, "vCores": 1},
+            "max-app-attempts": 1,
+            "application-tags": {"tag": list(stream.tags(1))},
+        }
+        assert http.post(apps, json=submission, timeout=60).status_code == 202
+    return name
+
+
+def claim(session: ClusterSession, spec: StreamSpec) -> StreamId:
+    stream = StreamId(spec.name, session.cluster.state_dir)
+    lifetimes = learn_lifetimes(session.hdfs, session.identity)
+    StreamFolder(session.hdfs, stream).make_claim(ClaimDraft(1, new_nonce(), spec, lifetimes, {}, ""))
+    return stream
+
+
+@pytest.fixture(scope="module")
+def report(broken: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DoctorReport]:
+    fields = connection_fields("broken", connection(broken, tmp_path_factory.mktemp("connection")))
+    with cluster_of("broken", fields) as cluster, open_session(cluster, cluster.watcher) as session:
+        keytab = KeytabCredentials(session.identity.principal)
+        orders = StreamSpec("orders", keytab, "/jobs/orders.py", (), conf=CONF)
+        stream = claim(session, orders)
+        claim(session, replace(orders, name="clicks", credentials=ProxyUserCredentials("alice"), conf={}))
+        session.hdfs.make_folder(f"/user/{getuser()}/.sparkStaging")
+        sleeper = submit_sleeper(session, stream)
+        await_that(lambda: session.yarn.application(sleeper).alive, "it is accepted")
+        try:
+            yield examine_cluster(cluster)
+        finally:
+            session.yarn.kill(sleeper, "the test is over", timedelta(seconds=60))
+
+
+def test_each_root_is_found_once_and_nothing_else(report: DoctorReport) -> None:
+    console = Console(width=200)
+    console.print(findings_table(report.findings))
+    for line in lines_of_report(report):
+        console.print(line, soft_wrap=True)
+    assert [finding.id for finding in report.findings] == sorted(
+        ROOTS, key=[finding.id for finding in report.findings].index
+    )
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_finding_names_its_streams_with_dates(report: DoctorReport, root: str) -> None:
+    (finding,) = (one for one in report.findings if one.id == root)
+    said = "; ".join(f"{concern.stream}: {concern.sentence}" for concern in finding.concerns)
+    assert said.startswith(ROOTS[root]) if ROOTS[root] else not said
+
+
+def test_what_the_cluster_hides_is_no_finding(report: DoctorReport) -> None:
+    assert report.undecided == ()
