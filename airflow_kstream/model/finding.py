@@ -124,8 +124,13 @@ class DoctorReport:
 
     @property
     def failed(self) -> bool:
-        """Return whether something was found that is more than a note."""
-        return any(finding.severity is not Severity.NOTE for finding in self.findings)
+        """Return whether something was found that is more than a note, or nothing at all could be asked."""
+        return self.mute or any(finding.severity is not Severity.NOTE for finding in self.findings)
+
+    @property
+    def mute(self) -> bool:
+        """Return whether no check reached a conclusion: everybody was away, or refused to answer."""
+        return not (self.findings or self.accepted or self.passed)
 
     def of(self, stream: str) -> tuple[tuple[Finding, Concern], ...]:
         """Return what concerns this stream by name, with its own words and date."""

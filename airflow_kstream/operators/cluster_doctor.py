@@ -13,6 +13,7 @@ from airflow_kstream.assets import asset_uri, cluster_inlets
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.hooks.cluster import KstreamClusterHook
 from airflow_kstream.model.baseline import Baseline
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.event import EventKind, Trouble
 from airflow_kstream.model.finding import DoctorReport, Finding, Severity
 from airflow_kstream.notifications import tasks
@@ -50,6 +51,7 @@ class ClusterDoctorOperator(TellingOperator):
     :param accepted: the accepted findings as a mapping, as in the file of a baseline; by default those of
         `[kstream] doctor_folder`, in `<connection id>.yaml`.
     :param only_new: with False it reports everything at each run, and fails for as long as anything is found.
+    :raises Unavailable: when nothing could be asked.
     :raises AirflowFailException: when something is found, or the accepted findings are wrong.
     """
 
@@ -74,6 +76,9 @@ class ClusterDoctorOperator(TellingOperator):
         """Examine, and return what is new. Raises AirflowFailException: when that is more than a note."""
         with wrong_input_is_final():
             report = self._report()
+        if report.mute:
+            why = report.undecided[0].fact.sentence if report.undecided else "there is no check"
+            raise Unavailable(f"nothing could be asked: {why}", tried=f"examine {self.cluster_conn_id}")
         uri = asset_uri(self.cluster_conn_id)
         before = known_from_json(tasks.get(uri, _KNOWN))
         found = news(report, before if self.only_new else {})

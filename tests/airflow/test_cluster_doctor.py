@@ -16,6 +16,7 @@ import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severity, Unasked, Undecided
 from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
 from tests.airflow import notifiers
@@ -85,7 +86,7 @@ class _Opened:
 
 
 def test_a_finding_makes_one_run_red_and_is_one_event(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, nothing = DoctorReport((LOST, NOTE)), DoctorReport(())
+    found, nothing = DoctorReport((LOST, NOTE)), DoctorReport((), passed=("yarn-acls",))
     failures = [examine(monkeypatch, report)[0] for report in (nothing, found, found, nothing, found)]
     assert failures == ["", "new: rm-privileges", "", "", "new: rm-privileges"]
     begin, end, again = (text for _, text in notifiers.told)
@@ -109,11 +110,16 @@ def test_a_finding_of_one_more_stream_is_new_for_that_stream(fleet: Fleet, monke
 def test_a_server_that_is_away_neither_ends_a_finding_nor_begins_it_again(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, away = DoctorReport((LOST,)), DoctorReport((), (AWAY,))
+    found, away = DoctorReport((LOST,)), DoctorReport((), (AWAY,), passed=("yarn-acls",))
     failures = [examine(monkeypatch, report)[0] for report in (found, away, found)]
     assert failures == ["new: rm-privileges", "", ""]
     assert len(notifiers.told) == 1
     assert fleet.told("rm-privileges: the configuration could not be asked, because http://rm is away") == 1
+
+
+def test_a_cluster_that_can_not_be_asked_at_all_is_tried_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Unavailable, match="nothing could be asked: the configuration could not be asked"):
+        examine(monkeypatch, DoctorReport((), (AWAY,)))
 
 
 def test_what_a_person_accepted_is_no_news(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, StreamFacts, known
+from airflow_kstream.model.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.finding import Concern, Severity, Unasked
 from airflow_kstream.policy.doctor.check import Found
 
@@ -90,7 +90,7 @@ def staging_preserved(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
 def resourcemanagers_named(facts: ClusterFacts) -> Iterator[Found]:
     """Find connections that name fewer ResourceManagers than there are: after a failover they see none."""
     conf = known(facts.resourcemanager)
-    ids = _ids(conf.get(_RM_IDS)) if (conf.get("yarn.resourcemanager.ha.enabled") or "") == "true" else []
+    ids = _resourcemanager_ids(conf)
     if len(ids) > len(facts.resourcemanagers):
         named = ", ".join(facts.resourcemanagers)
         yield Found(
@@ -120,9 +120,11 @@ def namenodes_named(facts: ClusterFacts) -> Iterator[Found]:
 def client_knows_ha(facts: ClusterFacts) -> Iterator[Found]:
     """Find conf folders that know one ResourceManager of several: jobs take it with them."""
     conf = known(facts.resourcemanager)
+    ids = _resourcemanager_ids(conf)
+    if len(ids) < 2:
+        return
     client = known(known(facts.client).conf)
-    ids = _ids(conf.get(_RM_IDS)) if (conf.get("yarn.resourcemanager.ha.enabled") or "") == "true" else []
-    if len(ids) > 1 and len(_ids(client.get(_RM_IDS))) < len(ids):
+    if len(_ids(client.get(_RM_IDS))) < len(ids):
         running = [stream for stream in known(facts.streams) if stream.runs and stream.supervised]
         yield Found(
             Severity.ERROR,
@@ -132,6 +134,11 @@ def client_knows_ha(facts: ClusterFacts) -> Iterator[Found]:
             f"{conf.said(_RM_IDS)}; {client.said(_RM_IDS)}",
             concerns=tuple(Concern(stream.name, "a failover of the ResourceManager ends it") for stream in running),
         )
+
+
+def _resourcemanager_ids(conf: EffectiveConf) -> list[str]:
+    """Return the names of all ResourceManagers if there are several; none if there is one, which has no name."""
+    return _ids(conf.get(_RM_IDS)) if conf.get("yarn.resourcemanager.ha.enabled") == "true" else []
 
 
 def _ids(text: str | None) -> list[str]:

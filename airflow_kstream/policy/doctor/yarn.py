@@ -103,15 +103,14 @@ def privileges(facts: ClusterFacts) -> Iterator[Found]:
     conf = known(facts.resourcemanager)
     if conf.is_true(_PRIVILEGES):
         return
-    lacking = [line for line in proxy_lines(facts) if _is_lacking(known(facts.namenode), line)]
-    fix = "; ".join([f"{_PRIVILEGES}=true in the ResourceManager's yarn-site.xml", *_on_namenodes(lacking)])
+    fix = "; ".join([f"{_PRIVILEGES}=true in the ResourceManager's yarn-site.xml", *_missing_lines(facts)])
     yield Found(
         Severity.WARNING,
         "NodeManagers aggregate logs and localise second attempts with the tokens of the submission: after their end "
         "the logs are deleted unread, and an attempt can't start",
         fix,
         conf.said(_PRIVILEGES),
-        concerns=tuple(_after_tokens(facts)),
+        concerns=_after_tokens(facts),
     )
 
 
@@ -129,7 +128,7 @@ def privileges_refused(facts: ClusterFacts) -> Iterator[Found]:
             "that outlive their tokens are lost as without the privileges",
             "; ".join(_on_namenodes([line for line in (hosts, groups) if not namenode.get(line)])),
             namenode.said(hosts, groups),
-            concerns=tuple(_after_tokens(facts)),
+            concerns=_after_tokens(facts),
         )
     elif namenode.get(hosts) != "*" or "*" not in {namenode.get(groups), namenode.get(users)}:
         said = namenode.said(hosts, groups)
@@ -226,13 +225,30 @@ def rights(facts: ClusterFacts) -> Iterator[Found]:
         )
 
 
-def _after_tokens(facts: ClusterFacts) -> Iterator[Concern]:
-    for stream in known(facts.streams):
-        if stream.runs and stream.launch_tokens_end:
-            lost = "its logs are lost if it ends"
-            if stream.renews_itself and _may_retry(facts, stream):
-                lost = "its second attempt will fail, and its logs are lost if it ends,"
-            yield Concern(stream.name, lost, stream.launch_tokens_end)
+def _missing_lines(facts: ClusterFacts) -> list[str]:
+    """Return the lines that the NameNodes need as well: those that they lack, as far as they tell."""
+    try:
+        namenode, lines = known(facts.namenode), proxy_lines(facts)
+        return _on_namenodes([line for line in lines if not namenode.get(line)])
+    except NotKnown:
+        # What the ResourceManager said is proof enough.
+        return _on_namenodes(["hadoop.proxyuser.<user>.hosts", "hadoop.proxyuser.<user>.groups"])
+
+
+def _after_tokens(facts: ClusterFacts) -> tuple[Concern, ...]:
+    streams = () if isinstance(facts.streams, Unasked) else facts.streams
+    running = (stream for stream in streams if isinstance(stream.running, str) and stream.running)
+    return tuple(
+        Concern(stream.name, _lost(facts, stream), stream.launch_tokens_end)
+        for stream in running
+        if stream.launch_tokens_end
+    )
+
+
+def _lost(facts: ClusterFacts, stream: StreamFacts) -> str:
+    if stream.renews_itself and _may_retry(facts, stream):
+        return "its second attempt will fail, and its logs are lost if it ends,"
+    return "its logs are lost if it ends"
 
 
 def _may_retry(facts: ClusterFacts, stream: StreamFacts) -> bool:
@@ -241,10 +257,6 @@ def _may_retry(facts: ClusterFacts, stream: StreamFacts) -> bool:
     except NotKnown:
         # The check of attempts says so.
         return False
-
-
-def _is_lacking(namenode: EffectiveConf, line: str) -> bool:
-    return not namenode.get(line)
 
 
 def _on_namenodes(lines: list[str]) -> list[str]:

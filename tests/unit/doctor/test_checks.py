@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 
 import pytest
@@ -158,3 +158,25 @@ def test_a_lone_namenode_has_no_copies_of_a_token() -> None:
 def test_a_stream_that_does_not_run_concerns_nobody() -> None:
     facts = with_stream(TICKET_STREAM, running="", hadoop=HadoopVersion("2.6.0"), conf={})
     assert not [finding for finding in examine(facts).findings if finding.concerns]
+
+
+def test_a_namenode_that_refuses_does_not_hide_what_the_resourcemanager_said() -> None:
+    facts = with_conf("resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="false")
+    (finding,) = of("rm-privileges", replace(facts, namenode=REFUSED, streams=REFUSED)).findings
+    assert "hadoop.proxyuser.<user>.hosts=*" in finding.fix
+    assert finding.concerns == ()
+
+
+def test_a_host_without_a_client_is_no_matter_where_there_is_one_resourcemanager() -> None:
+    assert of("client-rm-addresses", replace(IN_ORDER, client=REFUSED)).passed
+
+
+def test_a_cluster_that_answers_nothing_is_a_failure() -> None:
+    missing = {
+        field.name: REFUSED
+        for field in fields(IN_ORDER)
+        if field.name not in {"now", "resourcemanagers", "namenodes", "nameservice", "clocks", "has_keytab"}
+    }
+    report = examine(replace(IN_ORDER, **missing))  # type: ignore[arg-type]
+    assert (report.findings, report.passed, report.failed, report.mute) == ((), (), True, True)
+    assert not replace(report, passed=("yarn-acls",)).failed
