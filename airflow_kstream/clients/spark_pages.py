@@ -127,15 +127,20 @@ _COUNTS = (
 
 @dataclass(frozen=True)
 class SparkEnvironment:
-    """The Spark properties of a driver, secrets redacted, and the names of the jars on its class path."""
+    """The Spark properties of a driver, its Hadoop properties, and the names of the jars on its class path.
+
+    What Spark takes for a secret is redacted. Before Spark 3 there are no Hadoop properties: then they are None.
+    """
 
     properties: Mapping[str, str]
+    hadoop: Mapping[str, str] | None
     jars: tuple[str, ...]
 
 
 def _environment(body: Mapping[str, Any]) -> SparkEnvironment:
     jars = tuple(str(path).rpartition("/")[2] for path, _ in body["classpathEntries"])
-    return SparkEnvironment(_pairs(body["sparkProperties"]), jars)
+    hadoop = _pairs(body["hadoopProperties"]) if "hadoopProperties" in body else None
+    return SparkEnvironment(_pairs(body["sparkProperties"]), hadoop, jars)
 
 
 def _pairs(rows: Any) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from airflow_kstream.model.ticket import Ticket
 from airflow_kstream.model.tokens import TokenLifetimes
 
 T = TypeVar("T")
-_NO_VERSION = Unasked("the version of its Hadoop client", "nothing tells it")
+_NO_DRIVER = Unasked("its driver", "none runs")
 _UNITS = {"ms": 0.001, "": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -86,18 +86,31 @@ def _duration(text: str, unit: str, key: str, server: str) -> timedelta:
 
 @dataclass(frozen=True)
 class SparkClient:
-    """The Spark client of this host. `binary` is its spark-submit, `jars` the versions of what lies in its `folder`.
+    """The Spark client of this host, with which it submits. `binary` is its spark-submit, `hadoop` the version of the
+    Hadoop client in its jars.
 
-    `conf` is Hadoop's configuration that it submits with: the connection's conf folder over the defaults in its jars.
-    `defaults` are the confs of its spark-defaults.conf.
+    `conf` is the connection's conf folder, which jobs take with them. `defaults` are the confs of its
+    spark-defaults.conf.
     """
 
     binary: str
-    jars: Mapping[str, str] = field(repr=False)
     hadoop: HadoopVersion | Unasked
     conf: EffectiveConf | Unasked
-    folder: str = ""
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class DriverFacts:
+    """A running driver as it shows itself: its Spark properties, its effective Hadoop configuration and its jars.
+
+    `jars` are the versions of what is on its class path, `hadoop` that of the Hadoop client among them.
+    """
+
+    application: str
+    properties: Mapping[str, str] = field(repr=False)
+    conf: EffectiveConf | Unasked
+    jars: Mapping[str, str] = field(repr=False)
+    hadoop: HadoopVersion | Unasked
 
 
 @dataclass(frozen=True)
@@ -149,7 +162,7 @@ class StreamFacts:
     `renews_itself` is whether it has a keytab. `tokens_end` is when its credentials end, None if they don't or that is
     not known; `launch_tokens_end` when those of its launch do, which its logs and its ApplicationMaster's next attempt
     need. `refreshed` is whether fresh tokens are pushed to it. `limit_ends` is when YARN's lifetime limit ends it.
-    `conf` is what it was submitted with, or runs with, as `conf_from` tells; `hadoop` is its Hadoop client's version.
+    `conf` is what it runs with, or was submitted with if its `driver` could not be asked, as `conf_from` tells.
     `pause` is the longest usual time between its batches. `staged` is whether its staging folder is there, and
     `unused_staging` are such folders of its ended applications. `uncounted` are services whose tokens no horizon
     counts. `object_stores` are those that its conf and its arguments name.
@@ -168,7 +181,7 @@ class StreamFacts:
     limit_ends: datetime | None = None
     conf: Mapping[str, str] | Unasked = field(default_factory=dict, repr=False)
     conf_from: str = ""
-    hadoop: HadoopVersion | Unasked = _NO_VERSION
+    driver: DriverFacts | Unasked = _NO_DRIVER
     pause: timedelta | None = None
     staged: bool | Unasked = True
     unused_staging: tuple[str, ...] = ()
@@ -179,6 +192,16 @@ class StreamFacts:
     def runs(self) -> bool:
         """Return whether it has an application that lives. Raises NotKnown: when that could not be asked."""
         return bool(known(self.running))
+
+    @property
+    def hadoop(self) -> HadoopVersion:
+        """Return the version of its Hadoop client. Raises NotKnown: when its driver doesn't tell."""
+        return known(known(self.driver).hadoop)
+
+    @property
+    def hadoop_conf(self) -> EffectiveConf:
+        """Return the Hadoop configuration of its driver. Raises NotKnown: when its driver doesn't tell."""
+        return known(known(self.driver).conf)
 
     def setting(self, key: str) -> str | None:
         """Return the conf's value, None if it is not set. Raises NotKnown: when its conf could not be asked."""

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from airflow_kstream.model.cluster_facts import ClusterFacts, StreamFacts
 from airflow_kstream.model.finding import Concern, Severity
 
+# What a finding is about whose root is the client that this host submits with.
+THIS_CLIENT = "this host's client"
+
 
 @dataclass(frozen=True)
 class Found:

@@ -48,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
         "yarn-3103",
         "does its ApplicationMaster keep its token when the key is rolled?",
         "YARN-3103 (AMRMClientImpl.updateAMRMToken), first in 2.6.1, 2.7.0",
+        of_cluster=yarn.old_client,
         of_stream=yarn.amrm_token,
     ),
     Check(
@@ -131,6 +132,7 @@ CHECKS: tuple[Check, ...] = (
         "hdfs-10549",
         "is the lease of a file given up whose close() failed?",
         "HDFS-10549 (DFSOutputStream.closeImpl), in 2.8.0 and 3.0.0",
+        of_cluster=hdfs.leaking_client,
         of_stream=hdfs.leaking_close,
     ),
     Check(

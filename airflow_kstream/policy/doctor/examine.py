@@ -23,7 +23,7 @@ def examine(facts: ClusterFacts, checks: Sequence[Check] = CHECKS) -> DoctorRepo
         findings += _findings(check, [one for one in outcomes if isinstance(one, Found)])
         undecided += _merged([one for one in outcomes if isinstance(one, Undecided)])
         quiet += [] if outcomes else [check]
-    idle = [check.id for check in quiet if check.of_stream and not facts.streams]
+    idle = [check.id for check in quiet if not check.of_cluster and not facts.streams]
     passed = [check.id for check in quiet if check.id not in idle]
     return DoctorReport(by_severity(findings), tuple(undecided), passed=tuple(passed), idle=tuple(idle))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
@@ -11,7 +11,7 @@ from airflow_kstream.model.cluster_facts import ClusterFacts, NotKnown, StreamFa
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.finding import Concern, Severity, Unasked
 from airflow_kstream.model.hadoop_version import Fixed, HadoopVersion
-from airflow_kstream.policy.doctor.check import Check, Found
+from airflow_kstream.policy.doctor.check import THIS_CLIENT, Check, Found
 
 _HARD_LIMIT = "dfs.namenode.lease-hard-limit-sec"
 # Before it the limit is a constant of an hour (HdfsConstants.LEASE_HARDLIMIT_PERIOD).
@@ -143,24 +143,33 @@ def _of_datanodes(defect: _Defect, facts: ClusterFacts) -> Iterator[Found]:
 def leaking_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find clients that renew the lease of a file which they failed to close."""
     if stream.runs:
-        hadoop = known(stream.hadoop)
+        hadoop = stream.hadoop
         if _lacks(_HDFS_10549, hadoop):
             concern = Concern(stream.name, "a close() that fails leaves its file open")
             yield _found(_HDFS_10549, f"{stream.name} has Hadoop {hadoop}", concern)
+
+
+def leaking_client(facts: ClusterFacts) -> Iterator[Found]:
+    """Find a client on this host whose jobs would do the same. A host without a client submits nothing."""
+    if isinstance(facts.client, Unasked):
+        return
+    hadoop = known(facts.client.hadoop)
+    if hadoop.has(_HDFS_10549.fixed) is False:
+        yield replace(_found(_HDFS_10549, f"{facts.client.binary} has Hadoop {hadoop}"), about=THIS_CLIENT)
 
 
 def unrecovered_close(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find clients that could recover the lease of a file which they failed to close, and don't."""
     if not stream.runs:
         return
-    hadoop = known(stream.hadoop)
-    if hadoop.has(_HDFS_14694) and stream.setting(f"spark.hadoop.{_RECOVER}") != "true":
+    hadoop, conf = stream.hadoop, stream.hadoop_conf
+    if hadoop.has(_HDFS_14694) and conf.get(_RECOVER) != "true":
         yield Found(
             Severity.NOTE,
             "a file whose close() failed stays open as long as its process writes others: the client can recover its "
             "lease at once, and is not told to",
             f"spark.hadoop.{_RECOVER}=true",
-            f"{stream.conf_from} sets no spark.hadoop.{_RECOVER}; Hadoop {hadoop}'s own value is false",
+            f"{conf.said(_RECOVER)}; Hadoop {hadoop}'s own value is false",
             concerns=(Concern(stream.name, "a close() that fails leaves its file open"),),
         )
 

@@ -16,13 +16,15 @@ _FIRST_WITH_TIMEOUT = (4, 3, 6)
 _RM_IDS = "yarn.resourcemanager.ha.rm-ids"
 
 
-def object_store_client(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def object_store_client(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find HTTP clients whose TLS handshake waits for ever, in jobs that keep checkpoints in an object store."""
     if not stream.runs or not stream.object_stores:
         return
-    version = known(facts.client).jars.get(_HTTPCLIENT)
+    driver = known(stream.driver)
+    version = driver.jars.get(_HTTPCLIENT)
     if version is None:
-        raise NotKnown(Unasked("the version of httpclient", f"no jar of {known(facts.client).binary} names it"))
+        why = f"no jar on the class path of {driver.application} names it"
+        raise NotKnown(Unasked("the version of httpclient", why))
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers < _FIRST_WITH_TIMEOUT:
         speculates = stream.setting(_SPECULATION) == "true"
@@ -31,7 +33,7 @@ def object_store_client(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Fo
             "a task that writes to the object store may wait for ever in a TLS handshake, and its stream with it",
             "httpclient 4.3.6 or later in spark.driver.extraClassPath and spark.executor.extraClassPath"
             + ("" if speculates else "; until then spark.speculation=true"),
-            f"httpclient-{version}.jar in {known(facts.client).binary}'s jars",
+            f"httpclient-{version}.jar on the class path of {driver.application}",
             concerns=(Concern(stream.name, f"it uses {', '.join(stream.object_stores)}, and may hang at any batch"),),
         )
 

@@ -29,7 +29,7 @@ def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]
     members = f"dfs.ha.namenodes.{facts.nameservice}"
     if "," not in (namenode.get(members) or "") or stream.setting(f"spark.hadoop.{_NO_CACHE}") == "true":
         return
-    hadoop = known(stream.hadoop)
+    hadoop = stream.hadoop
     fixed = hadoop.has(HDFS_9276)
     if fixed is None:
         raise NotKnown(Unasked("HDFS-9276", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
@@ -65,13 +65,12 @@ def token_end(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     )
 
 
-def idle_connections(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
+def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find jobs that have no grace after their tokens' end, because their connections close between two batches."""
     if not stream.runs or stream.renews_itself or stream.refreshed or stream.pause is None:
         return
-    conf = known(known(facts.client).conf)
-    own = stream.setting(f"spark.hadoop.{_IDLE}")
-    idle = timedelta(milliseconds=int(own)) if own and own.isdecimal() else conf.duration(_IDLE)
+    conf = stream.hadoop_conf
+    idle = conf.duration(_IDLE)
     if stream.pause <= idle:
         return
     pause, closed = format_duration(stream.pause), format_duration(idle)
@@ -80,7 +79,7 @@ def idle_connections(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found
         "connections that are idle for longer than this are closed, and the next batch needs a token to open them "
         "again: the job fails with the first batch after its tokens' end, without any failover",
         "restart.plan_ratio leaves room for a late restart; credentials: {mode: keytab} or refresh: true needs none",
-        conf.said(_IDLE) if own is None else f"spark.hadoop.{_IDLE}={own} ({stream.conf_from})",
+        conf.said(_IDLE),
         concerns=(
             Concern(
                 stream.name, f"{pause} between its batches, {closed} until they close: it fails", stream.tokens_end

@@ -8,7 +8,7 @@ from airflow_kstream.model.auth_to_local import short_name
 from airflow_kstream.model.cluster_facts import ClusterFacts, EffectiveConf, NotKnown, StreamFacts, known
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.finding import Concern, Severity, Unasked
-from airflow_kstream.policy.doctor.check import Found
+from airflow_kstream.policy.doctor.check import THIS_CLIENT, Found
 
 _YARN_3103 = {(2, 6): 1, (2, 7): 0}
 _PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
@@ -77,7 +77,7 @@ def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find clients that lose their ApplicationMaster's token when the ResourceManager rolls its key (YARN-3103)."""
     if not stream.runs:
         return
-    hadoop = known(stream.hadoop)
+    hadoop = stream.hadoop
     fixed = hadoop.has(_YARN_3103)
     if fixed is None:
         raise NotKnown(Unasked("YARN-3103", f"Hadoop {hadoop} is a distribution's, which may carry the fix"))
@@ -95,6 +95,21 @@ def amrm_token(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
                     stream.name, "its next reconnect may end it", stream.started + rolls if stream.started else None
                 ),
             ),
+        )
+
+
+def old_client(facts: ClusterFacts) -> Iterator[Found]:
+    """Find a client on this host whose jobs would do the same. A host without a client submits nothing."""
+    if isinstance(facts.client, Unasked):
+        return
+    hadoop = known(facts.client.hadoop)
+    if hadoop.has(_YARN_3103) is False:
+        yield Found(
+            Severity.WARNING,
+            "what is submitted from this host may lose its ApplicationMaster at a failover of the ResourceManager",
+            "a client of Hadoop 2.6.1, 2.7.0 or later",
+            f"{facts.client.binary} has Hadoop {hadoop}",
+            THIS_CLIENT,
         )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from airflow_kstream.clients.kerberos.krb5_conf import libdefaults
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.cluster_facts import (
     ClusterFacts,
@@ -25,6 +25,7 @@ from airflow_kstream.model.hdfs_health import HdfsInventory
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.asking import asked
+from airflow_kstream.supervise.doctor.driver_facts import driver_facts
 from airflow_kstream.supervise.doctor.host_facts import keytab_facts, service_names, spark_client, watchers_ticket
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
@@ -145,9 +146,23 @@ def _registered(session: ClusterSession, name: str) -> tuple[RegisteredStream, .
 def _streams(
     session: ClusterSession, population: _Population, client: SparkClient | Unasked, now: datetime
 ) -> tuple[StreamFacts, ...]:
-    examiner = StreamExaminer(session, client, known(population.listed), now)
+    drivers = driver_facts(session, _running(population))
+    examiner = StreamExaminer(session, client, known(population.listed), drivers, now)
     alone = (examiner.application(population.alone),) if population.alone else ()
     return (*alone, *(examiner.facts(each) for each in known(population.registered)))
+
+
+def _running(population: _Population) -> Iterator[str]:
+    """Yield the ids of the subjects' applications that run, or may: others' drivers are not asked."""
+    if population.alone and population.alone.state is ApplicationState.RUNNING:
+        yield population.alone.id
+    registered = known(population.registered)
+    tags = {each.stream.tag for each in registered}
+    running = (app for app in known(population.listed) if app.state is ApplicationState.RUNNING)
+    yield from (app.id for app in running if tags & app.tags)
+    newest = (each.newest for each in registered)
+    # One that somebody else had submitted has no tag of ours.
+    yield from (claim.adopted for claim in newest if isinstance(claim, Claim) and claim.adopted)
 
 
 def _keytab_users(session: ClusterSession, population: _Population) -> tuple[KeytabUser, ...]:

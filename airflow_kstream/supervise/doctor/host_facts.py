@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from airflow_kstream.clients import spark
-from airflow_kstream.clients.client_jars import hadoop_defaults, jar_versions
+from airflow_kstream.clients.client_jars import jar_versions
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.kerberos import keytabs, tickets
 from airflow_kstream.clients.kerberos.service_names import requested_host
@@ -72,15 +71,9 @@ def spark_client(cluster: Cluster, named: str = "") -> SparkClient:
     """Return the Spark client of this host. Raises InvalidInput: when it has none."""
     binary = spark.find_spark_submit(named) if named else spark.find_spark_submit()
     folder = spark.jars_of(binary)
-    versions = jar_versions(folder)
-    return SparkClient(
-        binary,
-        versions,
-        hadoop_of(versions, str(folder)),
-        asked("the client's configuration", lambda: _client_conf(cluster, folder, versions)),
-        str(folder),
-        spark.defaults_of_client(binary),
-    )
+    hadoop = hadoop_of(jar_versions(jar.name for jar in folder.glob("*.jar")), str(folder))
+    conf = asked("the conf folder of the connection", lambda: _conf_folder(cluster))
+    return SparkClient(binary, hadoop, conf, spark.defaults_of_client(binary))
 
 
 def hadoop_of(versions: Mapping[str, str], where: str) -> HadoopVersion | Unasked:
@@ -89,10 +82,8 @@ def hadoop_of(versions: Mapping[str, str], where: str) -> HadoopVersion | Unaske
     return HadoopVersion(found) if found else Unasked("the version of its Hadoop client", f"no jar in {where} names it")
 
 
-def _client_conf(cluster: Cluster, folder: Path, versions: Mapping[str, str]) -> EffectiveConf:
-    """Return the connection's conf folder over the defaults of the client's own version."""
+def _conf_folder(cluster: Cluster) -> EffectiveConf:
     if not cluster.hadoop_conf_dir:
         raise InvalidInput(f"connection {cluster.name} has no hadoop_conf_dir")
     conf = HadoopConf(cluster.hadoop_conf_dir)
-    own = {key: Property(conf.get(key), _SITES) for key in conf.names()}
-    return EffectiveConf(cluster.hadoop_conf_dir, {**hadoop_defaults(folder, versions), **own})
+    return EffectiveConf(cluster.hadoop_conf_dir, {key: Property(conf.get(key), _SITES) for key in conf.names()})

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.clients.client_jars import versions_in
-from airflow_kstream.clients.spark_pages import SparkEnvironment, SparkPages
 from airflow_kstream.model.application import Application
-from airflow_kstream.model.cluster_facts import SparkClient, StreamFacts
+from airflow_kstream.model.cluster_facts import DriverFacts, SparkClient, StreamFacts
 from airflow_kstream.model.contract import pushes
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.finding import Unasked
 from airflow_kstream.model.generation import Claim
-from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.spark_conf import FIXED
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec
@@ -28,7 +24,6 @@ from airflow_kstream.policy.streams.spark_argv import client_settings
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.asking import asked
-from airflow_kstream.supervise.doctor.host_facts import hadoop_of
 from airflow_kstream.supervise.doctor.keytab_users import running_application
 from airflow_kstream.supervise.doctor.staging import StagingFolders
 from airflow_kstream.supervise.streams.claim_facts import completed
@@ -37,10 +32,7 @@ from airflow_kstream.supervise.streams.launch_tokens import with_tokens
 from airflow_kstream.supervise.streams.registry import RegisteredStream
 from airflow_kstream.supervise.tokens.launch import launch_tokens
 
-# Seconds, for all pages of one application.
-_PAGES = 15.0
-_TO_VIEW = "the right to view the application (spark.ui.view.acls), which needs its web UI"
-_JARS, _ARCHIVE = "spark.yarn.jars", "spark.yarn.archive"
+_NO_DRIVER = Unasked("its driver", "none runs")
 _OBJECTS = re.compile(r"\b(s3[an]?)://")
 _KEYTABS = ("spark.kerberos.keytab", "spark.yarn.keytab")
 # Of the pauses between batches all but the longest tenth are usual.
@@ -49,14 +41,14 @@ _USUAL = 0.9
 
 @dataclass
 class StreamExaminer:
-    """The examiner of one cluster's streams. What several of them share is asked once."""
+    """The examiner of one cluster's streams. `drivers` are those that run, by the id of their application."""
 
     session: ClusterSession
     client: SparkClient | Unasked
     listed: Sequence[Application]
+    drivers: Mapping[str, DriverFacts | Unasked]
     now: datetime
     staging: StagingFolders = field(init=False)
-    _hadoop: dict[str, HadoopVersion | Unasked] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.staging = StagingFolders(self.session)
@@ -76,8 +68,8 @@ class StreamExaminer:
 
     def application(self, app: Application) -> StreamFacts:
         """Return the facts of an application that nobody claimed, by what it runs with."""
-        environment = self._environment(app)
-        conf = environment if isinstance(environment, Unasked) else environment.properties
+        driver = self.drivers.get(app.id, _NO_DRIVER)
+        conf = driver if isinstance(driver, Unasked) else driver.properties
         facts = StreamFacts(
             name=app.id,
             running=app.id if app.alive else "",
@@ -87,11 +79,11 @@ class StreamExaminer:
             limit_ends=self._limit(app),
             conf=conf,
             conf_from=f"the environment of {app.id}",
-            hadoop=environment if isinstance(environment, Unasked) else _hadoop_of(environment, app),
+            driver=driver,
         )
         if isinstance(conf, Unasked):
             # Whether it has a keytab decides about almost everything.
-            return replace(facts, running=conf)
+            return replace(facts, running=conf) if app.alive else facts
         keytab = any(conf.get(key) for key in _KEYTABS)
         launch = asked("the end of its launch's tokens", lambda: launch_tokens(self.session, app.id).end)
         end = launch if isinstance(launch, datetime) else None
@@ -107,8 +99,7 @@ class StreamExaminer:
         session = self.session
         app = running_application(session, registered.stream, claim, self.listed)
         claim = with_tokens(registered.folder, completed(session, claim, app), registered.names)
-        environment = self._environment(app) if app and not claim.submitted_by_us else None
-        conf = self._conf(spec, environment)
+        driver = self.drivers.get(app.id, _NO_DRIVER) if app else _NO_DRIVER
         staged, left = self.staging.of(spec, app, self._ended(registered))
         return StreamFacts(
             name=spec.name,
@@ -121,9 +112,11 @@ class StreamExaminer:
             tokens_end=self._tokens_end(registered, claim, spec),
             launch_tokens_end=self._launch_tokens_end(claim, spec),
             limit_ends=self._limit(app),
-            conf=conf,
-            conf_from=f"the environment of {app.id}" if app and environment is not None else "its declaration",
-            hadoop=self._hadoop_client(conf, app, environment),
+            conf=self._conf(spec, claim, driver),
+            conf_from=f"the environment of {driver.application}"
+            if isinstance(driver, DriverFacts)
+            else "its declaration",
+            driver=driver,
             pause=self._pause(spec) if app and not spec.credentials.renews_itself else None,
             staged=staged,
             unused_staging=left,
@@ -156,53 +149,18 @@ class StreamExaminer:
         found = uncounted_tokens(spec, cluster.spark_conf, cluster.default_fs, claim.tokens or ())
         return tuple(each.service for each in found)
 
-    def _conf(self, spec: StreamSpec, environment: SparkEnvironment | Unasked | None) -> Mapping[str, str] | Unasked:
-        """Return what the job runs with: as its driver tells it, or as this supervisor submitted it."""
-        if isinstance(environment, SparkEnvironment):
-            return environment.properties
-        if isinstance(environment, Unasked):
-            return environment
+    def _conf(self, spec: StreamSpec, claim: Claim, driver: DriverFacts | Unasked) -> Mapping[str, str] | Unasked:
+        """Return what the job runs with, as its driver tells it or, of one that we submitted, as it was declared."""
+        if isinstance(driver, DriverFacts):
+            return driver.properties
+        if not claim.submitted_by_us:
+            return driver
         client = self.client if isinstance(self.client, SparkClient) else None
-        numbers = client.hadoop.numbers if client and isinstance(client.hadoop, HadoopVersion) else None
-        settings = client_settings(SparkDefaults(hadoop_version=numbers), spec.credentials)
+        settings = client_settings(SparkDefaults(), spec.credentials)
         ours = {key: str(setting.value) for key, setting in settings.items()}
         fixed = {key: value for key, (value, _) in FIXED.items()}
-        return {
-            **(client.defaults if client else {}),
-            **ours,
-            **self.session.cluster.spark_conf,
-            **spec.plain_conf,
-            **fixed,
-        }
-
-    def _environment(self, app: Application) -> SparkEnvironment | Unasked:
-        session = self.session
-
-        def read() -> SparkEnvironment:
-            cluster = session.cluster
-            pages = SparkPages(session.yarn.active(), app.id, session.identity, cluster.tls, _PAGES)
-            with closing(pages):
-                return pages.environment()
-
-        return asked(f"the environment of {app.id}", read, _TO_VIEW)
-
-    def _hadoop_client(
-        self, conf: Mapping[str, str] | Unasked, app: Application | None, environment: SparkEnvironment | Unasked | None
-    ) -> HadoopVersion | Unasked:
-        """Return the version of Hadoop's client in the job: this host's, or of the jars on HDFS that its conf names."""
-        if isinstance(conf, Unasked):
-            return conf
-        if isinstance(self.client, Unasked):
-            return self.client
-        named = conf.get(_ARCHIVE) or conf.get(_JARS) or ""
-        if not named or named.startswith(f"local:{self.client.folder}/"):
-            return self.client.hadoop
-        if app is None:
-            return Unasked("the version of its Hadoop client", f"nothing runs with {named}")
-        if named not in self._hadoop:
-            told = environment or self._environment(app)
-            self._hadoop[named] = told if isinstance(told, Unasked) else _hadoop_of(told, app)
-        return self._hadoop[named]
+        connection = self.session.cluster.spark_conf
+        return {**(client.defaults if client else {}), **ours, **connection, **spec.plain_conf, **fixed}
 
     def _pause(self, spec: StreamSpec) -> timedelta | None:
         """Return the longest usual time between two batches of a query; None if no checkpoint tells."""
@@ -216,10 +174,6 @@ class StreamExaminer:
             return
         if intervals:
             yield intervals[int(len(intervals) * _USUAL)]
-
-
-def _hadoop_of(environment: SparkEnvironment, app: Application) -> HadoopVersion | Unasked:
-    return hadoop_of(versions_in(iter(environment.jars)), f"the class path of {app.id}")
 
 
 def _object_stores(texts: Iterable[str]) -> tuple[str, ...]:

@@ -152,3 +152,14 @@ def test_an_unknown_link_to_logs_names_no_container() -> None:
     body[1]["executorLogs"] = {"stdout": "https://logs.example.com/?q=1"}
     with serving({f"{BASE}/executors": said(body)}) as server, pages(server) as asked:
         assert asked.processes()[1].container is None
+
+
+@pytest.mark.parametrize("hadoop", [{"hadoopProperties": [["ipc.client.connection.maxidletime", "10000"]]}, {}])
+def test_a_driver_shows_what_it_runs_with(hadoop: dict[str, Any]) -> None:
+    jars = [["/spark/jars/httpclient-4.5.14.jar", "System Classpath"], ["/conf/", "System Classpath"]]
+    page = said({"sparkProperties": [["spark.app.name", "orders"]], "classpathEntries": jars, **hadoop})
+    with serving({f"{BASE}/environment": page}) as server, pages(server) as asked:
+        environment = asked.environment()
+    assert environment.properties == {"spark.app.name": "orders"}
+    assert environment.jars[0] == "httpclient-4.5.14.jar"
+    assert environment.hadoop == ({"ipc.client.connection.maxidletime": "10000"} if hadoop else None)

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, Impersonation, KeytabFacts, ServerClock, ServiceName
-from airflow_kstream.model.finding import Concern, Severity, Unasked
+from airflow_kstream.model.cluster_facts import (
+    ClusterFacts,
+    EffectiveConf,
+    Impersonation,
+    KeytabFacts,
+    ServerClock,
+    ServiceName,
+    StreamFacts,
+)
+from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.keytab import FindingKind, KeytabFinding
 from airflow_kstream.model.ticket import Ticket
@@ -18,6 +26,7 @@ from tests.unit.doctor.facts import (
     NOW,
     REFUSED,
     TICKET_STREAM,
+    driver,
     with_conf,
     with_stream,
 )
@@ -46,10 +55,13 @@ def _ticket(**changes: object) -> ClusterFacts:
 
 
 def _jars(**versions: str) -> ClusterFacts:
-    client = IN_ORDER.client
-    assert not isinstance(client, Unasked)
-    stream = replace(TICKET_STREAM, object_stores=("s3a",))
-    return replace(IN_ORDER, client=replace(client, jars=versions), streams=(stream,))
+    jars = versions or {"spark-core": "2.4.0"}
+    return with_stream(TICKET_STREAM, object_stores=("s3a",), driver=driver(HadoopVersion("3.5.0"), **jars))
+
+
+def _not_recovering(stream: StreamFacts) -> ClusterFacts:
+    own = driver(HadoopVersion("3.5.0"))
+    return with_stream(stream, driver=replace(own, conf=EffectiveConf("the driver", {})))
 
 
 def _two_resourcemanagers(**changes: object) -> ClusterFacts:
@@ -74,10 +86,10 @@ CODED = replace(IN_ORDER, namenode_version=HadoopVersion("3.3.6"), coded_blocks=
 CASES = (
     Case(
         "hdfs-9276",
-        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.8.1")),
+        with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("2.8.1"))),
         ERROR,
         "it fails with InvalidToken from 2026-05-08 12:00 UTC on",
-        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0-cdh5.16.2")),
+        with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("2.6.0-cdh5.16.2"))),
     ),
     Case(
         "token-end",
@@ -91,7 +103,7 @@ CASES = (
         with_stream(TICKET_STREAM, supervised=False, pause=timedelta(seconds=40)),
         WARNING,
         "40s between its batches, 10s until they close: it fails from 2026-05-14 12:00 UTC on",
-        replace(with_stream(TICKET_STREAM, pause=timedelta(seconds=40)), client=REFUSED),
+        with_stream(TICKET_STREAM, pause=timedelta(seconds=40), driver=REFUSED),
     ),
     Case(
         "renewal-retry",
@@ -119,10 +131,10 @@ CASES = (
     ),
     Case(
         "yarn-3103",
-        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0")),
+        with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("2.6.0"))),
         ERROR,
         "its next reconnect may end it from 2026-05-08 12:00 UTC on",
-        with_stream(KEYTAB_STREAM, hadoop=REFUSED),
+        with_stream(KEYTAB_STREAM, driver=REFUSED),
     ),
     Case(
         "second-attempt",
@@ -244,17 +256,17 @@ CASES = (
     ),
     Case(
         "hdfs-10549",
-        with_stream(KEYTAB_STREAM, hadoop=OLD),
+        with_stream(KEYTAB_STREAM, driver=driver(OLD)),
         WARNING,
         "a close() that fails leaves its file open",
-        with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0-cdh5.16.2")),
+        with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("2.6.0-cdh5.16.2"))),
     ),
     Case(
         "hdfs-14694",
-        with_stream(KEYTAB_STREAM, setting=("spark.hadoop.dfs.client.write.recover.lease.on.close.exception", None)),
+        _not_recovering(KEYTAB_STREAM),
         NOTE,
         "a close() that fails leaves its file open",
-        with_stream(KEYTAB_STREAM, hadoop=REFUSED),
+        with_stream(KEYTAB_STREAM, driver=REFUSED),
     ),
     Case(
         "clock-skew",

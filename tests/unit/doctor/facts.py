@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_kstream.model.cluster_facts import (
     ClusterFacts,
+    DriverFacts,
     EffectiveConf,
     KeytabFacts,
     Property,
@@ -30,6 +31,7 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 SERVED: dict[str, dict[str, list[str]]] = json.loads(Path(__file__).with_name("served.json").read_text())
 REFUSED = Unasked("the configuration", "read its configuration on http://server: it answered 403", "a place in its acl")
 _IDLE = "ipc.client.connection.maxidletime"
+_RECOVER = "dfs.client.write.recover.lease.on.close.exception"
 
 
 def _changed(properties: Mapping[str, Property], changes: Mapping[str, str | None]) -> dict[str, Property]:
@@ -45,6 +47,13 @@ def conf(server: str, **changes: str | None) -> EffectiveConf:
     return EffectiveConf(f"http://{server}", _changed(properties, changes))
 
 
+def driver(hadoop: HadoopVersion | Unasked, **jars: str) -> DriverFacts:
+    """Return a driver with this version, and by default a recent HTTP client."""
+    properties = {_IDLE: "10000", _RECOVER: "true"}
+    conf = EffectiveConf("the driver", {key: Property(value, "its environment") for key, value in properties.items()})
+    return DriverFacts("application_1_0001", {}, conf, jars or {"httpclient": "4.5.14"}, hadoop)
+
+
 KEYTAB_STREAM = StreamFacts(
     name="orders",
     running="application_1_0001",
@@ -52,13 +61,9 @@ KEYTAB_STREAM = StreamFacts(
     renews_itself=True,
     started=NOW - 3 * DAY,
     launch_tokens_end=NOW + 4 * DAY,
-    conf={
-        "spark.yarn.maxAppAttempts": "1",
-        "spark.security.credentials.retryWait": "10m",
-        "spark.hadoop.dfs.client.write.recover.lease.on.close.exception": "true",
-    },
+    conf={"spark.yarn.maxAppAttempts": "1", "spark.security.credentials.retryWait": "10m"},
     conf_from="its declaration",
-    hadoop=HadoopVersion("3.5.0"),
+    driver=driver(HadoopVersion("3.5.0")),
 )
 TICKET_STREAM = replace(
     KEYTAB_STREAM, name="clicks", running="application_1_0002", renews_itself=False, tokens_end=NOW + 4 * DAY
@@ -86,13 +91,7 @@ IN_ORDER = ClusterFacts(
     krb5={"forwardable": "true", "renew_lifetime": "7d"},
     impersonations=(),
     keytabs=(KeytabFacts("w@R", "/w.keytab", (), (17, 18)),),
-    client=SparkClient(
-        "/spark/bin/spark-submit",
-        {"httpclient": "4.5.14"},
-        HadoopVersion("3.5.0"),
-        EffectiveConf("/conf", {_IDLE: Property("10000", "core-default.xml")}),
-        "/spark/jars",
-    ),
+    client=SparkClient("/spark/bin/spark-submit", HadoopVersion("3.5.0"), EffectiveConf("/conf", {})),
     streams=(KEYTAB_STREAM,),
     user="watcher",
     **PRIVILEGED,

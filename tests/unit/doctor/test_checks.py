@@ -8,13 +8,22 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, ServerClock
+from airflow_kstream.model.cluster_facts import ClusterFacts, ServerClock, SparkClient
 from airflow_kstream.model.finding import DoctorReport, Severity, Unasked
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
 from tests.unit.doctor.check_cases import CASES, Case
-from tests.unit.doctor.facts import IN_ORDER, KEYTAB_STREAM, NOW, REFUSED, TICKET_STREAM, with_conf, with_stream
+from tests.unit.doctor.facts import (
+    IN_ORDER,
+    KEYTAB_STREAM,
+    NOW,
+    REFUSED,
+    TICKET_STREAM,
+    driver,
+    with_conf,
+    with_stream,
+)
 
 # A KDC that answers nothing is found by its check alone: it decides nothing else.
 _OTHERWISE = {"kdc"}
@@ -131,12 +140,12 @@ def test_a_stream_whose_tokens_are_pushed_has_no_end() -> None:
     [("2.8.2", True), ("2.8.1", False), ("2.7.7", False), ("2.10.0", True), ("3.4.3", True), ("4.0.0", True)],
 )
 def test_a_fix_is_in_a_branch_from_its_first_release_on(version: str, has: bool) -> None:
-    assert bool(of("hdfs-9276", with_stream(KEYTAB_STREAM, hadoop=HadoopVersion(version))).findings) is not has
+    assert bool(of("hdfs-9276", with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion(version)))).findings) is not has
 
 
 def test_a_distribution_may_carry_a_fix_below_its_first_release() -> None:
-    above = of("hdfs-9276", with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("3.1.1.7.1.7.0-551")))
-    below = of("hdfs-9276", with_stream(KEYTAB_STREAM, hadoop=HadoopVersion("2.6.0-cdh5.16.2")))
+    above = of("hdfs-9276", with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("3.1.1.7.1.7.0-551"))))
+    below = of("hdfs-9276", with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("2.6.0-cdh5.16.2"))))
     assert above.passed == ("hdfs-9276",)
     assert below.findings == ()
     assert "may carry the fix" in below.undecided[0].fact.sentence
@@ -144,7 +153,9 @@ def test_a_distribution_may_carry_a_fix_below_its_first_release() -> None:
 
 def test_the_workaround_of_hdfs_9276_counts() -> None:
     facts = with_stream(
-        KEYTAB_STREAM, hadoop=HadoopVersion("2.7.7"), setting=("spark.hadoop.fs.hdfs.impl.disable.cache", "true")
+        KEYTAB_STREAM,
+        driver=driver(HadoopVersion("2.7.7")),
+        setting=("spark.hadoop.fs.hdfs.impl.disable.cache", "true"),
     )
     assert of("hdfs-9276", facts).passed
 
@@ -152,13 +163,13 @@ def test_the_workaround_of_hdfs_9276_counts() -> None:
 def test_a_lone_namenode_has_no_copies_of_a_token() -> None:
     facts = replace(
         with_conf("namenode", dfs__ha__namenodes__kstream=None),
-        streams=(replace(KEYTAB_STREAM, hadoop=HadoopVersion("2.7.7")),),
+        streams=(replace(KEYTAB_STREAM, driver=driver(HadoopVersion("2.7.7"))),),
     )
     assert of("hdfs-9276", facts).passed
 
 
 def test_a_stream_that_does_not_run_concerns_nobody() -> None:
-    facts = with_stream(TICKET_STREAM, running="", hadoop=HadoopVersion("2.6.0"), conf={})
+    facts = with_stream(TICKET_STREAM, running="", driver=driver(HadoopVersion("2.6.0")), conf={})
     assert not [finding for finding in examine(facts).findings if finding.concerns]
 
 
@@ -167,6 +178,15 @@ def test_a_namenode_that_refuses_does_not_hide_what_the_resourcemanager_said() -
     (finding,) = of("rm-privileges", replace(facts, namenode=REFUSED, streams=REFUSED)).findings
     assert "hadoop.proxyuser.<user>.hosts=*" in finding.fix
     assert finding.concerns == ()
+
+
+@pytest.mark.parametrize("check", ["yarn-3103", "hdfs-10549"])
+def test_an_old_client_of_this_host_is_found_before_it_submits_anything(check: str) -> None:
+    assert isinstance(IN_ORDER.client, SparkClient)
+    old = replace(IN_ORDER.client, hadoop=HadoopVersion("2.6.0"))
+    (finding,) = of(check, replace(IN_ORDER, client=old, streams=())).findings
+    assert (finding.id, finding.concerns) == (f"{check}:this host's client", ())
+    assert of(check, replace(IN_ORDER, client=REFUSED)).passed, "a host without a client submits nothing"
 
 
 def test_a_host_without_a_client_is_no_matter_where_there_is_one_resourcemanager() -> None:
