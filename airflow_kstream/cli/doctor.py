@@ -50,8 +50,8 @@ def doctor(
 
     Reads the effective configuration and versions of the servers, krb5.conf, tickets, keytabs, the Spark client and the
     streams' claims. It changes nothing, and concludes nothing from what it could not ask: that is shown with the reason
-    and the missing right. Exit 1 if an error or a warning is found that nobody accepted, or nothing could be asked at
-    all.
+    and the missing right. Exit 1 if an error or a warning is found that nobody accepted, or if neither HDFS nor YARN
+    tells its configuration.
     """
     if only_list:
         show(checks_table(CHECKS))

@@ -112,7 +112,7 @@ class DoctorReport:
     """The result of a run: what was found, what a person accepted, what stayed undecided, and which checks passed.
 
     `idle` are checks of streams that had no stream to look at. `notes` are about the baseline itself: acceptances that
-    ended, or that nothing needs any longer.
+    ended, or that nothing needs any longer. `blind` is whether neither HDFS nor YARN told its configuration.
     """
 
     findings: tuple[Finding, ...]
@@ -121,16 +121,12 @@ class DoctorReport:
     passed: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    blind: bool = False
 
     @property
     def failed(self) -> bool:
-        """Return whether something was found that is more than a note, or nothing at all could be asked."""
-        return self.mute or any(finding.severity is not Severity.NOTE for finding in self.findings)
-
-    @property
-    def mute(self) -> bool:
-        """Return whether no check reached a conclusion: everybody was away, or refused to answer."""
-        return not (self.findings or self.accepted or self.passed)
+        """Return whether something was found that is more than a note, or the servers told nothing."""
+        return self.blind or any(finding.severity is not Severity.NOTE for finding in self.findings)
 
     def of(self, stream: str) -> tuple[tuple[Finding, Concern], ...]:
         """Return what concerns this stream by name, with its own words and date."""
@@ -155,6 +151,7 @@ class DoctorReport:
             "passed": list(self.passed),
             "idle": list(self.idle),
             "notes": list(self.notes),
+            "blind": self.blind,
         }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _KNOWN = "known_findings"
-_IN_XCOM = 100
+_IN_XCOM, _IN_ERROR = 100, 3
 
 
 class ClusterDoctorOperator(TellingOperator):
@@ -51,7 +51,7 @@ class ClusterDoctorOperator(TellingOperator):
     :param accepted: the accepted findings as a mapping, as in the file of a baseline; by default those of
         `[kstream] doctor_folder`, in `<connection id>.yaml`.
     :param only_new: with False it reports everything at each run, and fails for as long as anything is found.
-    :raises Unavailable: when nothing could be asked.
+    :raises Unavailable: when neither HDFS nor YARN tells its configuration.
     :raises AirflowFailException: when something is found, or the accepted findings are wrong.
     """
 
@@ -76,9 +76,9 @@ class ClusterDoctorOperator(TellingOperator):
         """Examine, and return what is new. Raises AirflowFailException: when that is more than a note."""
         with wrong_input_is_final():
             report = self._report()
-        if report.mute:
-            why = report.undecided[0].fact.sentence if report.undecided else "there is no check"
-            raise Unavailable(f"nothing could be asked: {why}", tried=f"examine {self.cluster_conn_id}")
+        if report.blind:
+            why = "; ".join(dict.fromkeys(undecided_sentence(one) for one in report.undecided[:_IN_ERROR]))
+            raise Unavailable(f"the servers told nothing: {why}", tried=f"examine {self.cluster_conn_id}")
         uri = asset_uri(self.cluster_conn_id)
         before = known_from_json(tasks.get(uri, _KNOWN))
         found = news(report, before if self.only_new else {})

@@ -25,7 +25,13 @@ def examine(facts: ClusterFacts, checks: Sequence[Check] = CHECKS) -> DoctorRepo
         quiet += [] if outcomes else [check]
     idle = [check.id for check in quiet if not check.of_cluster and not facts.streams]
     passed = [check.id for check in quiet if check.id not in idle]
-    return DoctorReport(by_severity(findings), tuple(undecided), passed=tuple(passed), idle=tuple(idle))
+    return DoctorReport(
+        by_severity(findings),
+        tuple(undecided),
+        passed=tuple(passed),
+        idle=tuple(idle),
+        blind=isinstance(facts.namenode, Unasked) and isinstance(facts.resourcemanager, Unasked),
+    )
 
 
 def _outcomes(check: Check, facts: ClusterFacts) -> Iterator[_Outcome]:

@@ -25,6 +25,8 @@ _ELSEWHERE = {FindingKind.CLOCK, FindingKind.STREAMS_NOT_KNOWN, FindingKind.UNRE
 def clock_skew(facts: ClusterFacts) -> Iterator[Found]:
     """Find clocks apart: one finding for this host's if all servers agree, else one for each server."""
     allowed = _allowed_skew(facts)
+    if not facts.clocks:
+        raise NotKnown(Unasked("the clocks of the servers", "none answered"))
     off = [clock for clock in facts.clocks if abs(clock.ahead) > _NOTED_SKEW]
     if len(off) > 1 and len(off) == len(facts.clocks) and _agree(off):
         yield _skewed(f"{len(off)} servers", off[0].ahead, allowed, "this host", off)

@@ -82,8 +82,8 @@ def cluster_facts(
     here = asked("a Spark client on this host", lambda: spark_client(cluster, client))
     population = _population(session, subjects)
     streams = asked("the streams", lambda: _streams(session, population, here, now))
-    users = asked("who uses which keytab", lambda: _keytab_users(session, population))
-    checks = asked("the keytabs", lambda: tuple(check_keytabs(cluster, known=known(users)))) if tries_keys else _UNTRIED
+    users = _keytab_users(session, population)
+    checks = asked("the keytabs", lambda: tuple(check_keytabs(cluster, known=users))) if tries_keys else _UNTRIED
     inventory = servers.inventory
     return ClusterFacts(
         now=now,
@@ -105,7 +105,7 @@ def cluster_facts(
         impersonations=asked("whom it may act for", lambda: _impersonations(cluster, known(streams)))
         if tries_keys
         else _UNTRIED,
-        keytabs=asked("the keytabs", lambda: keytab_facts(known(checks), known(users))),
+        keytabs=checks if isinstance(checks, Unasked) else keytab_facts(checks, users),
         client=here,
         streams=streams,
         user=servers.user,
@@ -166,7 +166,11 @@ def _running(population: _Population) -> Iterator[str]:
 
 
 def _keytab_users(session: ClusterSession, population: _Population) -> tuple[KeytabUser, ...]:
-    return users_among(session, known(population.registered), known(population.listed))[0]
+    """Return the streams that log in with a keytab; none where they can't be asked: the watcher's own is checked."""
+    users = asked(
+        "the users of keytabs", lambda: users_among(session, known(population.registered), known(population.listed))
+    )
+    return () if isinstance(users, Unasked) else users[0]
 
 
 def _kdc_clock(checks: tuple[KeytabCheck, ...] | Unasked) -> tuple[ServerClock, ...]:
