@@ -167,10 +167,9 @@ def _running(population: _Population) -> Iterator[str]:
 
 def _keytab_users(session: ClusterSession, population: _Population) -> tuple[KeytabUser, ...]:
     """Return the streams that log in with a keytab; none where they can't be asked: the watcher's own is checked."""
-    users = asked(
-        "the users of keytabs", lambda: users_among(session, known(population.registered), known(population.listed))
-    )
-    return () if isinstance(users, Unasked) else users[0]
+    registered, listed = population.registered, population.listed
+    users = asked("the users of keytabs", lambda: users_among(session, known(registered), known(listed))[0])
+    return () if isinstance(users, Unasked) else users
 
 
 def _kdc_clock(checks: tuple[KeytabCheck, ...] | Unasked) -> tuple[ServerClock, ...]:
