@@ -24,15 +24,13 @@ import yaml
 from rich.console import Console
 
 from airflow_kstream.clients.http import kerberos_session
-from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
 from benchmarks.ground import Environment, ground
 from benchmarks.programs import Program, hadoop_program
 from benchmarks.report import Figure, save, table
+from tests.cluster import sleepers
 from tests.cluster.streams import cluster
 
 _WIDTH, _BATCHES, _SAMPLE = 150, 4, 3
@@ -65,20 +63,8 @@ def _fill(under: Environment, session: ClusterSession, count: int) -> Iterator[s
     with closing(kerberos_session(session.identity, session.cluster.tls)) as http:
         for number in under.each(f"{count} streams", range(count)):
             spec = _spec(session, number)
-            stream = StreamId(spec.name, session.cluster.state_dir)
-            draft = ClaimDraft(1, new_nonce(), spec, lifetimes, {}, "")
-            StreamFolder(session.hdfs, stream).make_claim(draft)
-            apps = f"{server}/ws/v1/cluster/apps"
-            name: str = http.post(f"{apps}/new-application", timeout=60).json()["application-id"]
-            submission = {
-                "application-id": name,
-                "application-name": spec.name,
-                "am-container-spec": {"commands": {"command": "sleep 600"}},
-                "resource": {"memory": 256, "vCores": 1},
-                "max-app-attempts": 1,
-                "application-tags": {"tag": list(stream.tags(1))},
-            }
-            http.post(apps, json=submission, timeout=60).raise_for_status()
+            stream = sleepers.claim(session, spec, lifetimes)
+            name = sleepers.submit(server, http, stream)
             session.hdfs.make_folder(f"/user/{getuser()}/.sparkStaging/{name}")
             for batch in range(_BATCHES if spec.checkpoints else 0):
                 session.hdfs.write(f"{spec.checkpoints[0]}/offsets/{batch}", "v1")

@@ -18,15 +18,13 @@ from rich.console import Console
 from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.finding import DoctorReport
-from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
-from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.doctor.examination import examine_cluster
-from airflow_kstream.supervise.streams.formats import ClaimDraft
-from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
 from airflow_kstream.views.doctor import findings_table, lines_of_report
+from tests.cluster import sleepers
 from tests.cluster.streams import await_that
 
 pytestmark = pytest.mark.faults
@@ -98,40 +96,19 @@ def connection(broken: Minicluster, folder: Path) -> dict[str, object]:
     }
 
 
-def submit_sleeper(session: ClusterSession, stream: StreamId) -> str:
-    """Submit an application that only sleeps as the stream's first generation, and return its id."""
-    apps = f"{session.yarn.active()}/ws/v1/cluster/apps"
-    with closing(kerberos_session(session.identity, session.cluster.tls)) as http:
-        name: str = http.post(f"{apps}/new-application", timeout=60).json()["application-id"]
-        submission = {
-            "application-id": name,
-            "application-name": stream.name,
-            "am-container-spec": {"commands": {"command": "sleep 299"}},
-            "resource": {"memory": 256, "vCores": 1},
-            "max-app-attempts": 1,
-            "application-tags": {"tag": list(stream.tags(1))},
-        }
-        assert http.post(apps, json=submission, timeout=60).status_code == 202
-    return name
-
-
-def claim(session: ClusterSession, spec: StreamSpec) -> StreamId:
-    stream = StreamId(spec.name, session.cluster.state_dir)
-    lifetimes = learn_lifetimes(session.hdfs, session.identity)
-    StreamFolder(session.hdfs, stream).make_claim(ClaimDraft(1, new_nonce(), spec, lifetimes, {}, ""))
-    return stream
-
-
 @pytest.fixture(scope="module")
 def report(broken: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DoctorReport]:
     fields = connection_fields("broken", connection(broken, tmp_path_factory.mktemp("connection")))
     with cluster_of("broken", fields) as cluster, open_session(cluster, cluster.watcher) as session:
         keytab = KeytabCredentials(session.identity.principal)
         orders = StreamSpec("orders", keytab, "/jobs/orders.py", (), conf=CONF)
-        stream = claim(session, orders)
-        claim(session, replace(orders, name="clicks", credentials=ProxyUserCredentials("alice"), conf={}))
+        lifetimes = learn_lifetimes(session.hdfs, session.identity)
+        stream = sleepers.claim(session, orders, lifetimes)
+        clicks = replace(orders, name="clicks", credentials=ProxyUserCredentials("alice"), conf={})
+        sleepers.claim(session, clicks, lifetimes)
         session.hdfs.make_folder(f"/user/{getuser()}/.sparkStaging")
-        sleeper = submit_sleeper(session, stream)
+        with closing(kerberos_session(session.identity, cluster.tls)) as http:
+            sleeper = sleepers.submit(session.yarn.active(), http, stream)
         await_that(lambda: session.yarn.application(sleeper).alive, "it is accepted")
         try:
             yield examine_cluster(cluster)
