@@ -1,0 +1,143 @@
+"""What the doctor knows of a stream by its claim, its folder and YARN, and what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from airflow_kstream.model.application import Application, ApplicationState
+from airflow_kstream.model.cluster_facts import DriverFacts, NotKnown, StreamFacts
+from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.tokens import TokenLifetimes
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
+from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.registry import newest_claims
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from tests.unit.doctor.facts import driver
+from tests.unit.streams.simulated_servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+
+DAY = timedelta(days=1)
+WEEK = TokenLifetimes(DAY, 7 * DAY)
+SPEC = StreamSpec("orders", TicketCredentials(), "/jobs/orders.py", ())
+STREAM = StreamId("orders", CLUSTER.state_dir)
+NO_CLIENT = Unasked("a Spark client on this host", "there is none")
+STAGING = "/user/streamer/.sparkStaging"
+
+
+class World:
+    """An HDFS and a YARN in memory, with one stream."""
+
+    def __init__(self) -> None:
+        self.hdfs = SimHdfs(SimClock())
+        self.yarn = SimYarn(self.hdfs.clock)
+        self.drivers: dict[str, DriverFacts | Unasked] = {}
+
+    @property
+    def session(self) -> ClusterSession:
+        return session_of(self.hdfs, self.yarn)
+
+    def claim(self, spec: StreamSpec, **more: object) -> None:
+        draft = ClaimDraft(1, "nonce", spec, WEEK, {}, "", **more)  # type: ignore[arg-type]
+        StreamFolder(self.session.hdfs, STREAM).make_claim(draft)
+
+    def start(self) -> Application:
+        return self.yarn.start(frozenset(STREAM.tags(1)))
+
+    def facts(self, drivers: Mapping[str, DriverFacts | Unasked] | None = None) -> StreamFacts:
+        session = self.session
+        listed = session.yarn.applications("kstream")
+        examiner = StreamExaminer(session, NO_CLIENT, listed, drivers or {}, datetime.now(UTC))
+        (registered,) = newest_claims(session)
+        return examiner.facts(registered)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_stream_without_a_keytab_ends_with_the_tokens_of_its_submission(world: World) -> None:
+    world.claim(SPEC)
+    app = world.start()
+    claimed = world.hdfs.status(f"{STREAM.folder}/{claim_file(1)}").modified
+    facts = world.facts()
+    assert (facts.running, facts.user, facts.supervised) == (app.id, "streamer", True)
+    assert facts.tokens_end == facts.launch_tokens_end == claimed + 7 * DAY
+
+
+def test_tokens_that_nobody_renews_end_after_one_renew_interval(world: World) -> None:
+    excluded = {"spark.yarn.kerberos.renewal.excludeHadoopFileSystems": CLUSTER.default_fs}
+    world.claim(replace(SPEC, conf=excluded))
+    world.start()
+    facts = world.facts()
+    assert facts.tokens_end == facts.launch_tokens_end
+    assert facts.tokens_end is not None
+    assert facts.tokens_end < datetime.now(UTC) + 2 * DAY
+
+
+def test_a_stream_with_a_keytab_has_an_end_of_its_launch_s_tokens_alone(world: World) -> None:
+    world.claim(replace(SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM")))
+    world.start()
+    facts = world.facts()
+    assert (facts.renews_itself, facts.tokens_end) == (True, None)
+    assert facts.launch_tokens_end is not None
+
+
+def test_what_it_was_declared_with_counts_until_its_driver_shows_more(world: World) -> None:
+    world.claim(replace(SPEC, conf={"spark.speculation": "true"}))
+    app = world.start()
+    declared = world.facts()
+    assert declared.conf_from == "its declaration"
+    assert (declared.setting("spark.speculation"), declared.setting("spark.yarn.maxAppAttempts")) == ("true", "1")
+    with pytest.raises(NotKnown):
+        _ = declared.hadoop
+    shown = replace(driver(HadoopVersion("3.3.6")), application=app.id, properties={"spark.speculation": "false"})
+    facts = world.facts({app.id: shown})
+    assert facts.conf_from == f"the environment of {app.id}"
+    assert (facts.setting("spark.speculation"), facts.hadoop) == ("false", HadoopVersion("3.3.6"))
+
+
+def test_nothing_is_concluded_from_the_declaration_of_a_job_that_somebody_else_submitted(world: World) -> None:
+    app = world.yarn.start(frozenset({"theirs"}))
+    world.claim(SPEC, adopted=app.id, adopted_started=app.started)
+    refused = Unasked("its environment", "it answered 403", "spark.ui.view.acls")
+    facts = world.facts({app.id: refused})
+    assert facts.running == app.id
+    assert facts.conf == refused
+
+
+def test_staging_folders_of_running_and_of_ended_applications_are_told_apart(world: World) -> None:
+    world.claim(SPEC)
+    ended, running = world.start(), world.start()
+    world.yarn.end(ended.id, ApplicationState.KILLED)
+    world.hdfs.write(f"{STAGING}/{ended.id}/__spark_conf__.zip", "")
+    facts = world.facts()
+    assert (facts.running, facts.staged) == (running.id, False)
+    assert facts.unused_staging == (f"{STAGING}/{ended.id}",)
+    world.hdfs.write(f"{STAGING}/{running.id}/__spark_conf__.zip", "")
+    assert world.facts().staged is True
+
+
+def test_a_proxy_user_and_object_stores_are_read_from_the_declaration(world: World) -> None:
+    spec = replace(SPEC, credentials=ProxyUserCredentials("alice"), arguments=("--out", "s3a://lake/orders"))
+    world.claim(spec)
+    facts = world.facts()
+    assert (facts.proxied, facts.object_stores, facts.runs) == ("alice", ("s3a",), False)
+
+
+def test_a_claim_that_can_t_be_read_leaves_its_own_stream_open(world: World) -> None:
+    world.claim(SPEC)
+    path = f"{STREAM.folder}/{claim_file(1)}"
+    world.hdfs.files[path] = ("no JSON", world.hdfs.now())
+    facts = world.facts()
+    assert isinstance(facts.running, Unasked)
+    with pytest.raises(NotKnown, match="the claim of orders could not be asked"):
+        _ = facts.runs
