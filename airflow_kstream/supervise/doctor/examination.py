@@ -31,7 +31,7 @@ from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_amon
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
-from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_claims, stream_names
+from airflow_kstream.supervise.streams.registry import RegisteredStream, registered, stream_ids
 
 _UNTRIED = Unasked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def cluster_facts(
     here = asked("a Spark client on this host", lambda: spark_client(cluster, client))
     population = _population(session, subjects)
     streams = asked("the streams", lambda: _streams(session, population, here, now))
-    users = _keytab_users(session, population)
+    users = _keytab_users(session, population) if tries_keys else ()
     checks = asked("the keytabs", lambda: tuple(check_keytabs(cluster, known=users))) if tries_keys else _UNTRIED
     inventory = servers.inventory
     return ClusterFacts(
@@ -114,33 +114,33 @@ def cluster_facts(
 
 @dataclass(frozen=True)
 class _Population:
-    """The streams to examine with the applications that YARN lists, and an application that is no stream."""
+    """The streams to examine, with the applications that YARN lists, and an application that is no stream."""
 
-    registered: tuple[RegisteredStream, ...] | Unasked
+    streams: tuple[RegisteredStream, ...] | Unasked
     listed: tuple[Application, ...] | Unasked
     alone: Application | None = None
 
 
 def _population(session: ClusterSession, subjects: Subjects) -> _Population:
     """Find the subjects. Raises NotFound: when the one that was named is not there."""
-    registered = asked("the streams", lambda: _registered(session, subjects.stream))
+    streams = asked("the streams", lambda: _registered(session, subjects.stream))
     if subjects.application:
         app = session.yarn.application(subjects.application)
-        streams = () if isinstance(registered, Unasked) else tuple(one for one in registered if _runs_as(one, app))
-        return _Population(streams, (app,), None if streams else app)
-    if subjects.stream and registered == ():
+        its = () if isinstance(streams, Unasked) else tuple(one for one in streams if _runs_as(one, app))
+        return _Population(its, (app,), None if its else app)
+    if subjects.stream and streams == ():
         raise NotFound(f"{session.cluster.state_dir} has no such stream", tried=f"look at stream {subjects.stream}")
-    return _Population(registered, asked("the applications", lambda: session.yarn.applications(ALL_STREAMS_TAG)))
+    return _Population(streams, asked("the applications", lambda: session.yarn.applications(ALL_STREAMS_TAG)))
 
 
-def _runs_as(registered: RegisteredStream, app: Application) -> bool:
-    newest = registered.newest
-    return registered.stream.tag in app.tags or (isinstance(newest, Claim) and newest.adopted == app.id)
+def _runs_as(stream: RegisteredStream, app: Application) -> bool:
+    newest = stream.newest
+    return stream.stream.tag in app.tags or (isinstance(newest, Claim) and newest.adopted == app.id)
 
 
 def _registered(session: ClusterSession, name: str) -> tuple[RegisteredStream, ...]:
-    stream_names(session)
-    return tuple(each for each in newest_claims(session) if name in {"", each.stream.name})
+    session.hdfs.status(session.cluster.state_dir)
+    return tuple(registered(session, stream) for stream in stream_ids(session) if name in {"", stream.name})
 
 
 def _streams(
@@ -149,26 +149,26 @@ def _streams(
     drivers = driver_facts(session, _running(population))
     examiner = StreamExaminer(session, client, known(population.listed), drivers, now)
     alone = (examiner.application(population.alone),) if population.alone else ()
-    return (*alone, *(examiner.facts(each) for each in known(population.registered)))
+    return (*alone, *(examiner.facts(each) for each in known(population.streams)))
 
 
 def _running(population: _Population) -> Iterator[str]:
     """Yield the ids of the subjects' applications that run, or may: others' drivers are not asked."""
     if population.alone and population.alone.state is ApplicationState.RUNNING:
         yield population.alone.id
-    registered = known(population.registered)
-    tags = {each.stream.tag for each in registered}
+    streams = known(population.streams)
+    tags = {each.stream.tag for each in streams}
     running = (app for app in known(population.listed) if app.state is ApplicationState.RUNNING)
     yield from (app.id for app in running if tags & app.tags)
-    newest = (each.newest for each in registered)
+    newest = (each.newest for each in streams)
     # One that somebody else had submitted has no tag of ours.
     yield from (claim.adopted for claim in newest if isinstance(claim, Claim) and claim.adopted)
 
 
 def _keytab_users(session: ClusterSession, population: _Population) -> tuple[KeytabUser, ...]:
     """Return the streams that log in with a keytab; none where they can't be asked: the watcher's own is checked."""
-    registered, listed = population.registered, population.listed
-    users = asked("the users of keytabs", lambda: users_among(session, known(registered), known(listed))[0])
+    streams, listed = population.streams, population.listed
+    users = asked("the users of keytabs", lambda: users_among(session, known(streams), known(listed))[0])
     return () if isinstance(users, Unasked) else users
 
 

@@ -33,10 +33,12 @@ def stream_names(session: ClusterSession) -> tuple[str, ...]:
 def newest_claims(session: ClusterSession) -> Iterator[RegisteredStream]:
     """Yield every stream with its newest claim; nothing if there is no such state_dir."""
     for stream in stream_ids(session):
-        yield _registered(StreamFolder(session.hdfs, stream), stream)
+        yield registered(session, stream)
 
 
-def _registered(folder: StreamFolder, stream: StreamId) -> RegisteredStream:
+def registered(session: ClusterSession, stream: StreamId) -> RegisteredStream:
+    """Return a stream with its newest claim. Raises nothing: what can't be read is the stream's own trouble."""
+    folder = StreamFolder(session.hdfs, stream)
     names: frozenset[str] = frozenset()
     try:
         names = folder.names()

@@ -66,7 +66,7 @@ def test_a_driver_that_hangs_hides_no_other_and_is_given_up(monkeypatch: pytest.
     assert took < 5
 
 
-def test_nobody_is_asked_where_nothing_runs() -> None:
+def test_no_request_is_made_where_nothing_runs() -> None:
     with drivers() as (session, server):
         assert driver_facts(session, []) == {}
     assert server.requests == []

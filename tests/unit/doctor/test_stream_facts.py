@@ -91,7 +91,7 @@ def test_a_stream_with_a_keytab_has_an_end_of_its_launch_s_tokens_alone(world: W
     assert facts.launch_tokens_end is not None
 
 
-def test_what_it_was_declared_with_counts_until_its_driver_shows_more(world: World) -> None:
+def test_its_declaration_counts_until_its_driver_shows_more(world: World) -> None:
     world.claim(replace(SPEC, conf={"spark.speculation": "true"}))
     app = world.start()
     declared = world.facts()
@@ -105,7 +105,7 @@ def test_what_it_was_declared_with_counts_until_its_driver_shows_more(world: Wor
     assert (facts.setting("spark.speculation"), facts.hadoop) == ("false", HadoopVersion("3.3.6"))
 
 
-def test_nothing_is_concluded_from_the_declaration_of_a_job_that_somebody_else_submitted(world: World) -> None:
+def test_the_declaration_of_an_adopted_job_proves_nothing_about_it(world: World) -> None:
     app = world.yarn.start(frozenset({"theirs"}))
     world.claim(SPEC, adopted=app.id, adopted_started=app.started)
     refused = Unasked("its environment", "it answered 403", "spark.ui.view.acls")
@@ -114,7 +114,7 @@ def test_nothing_is_concluded_from_the_declaration_of_a_job_that_somebody_else_s
     assert facts.conf == refused
 
 
-def test_staging_folders_of_running_and_of_ended_applications_are_told_apart(world: World) -> None:
+def test_a_missing_staging_folder_and_one_that_was_left_are_two_facts(world: World) -> None:
     world.claim(SPEC)
     ended, running = world.start(), world.start()
     world.yarn.end(ended.id, ApplicationState.KILLED)
