@@ -14,7 +14,7 @@ from airflow.sdk.definitions.context import _AIRFLOW_PARSING_CONTEXT_DAG_ID, get
 from airflow_kstream.clients.local import regular_files
 from tests.airflow.declarations import Declarations
 
-OTHERS = ("control", "fleet", "housekeeping", "undeclared")
+OTHERS = ("control", "doctor", "fleet", "housekeeping", "undeclared")
 STREAM = "{{name: {name}, credentials: {{mode: ticket}}, application: /j.py, checkpoints: [/c]}}"
 
 
@@ -116,7 +116,7 @@ def test_every_dag_of_the_dag_processor_is_found_by_the_worker_that_starts_its_t
                 start_of_a_task(of_the_task, dag_id)
                 assert dag_id in declarations.dags()
             count += 1
-    assert count == 23
+    assert count == 25
 
 
 def test_the_benchmark_measures_both_sides(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -9,16 +10,20 @@ from pathlib import Path
 import pytest
 import yaml
 
+from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.baseline import Baseline
 from airflow_kstream.model.cluster_facts import ClusterFacts, DriverFacts, EffectiveConf, SparkClient
-from airflow_kstream.model.stream import TicketCredentials
+from airflow_kstream.model.contract import claim_file
+from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.policy.doctor.baseline import without_accepted
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
 from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.doctor.driver_facts import driver_facts
 from airflow_kstream.supervise.doctor.examination import cluster_facts
+from tests.cluster import sleepers
 from tests.cluster.cli import cluster_file, ran
 from tests.cluster.streams import await_that, cluster, rate_stream, submit_by_hand
 from tests.unit.doctor.facts import SERVED
@@ -82,6 +87,26 @@ def test_an_unknown_stream_is_refused(minicluster: Minicluster, tmp_path: Path) 
     refused = ran("doctor", "--cluster", str(cluster_file(minicluster, "watcher", tmp_path)), "--stream", "nobody")
     assert refused.code == 1
     assert "/kstream has no such stream" in refused.err or "could not be asked" in refused.out
+
+
+def test_status_shows_each_stream_what_it_has_to_expect_and_when(minicluster: Minicluster, tmp_path: Path) -> None:
+    """By what the ResourceManager runs with at that moment, whatever the conf folder says."""
+    with cluster(minicluster) as opened, open_session(opened, opened.watcher) as session:
+        spec = StreamSpec("expecting", KeytabCredentials(session.identity.principal), "/jobs/orders.py", ())
+        stream = sleepers.claim(session, spec, learn_lifetimes(session.hdfs, session.identity))
+        claimed = session.hdfs.status(f"{stream.folder}/{claim_file(1)}").modified
+        with closing(kerberos_session(session.identity, opened.tls)) as http:
+            app = sleepers.submit(session.yarn.active(), http, stream)
+        try:
+            await_that(lambda: session.yarn.application(app).alive, "it is accepted")
+            here = str(cluster_file(minicluster, "streamer", tmp_path))
+            told = ran("streams", "status", spec.name, "--cluster", here, "--json").data[spec.name]
+        finally:
+            session.yarn.kill(app, "the test is over", timedelta(seconds=60))
+            session.hdfs.delete(stream.folder, recursive=True)
+    ends = claimed + timedelta(days=7)
+    assert f"its logs are lost if it ends from {ends:%Y-%m-%d %H:%M} UTC on (rm-privileges)" in told["foretold"]
+    assert "it can't replace an executor (staging-missing)" in told["foretold"]
 
 
 def test_an_application_that_is_no_stream_tells_its_confs_and_its_date(
