@@ -17,8 +17,8 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from tests.airflow.running.live import CONNECTION, LiveAirflow
 from tests.cluster.streams import cluster, rate_stream
 
-FLEET, HOUSEKEEPING, TOKENS, UNDECLARED = (
-    f"{name}-{CONNECTION}" for name in ("fleet", "housekeeping", "tokens", "undeclared")
+DOCTOR, FLEET, HOUSEKEEPING, TOKENS, UNDECLARED = (
+    f"{name}-{CONNECTION}" for name in ("doctor", "fleet", "housekeeping", "tokens", "undeclared")
 )
 
 
@@ -31,7 +31,7 @@ def session(minicluster: Minicluster) -> Iterator[ClusterSession]:
 @pytest.fixture(scope="module", autouse=True)
 def paused(airflow: LiveAirflow) -> Iterator[None]:
     yield
-    for dag_id in (FLEET, HOUSEKEEPING, TOKENS):
+    for dag_id in (DOCTOR, FLEET, HOUSEKEEPING, TOKENS):
         airflow.api.pause_dag(dag_id)
 
 
@@ -64,6 +64,21 @@ def test_a_damaged_stream_is_one_red_square_with_its_name_and_its_way_out(
     airflow.end(FLEET, again)
     assert airflow.api.task_instance(TaskRef(FLEET, again, "look")).state == "success"
     assert "damaged" not in hands(airflow, FLEET, again)
+
+
+def test_the_doctor_is_red_for_what_is_new_and_green_for_what_it_knows(airflow: LiveAirflow) -> None:
+    first = airflow.start(DOCTOR)
+    assert airflow.end(DOCTOR, first) == "failed"
+    ref = TaskRef(DOCTOR, first, "examine")
+    log = airflow.api.task_log(ref, 1)
+    assert "rm-privileges: NodeManagers aggregate logs" in log
+    assert "yarn.resourcemanager.proxy-user-privileges.enabled=false (yarn-default.xml)" in log
+    found = {one["id"]: one for one in airflow.api.xcom_entry(ref, "return_value")["new"]}
+    assert found["rm-privileges"]["severity"] == "warning"
+
+    again = airflow.start(DOCTOR)
+    assert airflow.end(DOCTOR, again) == "success"
+    assert airflow.api.xcom_entry(TaskRef(DOCTOR, again, "examine"), "return_value")["new"] == []
 
 
 def test_housekeeping_is_a_dry_run_unless_a_person_says_otherwise(
