@@ -11,9 +11,20 @@ from annotated_types import MaxLen
 
 from airflow_kstream.model.declared import read
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.fields import Day, Line, StreamName
+from airflow_kstream.model.fields import Line, StreamName, must
 from airflow_kstream.model.stream_policies import STRICT
 from airflow_kstream.model.yaml_text import read_mapping
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+# As YAML leaves it: text.
+Day = Annotated[str, must(_is_day, "a day like 2027-06-30")]
 
 
 @dataclass(frozen=True, kw_only=True)

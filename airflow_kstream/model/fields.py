@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from math import isfinite
 from typing import Annotated, Any
@@ -84,13 +84,6 @@ def _is_plain(value: object, depth: int = 20) -> bool:
         names, items = (value, value.values()) if isinstance(value, dict) else ((), value)
         return all(isinstance(name, str) for name in names) and all(_is_plain(item, depth - 1) for item in items)
     return value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 def _is_word(text: str) -> bool:
@@ -215,8 +208,6 @@ PlainData = Annotated[Any, must(_is_plain, "text, numbers, true, false, null, an
 Word = Annotated[str, must(_is_word, "one printable word that doesn't begin with -")]
 LocalPath = Annotated[str, must(_is_local_path, "an absolute path with no '..' in it")]
 Principal = Annotated[str, must(is_principal, "primary[/instance]@REALM, printable, that doesn't begin with -")]
-# As YAML leaves it: text.
-Day = Annotated[str, must(_is_day, "a day like 2027-06-30")]
 UserName = Annotated[str, must(lambda text: _USER.fullmatch(text) is not None, "a user's name")]
 # It becomes part of --files, where , and # are separators and { [ * ? are patterns.
 StateDir = Annotated[

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.server_conf import ServedConf, served_conf
 from airflow_kstream.model.cluster_facts import EffectiveConf, ServerClock
-from airflow_kstream.model.errors import KstreamError, NotFound
+from airflow_kstream.model.errors import Denied, NotFound
 from airflow_kstream.model.finding import Unasked
 from airflow_kstream.model.hdfs_health import HdfsInventory
 from airflow_kstream.model.tokens import TokenLifetimes
@@ -38,11 +38,11 @@ class ServerFacts:
 def server_facts(session: ClusterSession) -> ServerFacts:
     """Ask all servers, the configurations at once. Nothing raises: each fact may be missing by itself."""
     active = asked("the active ResourceManager", session.yarn.active)
-    inventory = asked("the versions in HDFS", lambda: _inventory(session))
+    inventory = asked("the versions in HDFS", lambda: _inventory(session), _OF_HDFS)
     node = asked("a NodeManager", lambda: _node_page(session))
     served = _served(session, [one for one in (active, node) if isinstance(one, str)])
     return ServerFacts(
-        namenode=_conf(inventory.namenode if isinstance(inventory, HdfsInventory) else inventory, served),
+        namenode=_namenode_conf(session, inventory, served),
         resourcemanager=_conf(active, served),
         nodemanager=_conf(node, served),
         inventory=inventory,
@@ -92,6 +92,16 @@ def _conf(address: str | Unasked, served: Mapping[str, ServedConf | Unasked]) ->
     return page if isinstance(page, Unasked) else page.conf
 
 
+def _namenode_conf(
+    session: ClusterSession, inventory: HdfsInventory | Unasked, served: Mapping[str, ServedConf | Unasked]
+) -> EffectiveConf | Unasked:
+    """Return the configuration of the active NameNode; where none says that it is active, of the first that answers."""
+    if isinstance(inventory, HdfsInventory):
+        return _conf(inventory.namenode, served)
+    confs = [_conf(address, served) for address in session.cluster.namenodes]
+    return next((conf for conf in confs if isinstance(conf, EffectiveConf)), confs[0])
+
+
 def _clocks(served: Mapping[str, ServedConf | Unasked]) -> Iterator[ServerClock]:
     for address, page in served.items():
         if isinstance(page, ServedConf) and page.ahead is not None:
@@ -99,11 +109,13 @@ def _clocks(served: Mapping[str, ServedConf | Unasked]) -> Iterator[ServerClock]
 
 
 def refusal(session: ClusterSession) -> str:
-    """Return the refusal of HDFS or YARN to take requests of this session's identity; empty if both take them."""
+    """Return the refusal of HDFS or YARN to take requests of this session's identity; empty if both take them.
+
+    Raises Unavailable, CredentialError: when they can't be asked, which is no refusal.
+    """
     try:
         session.hdfs.status("/")
-        session.yarn.active()
         session.yarn.user()
-    except KstreamError as error:
-        return error.message
+    except Denied as error:
+        return error.without_advice
     return ""
