@@ -10,6 +10,7 @@ extrapolated. They read the client's files, not what the servers run with, and c
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -32,7 +33,7 @@ from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim
 from airflow_kstream.supervise.streams.state_folder import new_nonce
 from benchmarks.ground import Environment, ground
-from benchmarks.programs import Program, hadoop_program
+from benchmarks.programs import Program, Ran, hadoop_program
 from benchmarks.report import Figure, save, table
 from tests.cluster import sleepers
 from tests.cluster.streams import cluster
@@ -94,7 +95,7 @@ def _figures(under: Environment, asked: Namespace, application: str) -> Iterator
         hadoop_program(under.minicluster, _STATUS, "application", "-status", application),
     ]
     doctor = _doctor(under)
-    runs = [doctor.run().cost for _ in under.each("the doctor", range(asked.rounds))]
+    runs = [_seen(doctor.run(), asked.streams).cost for _ in under.each("the doctor", range(asked.rounds))]
     one, other = (_seconds(under, program, _SAMPLE) for program in jvms)
     by_hand = one * _PROPERTIES + other * asked.streams
     note = f"{one:.1f} s a property, {other:.1f} s an application"
@@ -103,15 +104,23 @@ def _figures(under: Environment, asked: Namespace, application: str) -> Iterator
     yield Figure(task, "kstream doctor", seconds, cpu=cpu, note="no JVM")
 
 
+def _seen(ran: Ran, streams: int) -> Ran:
+    """Return the run. Raises RuntimeError: when it did not see all streams, which would be quick."""
+    found = {one["id"]: one for one in json.loads(ran.said)["findings"]}
+    seen = len(found["rm-privileges"]["concerns"]) if "rm-privileges" in found else 0
+    if seen != streams:
+        raise RuntimeError(f"it saw {seen} of {streams} streams: {ran.said[-2000:]}")
+    return ran
+
+
 def _seconds(under: Environment, program: Program, rounds: int) -> float:
     return median(program.run().cost.wall for _ in under.each(program.command[-1], range(rounds)))
 
 
 def _doctor(under: Environment) -> Program:
-    """Return the command in a process of its own, which accepts what it finds so that it ends well."""
+    """Return the command in a process of its own, whose exit code is 0 whatever it finds."""
     folder = under.minicluster.root
     (folder / "doctor.yaml").write_text(yaml.safe_dump(under.minicluster.connection()))
-    # Its exit code tells of findings: only the output counts here.
     code = "import sys; from airflow_kstream.cli import main\ntry:\n main(sys.argv[1:])\nexcept SystemExit: pass"
     words = ["doctor", "--cluster", str(folder / "doctor.yaml"), "--json"]
     environment = {**under.minicluster.client_env("streamer"), "SPARK_HOME": ""}
