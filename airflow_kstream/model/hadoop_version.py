@@ -9,7 +9,8 @@ from dataclasses import dataclass
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(.*)")
 _BEFORE_RELEASE = re.compile(r"-(alpha|beta|rc|snapshot)", re.IGNORECASE)
 
-# The first release of each branch that has a fix; of a branch that is not named, only one above all of them has it.
+# The first release of each branch that has a fix. A branch that is not named has it if it is above all of them: so each
+# branch between them that has it must be named.
 Fixed = Mapping[tuple[int, int], int]
 
 

@@ -38,7 +38,7 @@ _OF_NAMENODES = (
     _Defect(
         "HDFS-10763",
         "can an open file lose its lease?",
-        {(2, 6): 5, (2, 7): 4, (2, 8): 0, (3, 0): 0},
+        {(2, 6): 5, (2, 7): 4, (2, 8): 0, (2, 9): 0, (2, 10): 0, (3, 0): 0},
         "a file can lose its lease and stay open: no recovery closes it",
         "copy such a file and delete it, or restart the NameNode; Hadoop 2.7.4, 2.8.0 or later",
     ),
@@ -101,7 +101,7 @@ _OF_DATANODES = (
 _HDFS_10549 = _Defect(
     "HDFS-10549",
     "is the lease of a file given up whose close() failed?",
-    {(2, 8): 0, (3, 0): 0},
+    {(2, 8): 0, (2, 9): 0, (2, 10): 0, (3, 0): 0},
     "a close() that is interrupted leaves the file open, and its process renews the lease for as long as it lives",
     "end a process whose close() failed; a client of Hadoop 2.8.0 or later",
 )

@@ -143,6 +143,39 @@ def test_a_fix_is_in_a_branch_from_its_first_release_on(version: str, has: bool)
     assert bool(of("hdfs-9276", with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion(version)))).findings) is not has
 
 
+# As reference sources and release notes have it, also where a later branch came out before the fix.
+HAVE = {
+    "hdfs-10763": {"2.6.4": False, "2.6.5": True, "2.7.3": False, "2.7.7": True, "2.9.2": True, "2.10.2": True},
+    "hdfs-11576": {"2.8.5": False, "2.9.0": False, "2.9.1": True, "2.10.0": True, "3.0.0": True},
+    "hdfs-11817": {"2.8.1": False, "2.8.2": True, "2.9.0": True, "2.10.2": True, "3.1.4": True},
+    "hdfs-17430": {"3.4.3": False, "3.5.0": True},
+    "hdfs-17861": {"3.4.3": False, "3.5.0": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "version", "has"),
+    [(check, version, has) for check, rows in HAVE.items() for version, has in rows.items()],
+)
+def test_a_namenode_has_a_fix_by_its_branch(check: str, version: str, has: bool) -> None:
+    assert bool(of(check, replace(IN_ORDER, namenode_version=HadoopVersion(version))).passed) is has
+
+
+@pytest.mark.parametrize(
+    ("version", "has"), [("2.7.7", False), ("2.8.0", True), ("2.9.2", True), ("2.10.2", True), ("3.3.6", True)]
+)
+def test_a_client_gives_its_lease_up_by_its_branch(version: str, has: bool) -> None:
+    assert bool(of("hdfs-10549", with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion(version)))).passed) is has
+
+
+@pytest.mark.parametrize(
+    ("version", "found"), [("2.9.2", True), ("2.10.0", True), ("3.0.3", True), ("3.1.3", True), ("3.2.1", True)]
+)
+def test_the_constant_lease_limit_is_known_by_version(version: str, found: bool) -> None:
+    facts = with_conf("namenode", dfs__namenode__lease_hard_limit_sec=None)
+    assert bool(of("lease-limit", replace(facts, namenode_version=HadoopVersion(version))).findings) is found
+
+
 def test_a_distribution_may_carry_a_fix_below_its_first_release() -> None:
     above = of("hdfs-9276", with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("3.1.1.7.1.7.0-551"))))
     below = of("hdfs-9276", with_stream(KEYTAB_STREAM, driver=driver(HadoopVersion("2.6.0-cdh5.16.2"))))
