@@ -19,15 +19,18 @@ def claim(session: ClusterSession, spec: StreamSpec, lifetimes: TokenLifetimes) 
     return stream
 
 
-def submit(server: str, http: requests.Session, stream: StreamId) -> str:
-    """Submit an application that sleeps for ten minutes as the first generation, and return its id."""
+def submit(server: str, http: requests.Session, stream: StreamId, megabytes: int = 256) -> str:
+    """Submit an application that sleeps for ten minutes as the first generation, and return its id.
+
+    It registers with nobody, so YARN counts it as accepted, and ends it after the expiry of an ApplicationMaster.
+    """
     apps = f"{server}/ws/v1/cluster/apps"
     name: str = http.post(f"{apps}/new-application", timeout=60).json()["application-id"]
     submission = {
         "application-id": name,
         "application-name": stream.name,
         "am-container-spec": {"commands": {"command": "sleep 600"}},
-        "resource": {"memory": 256, "vCores": 1},
+        "resource": {"memory": megabytes, "vCores": 1},
         "max-app-attempts": 1,
         "application-tags": {"tag": list(stream.tags(1))},
     }
