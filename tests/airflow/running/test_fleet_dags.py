@@ -67,7 +67,7 @@ def test_a_damaged_stream_is_one_red_square_with_its_name_and_its_way_out(
 
 
 def test_the_doctor_is_red_for_what_is_new_and_green_for_what_it_knows(airflow: LiveAirflow) -> None:
-    first = airflow.start(DOCTOR)
+    first = airflow.scheduled(DOCTOR)
     assert airflow.end(DOCTOR, first) == "failed"
     ref = TaskRef(DOCTOR, first, "examine")
     log = airflow.api.task_log(ref, 1)
