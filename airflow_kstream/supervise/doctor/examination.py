@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -30,8 +30,10 @@ from airflow_kstream.supervise.doctor.host_facts import keytab_facts, service_na
 from airflow_kstream.supervise.doctor.keytab_users import KeytabUser, users_among
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.doctor.server_facts import refusal, server_facts
+from airflow_kstream.supervise.doctor.slices import in_slices
 from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
 from airflow_kstream.supervise.streams.registry import RegisteredStream, registered, stream_ids
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 _UNTRIED = Unasked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
 log = logging.getLogger(__name__)
@@ -140,16 +142,29 @@ def _runs_as(stream: RegisteredStream, app: Application) -> bool:
 
 def _registered(session: ClusterSession, name: str) -> tuple[RegisteredStream, ...]:
     session.hdfs.status(session.cluster.state_dir)
-    return tuple(registered(session, stream) for stream in stream_ids(session) if name in {"", stream.name})
+    wanted = [stream for stream in stream_ids(session) if name in {"", stream.name}]
+    read = in_slices(session, wanted, lambda own, streams: [registered(own, stream) for stream in streams])
+    return tuple(_in_session(session, stream) for stream in read)
+
+
+def _in_session(session: ClusterSession, stream: RegisteredStream) -> RegisteredStream:
+    """Return the stream with a folder that is read through this session: the one that read its claim is closed."""
+    return replace(stream, folder=StreamFolder(session.hdfs, stream.stream))
 
 
 def _streams(
     session: ClusterSession, population: _Population, client: SparkClient | Unasked, now: datetime
 ) -> tuple[StreamFacts, ...]:
     drivers = driver_facts(session, _running(population))
-    examiner = StreamExaminer(session, client, known(population.listed), drivers, now)
-    alone = (examiner.application(population.alone),) if population.alone else ()
-    return (*alone, *(examiner.facts(each) for each in known(population.streams)))
+    listed = known(population.listed)
+
+    def examined(own: ClusterSession, streams: Sequence[RegisteredStream]) -> list[StreamFacts]:
+        examiner = StreamExaminer(own, client, listed, drivers, now)
+        return [examiner.facts(_in_session(own, stream)) for stream in streams]
+
+    if population.alone:
+        return (StreamExaminer(session, client, listed, drivers, now).application(population.alone),)
+    return in_slices(session, known(population.streams), examined)
 
 
 def _running(population: _Population) -> Iterator[str]:
