@@ -14,8 +14,9 @@ from typing import Any
 
 import requests
 
-from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS, http_errors, kerberos_session
+from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.clients.server_dates import server_date
+from airflow_kstream.clients.whole_answer import TimeLimits
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.cluster_facts import EffectiveConf, Property
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
@@ -24,6 +25,8 @@ from airflow_kstream.model.identity import Identity
 _TRIED = "read its configuration"
 # Hadoop 2 goes by the parameter, Hadoop 3 by the header.
 _PATH, _HEADERS = "/conf?format=json", {"Accept": "application/json"}
+# It answers from memory. One that is frozen must not hold up the others' answers for longer.
+_TO_ANSWER = TimeLimits(5.0, 10.0, 20.0)
 _REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 404: NotFound}
 
 
@@ -44,11 +47,11 @@ def served_conf(address: str, identity: Identity, tls: Tls) -> ServedConf:
     session = kerberos_session(identity, tls)
     context = {"tried": _TRIED, "server": server, "principal": str(identity)}
     try:
+        # Three limits: this session's adapter reads the third.
+        limits: Any = _TO_ANSWER
         with http_errors(_TRIED, server, identity):
             before = datetime.now(UTC)
-            answer = session.get(
-                server + _PATH, headers=_HEADERS, timeout=CONNECT_AND_READ_SECONDS, allow_redirects=False
-            )
+            answer = session.get(server + _PATH, headers=_HEADERS, timeout=limits, allow_redirects=False)
             after = datetime.now(UTC)
     finally:
         session.close()

@@ -179,14 +179,15 @@ class SparkStreamOperator(KstreamOperator):
 
     def _act(self, context: Context, mode: Mode, memory: Memory, stall: Stall | None) -> dict[str, Any] | None:
         with self._reconciler() as reconciler:
-            memory = replace(memory, foretold=self._foretold(reconciler))
             try:
                 report = reconciler.run(mode, memory.reached, stall)
             except RestartAborted as error:
-                self._watch_blocked(reconciler.spec, mode, memory, error)
+                known = replace(memory, foretold=self._foretold(reconciler))
+                self._watch_blocked(reconciler.spec, mode, known, error)
             if memory.blocked:
                 self.log.info("%s: its restart is not blocked any longer", report.stream)
-            report = replace(report, foretold=self._foretold(reconciler) if report.done else memory.foretold)
+            # Not before: servers that are silent must not delay what is due.
+            report = replace(report, foretold=self._foretold(reconciler))
             self._publish(context, report, lives_of(reconciler.session, reconciler.stream))
             return self._conclude(reconciler.spec, report, mode, memory)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from airflow_kstream.clients.kerberos.krb5_conf import libdefaults
+from airflow_kstream.clients.whole_answer import at_most
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.cluster_facts import (
@@ -36,6 +37,8 @@ from airflow_kstream.supervise.streams.registry import RegisteredStream, registe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
 _UNTRIED = Unasked("whom the KDC lets in", "a look tries no key: `kstream doctor` does")
+# Seconds that a look waits for any answer.
+_PATIENCE = 10.0
 log = logging.getLogger(__name__)
 
 
@@ -64,7 +67,8 @@ def foretell(session: ClusterSession, stream: str = "") -> Mapping[str, tuple[st
     ask: a look must not fail for what is only foretold.
     """
     try:
-        report = examine(cluster_facts(session, Subjects(stream), tries_keys=False))
+        with at_most(_PATIENCE):
+            report = examine(cluster_facts(session, Subjects(stream), tries_keys=False))
     except Exception:
         log.warning("What will go wrong could not be examined", exc_info=True)
         return {}
