@@ -180,7 +180,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "enctypes",
         "do current libraries take the keytabs' keys?",
-        "JDK-8139348 (Java 17), allow_rc4 and allow_des3 of MIT Kerberos 1.21",
+        "JDK-8139348 (Java 17): RC4 and 3DES are weak, allow_weak_crypto of krb5.conf",
         of_cluster=kerberos.weak_enctypes,
     ),
     # Jobs.

@@ -23,7 +23,10 @@ _HDFS_14694 = {(3, 4): 0}
 
 @dataclass(frozen=True)
 class _Defect:
-    """A defect of a server, the releases that mend it, and what it does. `coded`: only of erasure-coded files."""
+    """A defect, the releases that mend it, and what it does. `coded` is whether only erasure-coded files have it.
+
+    `known` tells of which releases it is known, if not of all: the others count as mended.
+    """
 
     jira: str
     question: str
@@ -32,6 +35,13 @@ class _Defect:
     fix: str
     severity: Severity = Severity.WARNING
     coded: bool = False
+    known: str = ""
+
+    @property
+    def source(self) -> str:
+        """Return where it is known from: as a rule the first releases that have the fix."""
+        releases = ", ".join(f"{major}.{minor}.{patch}" for (major, minor), patch in sorted(self.fixed.items()))
+        return f"{self.jira}, {self.known or f'first in {releases}'}"
 
 
 _OF_NAMENODES = (
@@ -88,6 +98,7 @@ _OF_DATANODES = (
         {(2, 8): 0, (2, 9): 1, (2, 10): 0, (3, 0): 0},
         "one replica that fails ends the recovery of the whole block",
         "Hadoop 2.8.5, 2.9.1 or later",
+        known="in 2.7.7 and 2.9.0; not in 2.8.5, 2.9.1, 2.10.2, 3.1.4",
     ),
     _Defect(
         "HDFS-17358",
@@ -191,8 +202,7 @@ def _found(defect: _Defect, proof: str, *concerns: Concern) -> Found:
 
 def _rows(defects: tuple[_Defect, ...], look: Callable[[_Defect, ClusterFacts], Iterator[Found]]) -> Iterator[Check]:
     for defect in defects:
-        source = f"{defect.jira}, first in {', '.join(f'{a}.{b}.{c}' for (a, b), c in sorted(defect.fixed.items()))}"
-        yield Check(defect.jira.lower(), defect.question, source, of_cluster=partial(look, defect))
+        yield Check(defect.jira.lower(), defect.question, defect.source, of_cluster=partial(look, defect))
 
 
 DEFECTS = (*_rows(_OF_NAMENODES, _of_namenode), *_rows(_OF_DATANODES, _of_datanodes))

@@ -15,7 +15,7 @@ from airflow_kstream.policy.doctor.check import Found
 _SKEW_BY_DEFAULT, _NOTED_SKEW = timedelta(minutes=5), timedelta(minutes=1)
 # A ticket this short may end while spark-submit works with it.
 _SHORT = timedelta(minutes=5)
-# des-cbc-*, des3 and arcfour: Java 17 and MIT Kerberos 1.21 refuse them (allow_weak_crypto, allow_rc4, allow_des3).
+# des-cbc-*, des3 and arcfour: Java 17 takes them with allow_weak_crypto alone.
 _WEAK = frozenset({1, 3, 16, 23, 24})
 _TRUE = {"true", "yes", "y", "on", "1"}
 # Found by checks of their own, once for all keytabs.
@@ -158,7 +158,7 @@ def weak_enctypes(facts: ClusterFacts) -> Iterator[Found]:
             names = ", ".join(map(enctype_name, keytab.enctypes))
             yield Found(
                 Severity.WARNING,
-                f"{keytab.path} has only keys that Java 17 and MIT Kerberos 1.21 refuse: a client that is upgraded "
+                f"{keytab.path} has only keys that Java 17 refuses without allow_weak_crypto: a client that is upgraded "
                 "can't log in with it",
                 "kadmin: ktadd -e aes256-cts-hmac-sha1-96:normal, and supported_enctypes in kdc.conf",
                 f"the newest keys of {keytab.principal}: {names}",
