@@ -158,8 +158,8 @@ def weak_enctypes(facts: ClusterFacts) -> Iterator[Found]:
             names = ", ".join(map(enctype_name, keytab.enctypes))
             yield Found(
                 Severity.WARNING,
-                f"{keytab.path} has only keys that Java 17 refuses without allow_weak_crypto: a client that is upgraded "
-                "can't log in with it",
+                f"{keytab.path} has only keys that Java 17 refuses without allow_weak_crypto: an upgraded client can't "
+                "log in with it",
                 "kadmin: ktadd -e aes256-cts-hmac-sha1-96:normal, and supported_enctypes in kdc.conf",
                 f"the newest keys of {keytab.principal}: {names}",
                 about=keytab.principal,
