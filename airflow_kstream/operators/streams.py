@@ -28,12 +28,12 @@ from airflow_kstream.model.errors import (
     Unavailable,
 )
 from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.generation_facts import Life
 from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.policy_edit import Policies, PolicyEdit, policies_of
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_facts import Life
 from airflow_kstream.model.submission import ExplainedSubmission, SparkDefaults
 from airflow_kstream.operators.declared_stream import apart, assets_of, require_no_literal_secrets
 from airflow_kstream.operators.retries import KstreamOperator

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.generation_facts import GenerationFacts, Life
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Report, Settled
-from airflow_kstream.model.stream_facts import Life, StreamFacts
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.model.submission import ExplainedSubmission
 from airflow_kstream.policy.states.sizes import DETAIL, REPORT, VERDICT, fitted
@@ -62,11 +62,11 @@ def state_of(verdict: Verdict, ledger: Ledger, by: TaskIds, now: datetime, befor
     )
 
 
-def _committed(facts: StreamFacts | None) -> datetime | None:
+def _committed(facts: GenerationFacts | None) -> datetime | None:
     return max((each.last_commit for each in facts.progress if each.last_commit), default=None) if facts else None
 
 
-def _batches(facts: StreamFacts | None) -> tuple[float, ...]:
+def _batches(facts: GenerationFacts | None) -> tuple[float, ...]:
     """Return the seconds of the newest batches, of the first query if there are several."""
     progress = facts.progress[:1] if facts else ()
     return tuple(seconds for each in progress for _, seconds in each.batches[-_SHOWN:])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.generation_facts import GenerationFacts, Progress
 from airflow_kstream.model.horizon import Horizon
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_facts import Progress, StreamFacts
 from airflow_kstream.model.stream_policies import HeartbeatPolicy
 from airflow_kstream.policy.streams.heartbeat import stall_threshold
 from airflow_kstream.policy.streams.horizon import issued_at
@@ -17,11 +17,11 @@ _BATCHES = 60
 _DIGITS = 3
 
 
-def facts_of(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> StreamFacts:
+def facts_of(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> GenerationFacts:
     """Return what pages show of the newest generation, beyond the verdict on it."""
     claim = observation.claim
     lifetimes = claim.lifetimes if claim else None
-    return StreamFacts(
+    return GenerationFacts(
         generation=observation.generation,
         claimed=claim.claimed_at if claim else None,
         claimed_by=claim.claimed_by if claim else "",

@@ -75,7 +75,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class StreamFacts:
+class FolderFacts:
     """A stream's folder at one moment. `now` and the times of the `files` are the NameNode's; a subfolder has none.
 
     `declared` is None where the declarations are not known. `living` are applications that carry the stream's tags or
@@ -102,7 +102,7 @@ def cleaning_age(name: str, text: str) -> timedelta:
     return age
 
 
-def cleaning(facts: StreamFacts, older_than: timedelta, kept: Kept) -> Cleaning:
+def cleaning(facts: FolderFacts, older_than: timedelta, kept: Kept) -> Cleaning:
     """Return what may go of a stream's folder; nothing of one that is not understood."""
     doubt = facts.doubt or (facts.claim.doubt if facts.claim else "")
     if doubt:
@@ -154,42 +154,42 @@ class _Old:
 # Rules by which a folder stays: each returns why, empty if it does not.
 
 
-def _holds_something_else(facts: StreamFacts, older_than: timedelta) -> str:
+def _holds_something_else(facts: FolderFacts, older_than: timedelta) -> str:
     others = sorted(name for name, modified in facts.files.items() if modified is None or not is_known_file(name))
     return f"it holds {others[0]}, which this version does not know" if others else ""
 
 
-def _runs(facts: StreamFacts, older_than: timedelta) -> str:
+def _runs(facts: FolderFacts, older_than: timedelta) -> str:
     return f"{min(facts.living)} runs" if facts.living else ""
 
 
-def _is_wanted(facts: StreamFacts, older_than: timedelta) -> str:
+def _is_wanted(facts: FolderFacts, older_than: timedelta) -> str:
     state = facts.desired.state
     if state is DesiredState.STOPPED or (facts.claim is None and state is DesiredState.RUNNING):
         return ""
     return f"its desired state is {state}; `kstream streams stop {facts.stream.name}` gives it up"
 
 
-def _lost_its_claim(facts: StreamFacts, older_than: timedelta) -> str:
+def _lost_its_claim(facts: FolderFacts, older_than: timedelta) -> str:
     """It ran, and nothing tells which checkpoints it wrote."""
     trace = newest_trace(facts.files)
     return f"generation {trace} left files, and its claim is gone" if facts.claim is None and trace else ""
 
 
-def _owns(facts: StreamFacts, older_than: timedelta) -> str:
+def _owns(facts: FolderFacts, older_than: timedelta) -> str:
     if not facts.owned:
         return ""
     return f"it owns {facts.owned[0]}, which `kstream streams stop {facts.stream.name}` releases"
 
 
-def _is_young(facts: StreamFacts, older_than: timedelta) -> str:
+def _is_young(facts: FolderFacts, older_than: timedelta) -> str:
     newest = max((modified for modified in facts.files.values() if modified), default=None)
     if newest is None or facts.now - newest > older_than:
         return ""
     return f"it changed {format_duration(facts.now - newest)} ago"
 
 
-_STAYS: tuple[Callable[[StreamFacts, timedelta], str], ...] = (
+_STAYS: tuple[Callable[[FolderFacts, timedelta], str], ...] = (
     _runs,
     _lost_its_claim,
     _is_wanted,
@@ -199,13 +199,13 @@ _STAYS: tuple[Callable[[StreamFacts, timedelta], str], ...] = (
 )
 
 
-def _files(facts: StreamFacts, older_than: timedelta, kept: Kept) -> tuple[Removal, ...]:
+def _files(facts: FolderFacts, older_than: timedelta, kept: Kept) -> tuple[Removal, ...]:
     old = _Old(facts.stream.folder, facts.files, facts.now, older_than)
     drafts = [name for name in sorted(facts.files) if is_draft(name)]
     return (*old.of(drafts, _DRAFT), *old.of(_superseded(facts, kept), _HISTORY))
 
 
-def _superseded(facts: StreamFacts, kept: Kept) -> Iterator[str]:
+def _superseded(facts: FolderFacts, kept: Kept) -> Iterator[str]:
     """Yield what a cleanup after a restart would delete, too, except what belongs to a generation that lives."""
     first_kept, alive = newest_claim(facts.files) - kept.claims + 1, set(facts.living.values())
     for name in sorted(facts.files):
@@ -217,7 +217,7 @@ def _superseded(facts: StreamFacts, kept: Kept) -> Iterator[str]:
     yield from (ended_file(number) for number in recorded_ends(facts.files)[: -kept.records])
 
 
-def _whole_folder(facts: StreamFacts) -> Iterator[Removal]:
+def _whole_folder(facts: FolderFacts) -> Iterator[Removal]:
     """Yield the files and then the folder.
 
     The newest claim goes after all else of its generation, and the word that keeps the stream stopped goes last: what

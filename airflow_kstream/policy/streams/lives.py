@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.generation_end import PastEnd
-from airflow_kstream.model.stream_facts import Life
+from airflow_kstream.model.generation_facts import Life
 
 
 def lives(claims: Sequence[Claim], ends: Sequence[PastEnd], stops: Mapping[int, str]) -> tuple[Life, ...]:

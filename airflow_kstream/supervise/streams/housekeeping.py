@@ -17,10 +17,10 @@ from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.housekeeping import (
     Cleaning,
+    FolderFacts,
     Kept,
     Removal,
     RemovalKind,
-    StreamFacts,
     cleaning,
     cleaning_of_brake,
     cleaning_of_root,
@@ -161,7 +161,7 @@ class Housekeeper:
     def _of_stream(self, stream: StreamId, declared: frozenset[str] | None) -> Cleaning:
         """Look at a stream. Only where something may go by its files, other servers have to confirm it."""
         hdfs, folder = self._session.hdfs, StreamFolder(self._session.hdfs, stream)
-        facts = StreamFacts(stream, hdfs.now(), {}, None if declared is None else stream.name in declared)
+        facts = FolderFacts(stream, hdfs.now(), {}, None if declared is None else stream.name in declared)
         try:
             files = _times(hdfs.list(stream.folder))
             names = frozenset(files)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from airflow_kstream.model.contract import claims, stop_marker
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import Claim, StreamId
-from airflow_kstream.model.stream_facts import Life
+from airflow_kstream.model.generation_facts import Life
 from airflow_kstream.policy.streams.lives import lives
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import read_stop

@@ -13,6 +13,7 @@ from airflow_kstream.model.blocked import Blocked
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.generation_end import PastEnd
+from airflow_kstream.model.generation_facts import GenerationFacts
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.looks import NOWHERE, Looks, Reached
@@ -22,7 +23,6 @@ from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase, Settled, Step
 from airflow_kstream.model.stall import Stall
 from airflow_kstream.model.stream import StreamSpec
-from airflow_kstream.model.stream_facts import StreamFacts
 from airflow_kstream.model.stream_policies import OnStall
 from airflow_kstream.model.token_push import Refreshed
 from airflow_kstream.policy.streams.after_end import waits_for_a_person
@@ -136,7 +136,7 @@ class Verdict:
     may_retry: bool = False
     stall: Stall | None = None
     refreshed: Refreshed | None = None
-    facts: StreamFacts | None = None
+    facts: GenerationFacts | None = None
     foretold: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_kstream.model.keytab import Severity
+from airflow_kstream.model.finding import Severity
 from airflow_kstream.views.pages.foreign import shown
 
 _SEVERITIES = {Severity.ERROR.value: 0, Severity.WARNING.value: 1, Severity.NOTE.value: 2}

@@ -10,8 +10,8 @@ from typing import Any
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.model.event import EventKind, Over
 from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.generation_facts import Life
 from airflow_kstream.model.horizon import Horizon, HorizonReason
-from airflow_kstream.model.stream_facts import Life
 from airflow_kstream.model.submission import ExplainedSubmission, Origin
 from airflow_kstream.model.token_push import Refreshed
 from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, files_after, key_of

@@ -23,8 +23,8 @@ from airflow_kstream.dags.ids import control_id, fleet_id, stream_id
 from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.model.event import EventKind, Lasting, Ledger
 from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.generation_facts import GenerationFacts, Progress
 from airflow_kstream.model.horizon import Horizon, HorizonReason
-from airflow_kstream.model.stream_facts import Progress, StreamFacts
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.states.values import detail_row, row_of
 
@@ -41,7 +41,7 @@ class Stored:
     cluster: str
     name: str
     state: StreamState
-    facts: StreamFacts
+    facts: GenerationFacts
     more: Mapping[str, Any] = field(default_factory=dict)
     told: Ledger = field(default_factory=Ledger)
     task: str = "deferred"
@@ -59,7 +59,7 @@ def healthy(cluster: str, name: str, generation: int = 3) -> Stored:
     ends = Horizon(HorizonReason.TOKEN_MAX_LIFETIME, issued + 7 * DAY, issued + 5 * DAY, issued + 6.5 * DAY)
     progress = Progress(f"/data/{name}/checkpoint", 179, 179, NOW - timedelta(seconds=4), None, 10 * HOUR / 60, BATCHES)
     desired = Desired(DesiredState.RUNNING, 0, "", None, "")
-    facts = StreamFacts(
+    facts = GenerationFacts(
         generation=generation,
         claimed=issued,
         claimed_by="airflow@worker-3",

@@ -15,7 +15,7 @@ from airflow_kstream.model.contract import (
 )
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.policy.streams.housekeeping import (
-    StreamFacts,
+    FolderFacts,
     cleaning,
 )
 from tests.unit.simulated_yarn import STREAM
@@ -23,7 +23,7 @@ from tests.unit.streams.test_housekeeping_rules import DAY, DRAFT, KEPT, MONTH, 
 
 
 @st.composite
-def any_facts(draw: st.DrawFn) -> StreamFacts:
+def any_facts(draw: st.DrawFn) -> FolderFacts:
     generations, words = draw(st.integers(0, 14)), draw(st.integers(0, 14))
     times = st.integers(0, 90).map(lambda days: NOW - days * DAY)
     there = {name: draw(times) for name in files(generations, words, OLD, DRAFT, stop_marker(generations))}
@@ -40,7 +40,7 @@ def any_facts(draw: st.DrawFn) -> StreamFacts:
 
 
 @given(any_facts())
-def test_no_facts_let_go_of_what_somebody_needs(facts: StreamFacts) -> None:
+def test_no_facts_let_go_of_what_somebody_needs(facts: FolderFacts) -> None:
     removals = cleaning(facts, MONTH, KEPT).removals
     gone = {removal.path.removeprefix(f"{STREAM.folder}/") for removal in removals}
     if STREAM.folder in gone:

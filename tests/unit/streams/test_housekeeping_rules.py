@@ -21,9 +21,9 @@ from airflow_kstream.model.freeze import freeze_file
 from airflow_kstream.model.generation import Desired, DesiredState, Missing
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.policy.streams.housekeeping import (
+    FolderFacts,
     Kept,
     RemovalKind,
-    StreamFacts,
     cleaning,
     cleaning_age,
     cleaning_of_brake,
@@ -47,14 +47,14 @@ def files(generations: int, words: int = 1, at: datetime = OLD, *more: str) -> d
     return dict.fromkeys((*of_generations, *ended, *(desired_file(number + 1) for number in range(words)), *more), at)
 
 
-def facts(generations: int = 2, **changed: Any) -> StreamFacts:
+def facts(generations: int = 2, **changed: Any) -> FolderFacts:
     """Return a stream that is gone, unless something is changed."""
     claim = claim_of(TICKET_SPEC, generations, OLD) if generations else None
     usual: dict[str, Any] = {"files": files(generations), "declared": False, "claim": claim, "desired": STOPPED}
-    return StreamFacts(STREAM, NOW, **{**usual, **changed})
+    return FolderFacts(STREAM, NOW, **{**usual, **changed})
 
 
-def names(facts: StreamFacts) -> list[str]:
+def names(facts: FolderFacts) -> list[str]:
     return [removal.path.removeprefix(f"{STREAM.folder}/") for removal in cleaning(facts, MONTH, KEPT).removals]
 
 

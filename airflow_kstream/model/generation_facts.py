@@ -51,7 +51,7 @@ class Life:
 
 
 @dataclass(frozen=True)
-class StreamFacts:
+class GenerationFacts:
     """Facts about the newest generation. Each is None or empty if it is not known.
 
     `claimed` is when it was claimed and `issued` a lower bound of when its tokens were issued, by the NameNode's clock.
