@@ -1,0 +1,192 @@
+"""The scanner: blocks of whole lines go through the engine, and its matches become the hits of sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from .engines import Engine, engine_of, line_around
+from .sections import Found, Hit, LinePattern, Section
+
+# In bytes: of a line that is kept, and the way back from a hit to the beginning of its record.
+LONGEST_LINE, LONGEST_RECORD = 2000, 256 << 10
+# In bytes: the beginning of a section, which says who wrote it.
+_OPENING = 16 << 10
+# A line without an end is cut here.
+_LARGEST_BLOCK = 64 << 20
+
+
+class Scanner:
+    """The patterns of a catalogue, compiled once; it scans any number of logs.
+
+    `heads` matches a line that begins a record, at its beginning. A hit of a pattern named in `titles` begins a new
+    section with that line as its title.
+    """
+
+    def __init__(
+        self,
+        patterns: Sequence[LinePattern],
+        heads: str,
+        titles: Iterable[str] = (),
+        engine: Callable[[Sequence[str]], Engine] = engine_of,
+    ) -> None:
+        self.patterns = tuple(patterns)
+        self.heads = re.compile(heads.encode())
+        self.titles = frozenset(titles)
+        self.engine = engine([pattern.regex for pattern in patterns])
+        self.regexes = [re.compile(pattern.regex.encode()) for pattern in patterns]
+
+    def scan(self, blocks: Iterable[bytes]) -> list[Section]:
+        """Return the sections of a log whose bytes come in blocks of any size, cut anywhere."""
+        scan = Scan(self)
+        for block in whole_lines(blocks):
+            scan.feed(block)
+        return scan.sections
+
+
+class Scan:
+    """One log that is being scanned: blocks of whole lines, one after the other."""
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+        self.sections = [Section()]
+        self._lines = 0
+        # The last line so far that begins a record: the record may go on in the next block.
+        self._head = (0, b"")
+
+    def feed(self, block: bytes) -> None:
+        """Scan a block, which ends with a line's end unless it is the last."""
+        matches = self._scanner.engine.matches(block)
+        names, titles = self._scanner.patterns, self._scanner.titles
+        cuts = sorted({line_around(block, at)[0] for number, at in matches if names[number].name in titles})
+        for begin, end in pairwise(sorted({0, *cuts, len(block)})):
+            if begin in cuts:
+                title = block[begin : line_around(block, begin)[1]]
+                self.sections.append(Section(_text(title), self._lines + 1))
+                self._head = (0, b"")
+            if cuts:
+                inside = [(number, at - begin) for number, at in matches if begin <= at < end]
+                self._feed_section(block[begin:end], inside)
+            else:
+                self._feed_section(block, matches)
+
+    def _feed_section(self, block: bytes, matches: Sequence[tuple[int, int]]) -> None:
+        """Scan a part of a block that belongs to the last section."""
+        if not block:
+            return
+        section = self.sections[-1]
+        lines = block.count(b"\n")
+        section.size, section.lines = section.size + len(block), section.lines + lines
+        if len(section.opening) < _OPENING:
+            section.opening += block[:_OPENING].decode(errors="replace")
+        if not section.head:
+            section.head = self._first_head(block)
+        self._keep(section, block, matches)
+        self._lines += lines
+        last = line_around(block, len(block) - 1)[0]
+        self._head = self._head_before(block, last, self._lines + (not block.endswith(b"\n")))
+        section.tail = _text(self._head[1]) or section.tail
+
+    def _keep(self, section: Section, block: bytes, matches: Sequence[tuple[int, int]]) -> None:
+        by_pattern: dict[int, list[int]] = {}
+        for number, at in matches:
+            by_pattern.setdefault(number, []).append(at)
+        kept: list[tuple[int, int, bool]] = []
+        for number, places in by_pattern.items():
+            pattern = self._scanner.patterns[number]
+            found = section.found.setdefault(pattern.name, Found())
+            found.count += _count_of_lines(block, places)
+            missing = pattern.first - len(found.first)
+            kept += ((at, number, True) for at in _distinct_lines(block, places, missing))
+            kept += ((at, number, False) for at in _distinct_lines(block, reversed(places), pattern.last))
+        numbers = _LineNumbers(block, self._lines)
+        for at, number, is_first in sorted(kept):
+            pattern = self._scanner.patterns[number]
+            found = section.found[pattern.name]
+            hit = self._hit(block, at, number, numbers)
+            if hit and is_first:
+                found.first.append(hit)
+            elif hit:
+                found.last = [*found.last, hit][-pattern.last :]
+
+    def _hit(self, block: bytes, at: int, number: int, numbers: _LineNumbers) -> Hit | None:
+        begin, end = line_around(block, at)
+        # A match of Hyperscan's may reach beyond its line.
+        if not self._scanner.regexes[number].search(block[begin:end]):
+            return None
+        line_number = numbers.of(begin)
+        head_number, head = self._head_before(block, begin, line_number)
+        return Hit(line_number, _text(block[begin:end]), head_number, _text(head))
+
+    def _head_before(self, block: bytes, begin: int, line_number: int) -> tuple[int, bytes]:
+        """Return number and text of the line that begins the record of the line that begins there; 0 if none does."""
+        earliest = max(begin - LONGEST_RECORD, 0)
+        while not self._scanner.heads.match(block, begin):
+            if begin <= earliest:
+                return (0, b"") if begin else self._head
+            begin = block.rfind(b"\n", 0, begin - 1) + 1
+            line_number -= 1
+        return line_number, block[begin : line_around(block, begin)[1]]
+
+    def _first_head(self, block: bytes) -> str:
+        begin = 0
+        while begin < min(len(block), LONGEST_RECORD):
+            end = line_around(block, begin)[1]
+            if self._scanner.heads.match(block, begin):
+                return _text(block[begin:end])
+            begin = end + 1
+        return ""
+
+
+class _LineNumbers:
+    """The numbers of lines of a block that are looked up in their order: it counts each line's end once."""
+
+    def __init__(self, block: bytes, before: int) -> None:
+        self._block, self._number, self._at = block, before + 1, 0
+
+    def of(self, begin: int) -> int:
+        self._number += self._block.count(b"\n", self._at, begin)
+        self._at = begin
+        return self._number
+
+
+def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut blocks so that each ends with a line's end; the last may lack it, and so does an endless line."""
+    rest = b""
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield rest + block[:cut] if rest else block[:cut]
+            rest = block[cut:]
+        else:
+            rest += block
+        if len(rest) > _LARGEST_BLOCK:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def _count_of_lines(block: bytes, places: Iterable[int]) -> int:
+    count, end = 0, -1
+    for at in places:
+        if at > end:
+            count, end = count + 1, line_around(block, at)[1]
+    return count
+
+
+def _distinct_lines(block: bytes, places: Iterable[int], most: int) -> Iterator[int]:
+    """Yield a place in each of the first lines, `most` of them."""
+    known: set[int] = set()
+    for at in places:
+        if len(known) >= most:
+            return
+        begin = line_around(block, at)[0]
+        if begin not in known:
+            known.add(begin)
+            yield at
+
+
+def _text(line: bytes) -> str:
+    return line[:LONGEST_LINE].decode(errors="replace").rstrip("\r")

@@ -1,0 +1,88 @@
+"""The scanner: what is kept of millions of lines, with their numbers and the beginnings of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from airflow_kstream.model.log_line import HEAD
+from airflow_kstream.model.log_scan.engines import Engine, HyperscanEngine, PlainEngine, plain_words
+from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.log_scan.sections import LinePattern, Section
+
+FULL = LinePattern("full", r"No space left", first=2, last=2)
+TITLE = LinePattern("title", r"^LogType: ?\w+")
+BEGINNING = "26/03/01 10:00:00 ERROR Sink: failed"
+TRACE = "java.io.IOException: No space left on device"
+
+engines = pytest.mark.parametrize("engine", [HyperscanEngine, PlainEngine])
+
+
+def scanned(text: str, engine: Callable[[Sequence[str]], Engine], *more: LinePattern) -> list[Section]:
+    return Scanner((FULL, TITLE, *more), HEAD, ["title"], engine).scan([text.encode()])
+
+
+@engines
+def test_a_hit_has_its_line_and_the_beginning_of_its_record(engine: type[PlainEngine]) -> None:
+    (section,) = scanned(f"x\n{BEGINNING}\n\tat a.b(C.java:1)\nCaused by: {TRACE}\n", engine)
+    (hit,) = section.found["full"].kept
+    assert (hit.number, hit.line, hit.head_number, hit.head) == (4, f"Caused by: {TRACE}", 2, BEGINNING)
+    assert (section.lines, section.head, section.tail) == (4, BEGINNING, BEGINNING)
+
+
+@engines
+def test_of_a_hundred_thousand_hits_the_first_and_the_last_are_kept(engine: type[PlainEngine]) -> None:
+    (section,) = scanned(f"{TRACE} No space left\n" * 100_000, engine)
+    found = section.found["full"]
+    assert found.count == 100_000
+    assert [hit.number for hit in found.kept] == [1, 2, 99_999, 100_000]
+
+
+@engines
+def test_a_title_begins_a_section_with_lines_counted_from_the_files_first(engine: type[PlainEngine]) -> None:
+    first, second = scanned(f"{BEGINNING}\n{TRACE}\nLogType:stderr\n{TRACE}\n", engine)
+    assert (first.title, first.lines, second.title, second.at_line) == ("", 2, "LogType:stderr", 3)
+    (hit,) = second.found["full"].kept
+    # The record of another section is not its own.
+    assert (hit.number, hit.head) == (4, "")
+
+
+@engines
+def test_bytes_that_are_no_text_and_a_line_without_an_end_are_read(engine: type[PlainEngine]) -> None:
+    scanner = Scanner((FULL,), HEAD, engine=engine)
+    (section,) = scanner.scan([b"\xff\xfe\x00", b"\n" + BEGINNING.encode(), b"\n\xe2No space left"])
+    (hit,) = section.found["full"].kept
+    assert (hit.number, hit.line, hit.head_number) == (3, "\N{REPLACEMENT CHARACTER}No space left", 2)
+
+
+@engines
+def test_the_kept_text_of_an_endless_line_is_bounded(engine: type[PlainEngine]) -> None:
+    (section,) = scanned(f"No space left {'x' * 10_000_000}", engine)
+    assert len(section.found["full"].first[0].line) == 2000
+
+
+def test_a_match_that_reaches_beyond_its_line_counts_for_neither() -> None:
+    """An operator's class that excludes characters may match a line's end in Hyperscan."""
+    across = LinePattern("across", r"left [^x]{1,20}device")
+    (section,) = scanned("No space left on\na device\n", HyperscanEngine, across)
+    assert not section.found["across"].kept
+
+
+@pytest.mark.parametrize(
+    ("regex", "words"),
+    [
+        (r"Invalid AMRMToken", ("Invalid AMRMToken",)),
+        (r"exit(?:Code| code): -10[34]\b|Killed by YARN", (": -10", "Killed by YARN")),
+        (r"abc+defgh?ijklm\.no", ("ijklm.no",)),
+        (r"\[TOKEN, KERB{1,2}EROS\]", ("[TOKEN, KERB",)),
+    ],
+)
+def test_each_match_of_a_regex_has_its_plain_words(regex: str, words: tuple[str, ...]) -> None:
+    assert plain_words(regex) == words
+
+
+@pytest.mark.parametrize("regex", [r"\w+", r"abc", r"(?:longer|group)", r"longer|\d+", r"lon(?:g)?er?s?"])
+def test_a_regex_without_plain_words_is_refused(regex: str) -> None:
+    with pytest.raises(ValueError, match="no plain text of 4 characters"):
+        plain_words(regex)
