@@ -133,10 +133,15 @@ def records(read_at: ReadAt, length: int) -> Iterator[tuple[bytes, Chunks]]:
                 value.skip_the_rest()
 
 
+def is_tfile(read_at: ReadAt, length: int) -> bool:
+    """Return whether it ends as a TFile does."""
+    return length > _TAIL and read_at(length - _TAIL, _TAIL).endswith(_MAGIC)
+
+
 def _metas(read_at: ReadAt, length: int) -> Mapping[str, _Meta]:
-    tail = read_at(length - _TAIL, _TAIL) if length > _TAIL else b""
-    if not tail.endswith(_MAGIC):
+    if not is_tfile(read_at, length):
         raise InvalidInput("it is no TFile")
+    tail = read_at(length - _TAIL, _TAIL)
     cursor, metas = Cursor(read_at, int.from_bytes(tail[:8])), {}
     for _ in range(cursor.number()):
         name, compression = cursor.sized().decode(errors="replace"), cursor.sized().decode(errors="replace")

@@ -9,9 +9,9 @@ delegation token's error names its class or its kind.
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass
 
+from airflow_kstream.model.error_text import without_variables
 from airflow_kstream.model.generation_end import EndKind, GenerationEnd
 
 _TOKEN_KINDS = (
@@ -100,20 +100,11 @@ _AMRM, _LOGIN = re.compile(r"Invalid AMRMToken"), re.compile(r"GSS initiate fail
 _NAMELESS = {EndKind.UNKNOWN, EndKind.CODE}
 # ClientRMService. A job's own words come after it.
 _KILLED = re.compile(r"Application application_\S+ was killed by user (?P<user>\S+)")
-# What differs between two runs of one failure, the longer forms first.
-_VARIES = re.compile(
-    r"\b(?:application|appattempt|container|attempt|job|task|stage)_[\w.]+"
-    r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
-    r"|\b0x[0-9a-fA-F]+\b|@[0-9a-f]{5,}\b|\b[0-9a-f]{12,}\b"
-    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?"
-    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
-    r"|\d+"
-)
 # An exception as Java and Python print it: its class, then its message.
 _EXCEPTION = re.compile(r"(?<![\w$.])(?P<error>[\w$.]*(?:Error|Exception|InvalidToken)\b(?:\)?:[^\n]*)?)")
 _STACK_FRAME = re.compile(r"^[ \t]*(?:at |File \"|\.\.\.).*$", re.MULTILINE)
 # In characters. YARN's own words stand at the beginning, the innermost error at the end.
-_LONGEST_FINGERPRINT, _LONGEST_TEXT = 200, 20_000
+_LONGEST_TEXT = 20_000
 
 
 def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
@@ -123,7 +114,7 @@ def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
     if killed := _KILLED.search(diagnostics):
         return GenerationEnd(EndKind.KILLED, killed["user"])
     kind = _kind(diagnostics, failure)
-    named = fingerprint_of(failure) or _without_variables(failure) or fingerprint_of(diagnostics)
+    named = fingerprint_of(failure) or without_variables(failure) or fingerprint_of(diagnostics)
     fingerprint = named or ("" if kind in _NAMELESS else kind.value)
     silent = _silent(f"{diagnostics}\n{failure}") if kind is EndKind.INFRASTRUCTURE else ""
     credential = _credential(f"{diagnostics}\n{failure}") if kind is EndKind.CREDENTIALS else ""
@@ -133,7 +124,7 @@ def end_of(diagnostics: str, failure: str = "") -> GenerationEnd:
 def fingerprint_of(text: str) -> str:
     """Return the innermost error of a text without what differs between two runs; empty if it names none."""
     errors = [found["error"] for found in _EXCEPTION.finditer(_STACK_FRAME.sub("", text))]
-    return _without_variables(errors[-1]) if errors else ""
+    return without_variables(errors[-1]) if errors else ""
 
 
 def _read(text: str) -> str:
@@ -163,8 +154,3 @@ def _credential(text: str) -> str:
     if found:
         return found[0]["named"]
     return "Kerberos login" if _LOGIN.search(text) else ""
-
-
-def _without_variables(error: str) -> str:
-    first = (error.strip().splitlines() or [""])[0]
-    return textwrap.shorten(_VARIES.sub("#", first), _LONGEST_FINGERPRINT, placeholder=" ...")

@@ -1,0 +1,173 @@
+"""Signatures: what is known of the lines that failures leave in logs, as data that people write and extend.
+
+A catalogue is a mapping of `signatures`, each by its id. The file of an operator is read like our own; an id that it
+repeats replaces ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict
+from pydantic.types import StringConstraints
+
+from airflow_kstream.model.declared import read
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.fields import Line, Wait, must
+from airflow_kstream.model.log_scan.engines import plain_words
+from airflow_kstream.model.log_scan.sections import LinePattern
+from airflow_kstream.model.yaml_text import read_mapping
+
+_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+# What one of the two engines can't do, or what may leave the line.
+_NOT_SHARED = re.compile(r"\\[sDW1-9]|\(\?(?!:)|(?<!\[\^)\\n|\[\^(?!\\n)")
+_SHARED = (
+    "a regular expression for one line: no lookaround, backreference, flag, \\s, \\D, \\W or \\n; write [ \\t], and "
+    r"[^\n...] for a class that excludes"
+)
+
+
+class SignatureKind(StrEnum):
+    """The part that a signature's lines may have in a failure.
+
+    CAUSE: it may be what everything began with. CONSEQUENCE: something else caused it, always. NOISE: it means nothing.
+    FACT: it is no trouble, but says something about one. SUCCESS: its writer ended as it should.
+    """
+
+    CAUSE = "cause"
+    CONSEQUENCE = "consequence"
+    NOISE = "noise"
+    FACT = "fact"
+    SUCCESS = "success"
+
+
+def _is_shared(regex: str) -> bool:
+    if _NOT_SHARED.search(regex):
+        return False
+    try:
+        re.compile(regex)
+        plain_words(regex)
+    except (re.error, ValueError):
+        return False
+    return True
+
+
+def _has_a_duration(regex: str) -> bool:
+    try:
+        return bool({"ms", "s"} & re.compile(regex).groupindex.keys())
+    except re.error:
+        return False
+
+
+SignatureId = Annotated[str, must(lambda text: _ID.fullmatch(text) is not None, "words of a-z and 0-9 with - between")]
+LineRegex = Annotated[str, must(_is_shared, _SHARED + "; each alternative has four plain characters in a row")]
+Lasted = Annotated[str, must(_has_a_duration, "a regular expression with a group ms or s, of digits")]
+# Text over several lines, which YAML may fold.
+Prose = Annotated[str, StringConstraints(strip_whitespace=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """The meaning of one kind of lines.
+
+    It has `patterns`, one of which matches a line; or it is seen where `all_of` other signatures are seen, in one
+    application, `within_lines` of each other if that is set, and none of `none_of`.
+
+    A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late. A
+    `weak` one counts only where no other cause is seen, and each only after `count` lines. `lasted` finds in its line
+    for how long it had gone on by then, as a group `ms` or `s`. `ends` is whether its lines mark the end of what wrote
+    them, `whole_record` whether noise speaks for all lines of its record. `examples` are lines that it must match,
+    `counterexamples` lines that it must not.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    kind: SignatureKind
+    title: Line
+    patterns: tuple[LineRegex, ...] = ()
+    all_of: tuple[SignatureId, ...] = ()
+    none_of: tuple[SignatureId, ...] = ()
+    within_lines: int | None = None
+    means: Prose = ""
+    remedy: Prose = ""
+    references: tuple[Line, ...] = ()
+    versions: Line | None = None
+    leads_to: tuple[SignatureId, ...] = ()
+    within: Wait | None = timedelta(minutes=30)
+    weak: bool = False
+    ends: bool = False
+    whole_record: bool = False
+    count: int = 1
+    lasted: Lasted | None = None
+    examples: tuple[Prose, ...] = ()
+    counterexamples: tuple[Prose, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.patterns) == bool(self.all_of):
+            raise InvalidInput(f"{self.title}: it has both or none of patterns and all_of; allowed is one of them")
+        if self.patterns and not self.examples:
+            raise InvalidInput(f"{self.title}: it has no examples")
+        if self.kind is SignatureKind.CAUSE and not (self.means and self.remedy):
+            raise InvalidInput(f"{self.title}: a cause says what it means, and its remedy")
+
+    def matches(self, line: str) -> bool:
+        """Return whether one of its patterns matches the line."""
+        return any(re.search(regex, line) for regex in self.patterns)
+
+    def duration_in(self, line: str) -> timedelta:
+        """Return for how long it had gone on when the line was written, as far as that tells."""
+        found = re.search(self.lasted, line) if self.lasted else None
+        if found is None:
+            return timedelta()
+        parts = {unit: int(digits) for unit, digits in found.groupdict().items() if digits}
+        return timedelta(milliseconds=parts.get("ms", 0), seconds=parts.get("s", 0))
+
+
+@dataclass(frozen=True)
+class _CatalogueFile:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    signatures: Mapping[SignatureId, Signature]
+
+
+def signatures_in(text: str) -> Mapping[str, Signature]:
+    """Read a file of signatures. Raises InvalidInput: when the text is not YAML, or a field is wrong."""
+    return read(_CatalogueFile, read_mapping(text)).signatures
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """All signatures by their ids. Two catalogues are never equal: what is compiled of one is kept by it."""
+
+    signatures: Mapping[str, Signature] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, signature in self.signatures.items():
+            named = (*signature.leads_to, *signature.all_of, *signature.none_of)
+            if unknown := sorted(set(named) - self.signatures.keys()):
+                raise InvalidInput(f"{name} names {', '.join(unknown)}, which the catalogue does not have")
+            if any(self.signatures[part].all_of for part in signature.all_of):
+                raise InvalidInput(f"{name}: a part of all_of has parts itself; allowed are signatures with patterns")
+
+    def extended(self, text: str) -> Catalogue:
+        """Return it with the signatures of a file, which replace those of the same ids.
+
+        Raises InvalidInput: when the text is not YAML, a field is wrong, or an id is named that nobody has.
+        """
+        return Catalogue({**self.signatures, **signatures_in(text)})
+
+    def of_kind(self, kind: SignatureKind) -> Mapping[str, Signature]:
+        return {name: signature for name, signature in self.signatures.items() if signature.kind is kind}
+
+    def line_patterns(self) -> tuple[LinePattern, ...]:
+        """Return what a scanner looks for: a signature with several patterns has them all under its id."""
+        return tuple(
+            LinePattern(name, "|".join(signature.patterns))
+            for name, signature in self.signatures.items()
+            if signature.patterns
+        )

@@ -1,0 +1,215 @@
+"""The causes among what was seen: which were active at the end, and which of them another one explains.
+
+The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
+unless it leads to one that was not. One that was first seen after the end is no cause of it. One that another cause
+leads to, which was seen no later, is that one's consequence. A weak one counts only if no other is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.diagnosis import Mark, Sighting
+from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
+from airflow_kstream.policy.triage.sightings import in_order
+
+_NO_TIME = timedelta()
+
+
+@dataclass(frozen=True)
+class TriagePolicy:
+    """The limits of the rules. `skew` is what clocks of two hosts may differ by.
+
+    A cause that was seen within `at_end` before the end was active until then; one that was seen within `fresh` still
+    counts if none was. Ends within `together` of the last one are one end. `lines` and `templates` limit what is shown.
+    """
+
+    skew: timedelta = timedelta(seconds=2)
+    at_end: timedelta = timedelta(minutes=1)
+    fresh: timedelta = timedelta(minutes=15)
+    together: timedelta = timedelta(minutes=2)
+    lines: int = 10
+    templates: int = 5
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All sightings of one signature: its marks in their order, and how many lines there were in how many logs."""
+
+    name: str
+    signature: Signature
+    marks: tuple[Mark, ...]
+    count: int
+    logs: int
+
+    @property
+    def first(self) -> Mark:
+        return self.marks[0]
+
+    @property
+    def began(self) -> Mark:
+        """Return its first mark at the moment at which it had begun, if its line tells for how long it had gone on."""
+        first = self.first
+        if first.when is None or not self.signature.lasted:
+            return first
+        return replace(first, when=first.when - self.signature.duration_in(first.text))
+
+    @property
+    def last(self) -> Mark:
+        """Return the latest mark with a moment, or the last of all."""
+        return next((mark for mark in reversed(self.marks) if mark.when), self.marks[-1])
+
+
+def all_seen(sightings: Iterable[Sighting], catalogue: Catalogue) -> dict[str, Seen]:
+    """Return what was seen, by signature; signatures that consist of others are seen where all of these are."""
+    by_name: dict[str, list[Sighting]] = {}
+    for sighting in sightings:
+        by_name.setdefault(sighting.signature, []).append(sighting)
+    seen = {name: _together(name, catalogue.signatures[name], found) for name, found in by_name.items()}
+    seen = {name: each for name, each in seen.items() if each.count >= each.signature.count}
+    for name, signature in catalogue.signatures.items():
+        if signature.all_of and (marks := _composed(signature, seen)):
+            seen[name] = Seen(name, signature, marks, len(marks), len({mark.source for mark in marks}))
+    return seen
+
+
+def end_of(seen: Mapping[str, Seen], policy: TriagePolicy) -> Mark | None:
+    """Return the first mark of the last end that the logs show, None if they show none."""
+    marks = [mark for each in seen.values() if each.signature.ends for mark in each.marks]
+    if not marks:
+        return None
+    ordered = sorted(marks, key=in_order)
+    last = max((mark.when for mark in ordered if mark.when), default=None)
+    if last is None:
+        return ordered[0]
+    return next(mark for mark in ordered if mark.when and mark.when >= last - policy.together)
+
+
+@dataclass(frozen=True)
+class Causes:
+    """The causes of an end: the `roots`, best first; those `explained` by them; and those that were `over` by then."""
+
+    roots: tuple[Seen, ...] = ()
+    explained: tuple[Seen, ...] = ()
+    over: tuple[Seen, ...] = ()
+
+
+def causes_of(seen: Mapping[str, Seen], end: Mark | None, policy: TriagePolicy) -> Causes:
+    """Return the causes among what was seen. Without an end in the logs all of them count."""
+    causes = [each for each in seen.values() if each.signature.kind is SignatureKind.CAUSE]
+    active = [each for each in causes if _is_active(each, end, policy.fresh, policy)]
+    # What led to an active one counts, however long ago it was.
+    counted = _with_origins(active, causes, policy)
+    strong = [each for each in counted if not each.signature.weak]
+    explained = {
+        each.name
+        for each in counted
+        if any(_explains(other, each, seen, policy) for other in counted if other.name != each.name)
+    }
+    roots = _dated([each for each in strong if each.name not in explained])
+    roots = roots or strong or [each for each in counted if each.name not in explained] or counted
+    by_end = [each for each in roots if _is_active(each, end, policy.at_end, policy) or _leads(each, active, policy)]
+    roots = sorted(by_end or roots, key=_rank)
+    named = {each.name for each in roots}
+    rest = [each for each in counted if each.name not in named]
+    over = [each for each in causes if each not in counted and not each.signature.weak]
+    return Causes(tuple(roots), tuple(sorted(rest, key=_rank)), tuple(sorted(over, key=_rank)))
+
+
+def _dated(causes: Sequence[Seen]) -> list[Seen]:
+    """Leave out what was seen in no record while others were in the same log: a text that quotes messages is no log."""
+    sources = {each.first.source for each in causes if each.first.when}
+    return [each for each in causes if each.first.when or each.first.source not in sources]
+
+
+def not_after(first: Mark, second: Mark, skew: timedelta = _NO_TIME) -> bool:
+    """Return whether the first mark is no later than the second, as far as their moments and files tell."""
+    if first.when and second.when:
+        return first.when <= second.when + skew
+    return first.source != second.source or first.line <= second.line
+
+
+def _together(name: str, signature: Signature, sightings: Sequence[Sighting]) -> Seen:
+    marks = sorted((mark for sighting in sightings for mark in sighting.marks), key=in_order)
+    return Seen(name, signature, tuple(marks), sum(each.count for each in sightings), len(sightings))
+
+
+def _composed(signature: Signature, seen: Mapping[str, Seen]) -> tuple[Mark, ...]:
+    """Return the marks of the part that proves it: of the last cause among its parts, or of the last part."""
+    if any(part not in seen for part in signature.all_of) or any(part in seen for part in signature.none_of):
+        return ()
+    parts = [seen[part] for part in signature.all_of]
+    proof = next((part for part in reversed(parts) if part.signature.kind is SignatureKind.CAUSE), parts[-1])
+    near = signature.within_lines
+    if near is None:
+        return proof.marks
+    others = [part for part in parts if part is not proof]
+    return tuple(mark for mark in proof.marks if all(_is_near(mark, part.marks, near) for part in others))
+
+
+def _is_near(mark: Mark, others: Iterable[Mark], lines: int) -> bool:
+    return any(other.source == mark.source and abs(other.line - mark.line) <= lines for other in others)
+
+
+def _is_active(each: Seen, end: Mark | None, within: timedelta, policy: TriagePolicy) -> bool:
+    """Return whether it was seen within that time before the end, and not for the first time after it."""
+    if end is None:
+        return True
+    if not not_after(each.began, end, policy.skew):
+        return False
+    if end.when is None:
+        return True
+    last = _last_before(each.marks, end.when + policy.skew)
+    return last is None or last >= end.when - within
+
+
+def _last_before(marks: Sequence[Mark], when: datetime) -> datetime | None:
+    """Return the last moment no later than that; None if a mark has none, which may have been at any."""
+    if any(mark.when is None for mark in marks):
+        return None
+    return max((mark.when for mark in marks if mark.when and mark.when <= when), default=None)
+
+
+def _with_origins(active: Sequence[Seen], causes: Sequence[Seen], policy: TriagePolicy) -> list[Seen]:
+    counted = list(active)
+    while more := [each for each in causes if each not in counted and _leads(each, counted, policy)]:
+        counted += more
+    return counted
+
+
+def _leads(each: Seen, others: Iterable[Seen], policy: TriagePolicy) -> bool:
+    return any(_leads_to(each, other, policy) for other in others if other.name != each.name)
+
+
+def _leads_to(each: Seen, other: Seen, policy: TriagePolicy) -> bool:
+    """Return whether the catalogue says that it leads to the other one, and both came in that order and in time."""
+    if other.name not in each.signature.leads_to or not not_after(each.began, other.first, policy.skew):
+        return False
+    within = each.signature.within
+    if within is None or not (each.last.when and other.first.when):
+        return True
+    return other.first.when <= each.last.when + within
+
+
+def _explains(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriagePolicy) -> bool:
+    """Return whether it leads to the other one, over others that were seen as well; a strong one explains weak ones."""
+    if other.signature.weak and not each.signature.weak:
+        return True
+    if _leads_to(other, each, policy) and not not_after(each.first, other.first):
+        return False
+    return _reaches(each, other, seen, policy, frozenset())
+
+
+def _reaches(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriagePolicy, passed: frozenset[str]) -> bool:
+    if _leads_to(each, other, policy):
+        return True
+    steps = (seen[name] for name in each.signature.leads_to if name in seen and name not in passed)
+    further: Callable[[Seen], bool] = lambda step: _reaches(step, other, seen, policy, passed | {each.name})  # noqa: E731
+    return any(_leads_to(each, step, policy) and further(step) for step in steps)
+
+
+def _rank(each: Seen) -> tuple[object, ...]:
+    """Put what was seen first before what came later, and logs of applications before those of daemons."""
+    return (each.first.source.role.is_daemon, in_order(each.first))

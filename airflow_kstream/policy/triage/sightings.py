@@ -1,0 +1,65 @@
+"""The sightings of signatures in scanned logs: marks with their moments, without those that noise explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from airflow_kstream.model.diagnosis import Mark, Sighting
+from airflow_kstream.model.log_line import head_of
+from airflow_kstream.model.log_scan.sections import Found, Hit
+from airflow_kstream.model.secrets import without_secrets
+from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
+from airflow_kstream.policy.triage.sources import WrittenSection
+
+
+def sightings_of(written: Iterable[WrittenSection], catalogue: Catalogue) -> list[Sighting]:
+    """Return what was seen of each signature in each log, the noise itself left out."""
+    noise = catalogue.of_kind(SignatureKind.NOISE)
+    return [sighting for each in written for sighting in _of_section(each, catalogue, noise.values())]
+
+
+def mark_of(hit: Hit, written: WrittenSection) -> Mark:
+    """Return a hit with its record's moment and level; what looks like a secret in it is masked."""
+    head = head_of(hit.head or hit.line, written.zone or UTC, written.year)
+    when, level = (head.when, head.level) if head else (None, "")
+    return Mark(written.source, hit.number, without_secrets(hit.line), when, level, hit.head_number or hit.number)
+
+
+def in_order(mark: Mark) -> tuple[bool, datetime | None, str, int]:
+    """Return a key by moments; a mark without one comes after all others."""
+    return (mark.when is None, mark.when, mark.source.file, mark.line) if mark.when else (True, None, "", mark.line)
+
+
+def _of_section(written: WrittenSection, catalogue: Catalogue, noise: Iterable[Signature]) -> Iterable[Sighting]:
+    quiet = _quiet_records(written, catalogue)
+    noises = tuple(noise)
+    for name, found in written.section.found.items():
+        signature = catalogue.signatures.get(name)
+        if signature is None or signature.kind is SignatureKind.NOISE:
+            continue
+        hits = [hit for hit in found.kept if hit.head_number not in quiet]
+        if signature.kind is SignatureKind.CONSEQUENCE:
+            # One line may name a cause and what a client usually says.
+            hits = [hit for hit in hits if not _is_noise(hit, noises)]
+        if hits:
+            yield Sighting(name, tuple(mark_of(hit, written) for hit in hits), _count(found, hits))
+
+
+def _quiet_records(written: WrittenSection, catalogue: Catalogue) -> set[int]:
+    return {
+        hit.head_number
+        for name, found in written.section.found.items()
+        if (signature := catalogue.signatures.get(name)) and signature.whole_record
+        for hit in found.kept
+        if hit.head_number
+    }
+
+
+def _is_noise(hit: Hit, noises: Sequence[Signature]) -> bool:
+    return any(signature.matches(hit.line) for signature in noises)
+
+
+def _count(found: Found, hits: Sequence[Hit]) -> int:
+    """Return the number of hits; where some were noise, of those that were kept."""
+    return found.count if len(hits) == len(found.kept) else len(hits)

@@ -1,0 +1,163 @@
+"""The verdict on logs: one cause with its evidence, or that it is unknown, never a guess that sounds certain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from airflow_kstream.model.diagnosis import (
+    Confidence,
+    Diagnosis,
+    LogSource,
+    Mark,
+    Outcome,
+    Role,
+    Scanned,
+    Step,
+    Template,
+)
+from airflow_kstream.model.signature import Catalogue, SignatureKind
+from airflow_kstream.policy.triage.causes import Causes, Seen, TriagePolicy, all_seen, causes_of, end_of, not_after
+from airflow_kstream.policy.triage.sightings import in_order, sightings_of
+from airflow_kstream.policy.triage.sources import ScannedLog, written_sections
+from airflow_kstream.policy.triage.templates import templates_of
+
+_DEFAULT = TriagePolicy()
+_ELSEWHERE = "these logs show consequences only; look at the log of the driver (the container that ends with _000001)"
+_SHOWN = {SignatureKind.CAUSE, SignatureKind.CONSEQUENCE, SignatureKind.SUCCESS}
+
+
+def diagnose(
+    logs: Iterable[ScannedLog],
+    catalogue: Catalogue,
+    zone: tzinfo | None = None,
+    policy: TriagePolicy = _DEFAULT,
+    unread: Sequence[str] = (),
+) -> Diagnosis:
+    """Return the verdict on the logs of one application, with those of daemons beside them or not.
+
+    `zone` is that of writers whose logs don't say theirs, as `written_sections` takes it; `unread` names what could not
+    be read.
+    """
+    written = written_sections(logs, zone)
+    seen = all_seen(sightings_of(written, catalogue), catalogue)
+    end = end_of(seen, policy)
+    causes = causes_of(seen, end, policy)
+    files = {each.source.file for each in written}
+    scanned = Scanned(
+        len(files),
+        sum(each.section.lines for each in written),
+        sum(each.section.size for each in written),
+        tuple(unread),
+    )
+    facts = _Facts(seen, end, causes, templates_of(written, catalogue, policy.templates), scanned, policy)
+    if _succeeded(seen, policy):
+        return Diagnosis(Outcome.FINE, timeline=facts.timeline(), earlier=facts.steps(causes.roots), scanned=scanned)
+    if causes.roots:
+        return facts.named()
+    return facts.unnamed()
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """All that a verdict is made of."""
+
+    seen: Mapping[str, Seen]
+    end: Mark | None
+    causes: Causes
+    templates: tuple[Template, ...]
+    scanned: Scanned
+    policy: TriagePolicy
+
+    def named(self) -> Diagnosis:
+        root, *others = self.causes.roots
+        confidence = self._confidence(root, others)
+        return Diagnosis(
+            Outcome.CAUSE,
+            cause=root.name,
+            signature=root.signature,
+            confidence=confidence,
+            evidence=root.first,
+            chain=self._chain(root),
+            timeline=self.timeline(),
+            others=self.steps(others),
+            earlier=self.steps(self.causes.over),
+            templates=self.templates if confidence is Confidence.LOW else (),
+            scanned=self.scanned,
+        )
+
+    def unnamed(self) -> Diagnosis:
+        consequences = [each for each in self.seen.values() if each.signature.kind is SignatureKind.CONSEQUENCE]
+        failed = bool(self.end or consequences or any(_is_bad(template) for template in self.templates))
+        no_driver = not any(mark.source.role is Role.DRIVER for each in self.seen.values() for mark in each.marks)
+        return Diagnosis(
+            Outcome.UNKNOWN if failed else Outcome.FINE,
+            timeline=self.timeline(),
+            earlier=self.steps(self.causes.over),
+            templates=self.templates if failed else (),
+            hint=_ELSEWHERE if consequences and no_driver else "",
+            scanned=self.scanned,
+        )
+
+    def _confidence(self, root: Seen, others: Sequence[Seen]) -> Confidence:
+        """Return how sure the verdict is: a weak cause, and one of several that came at once, may be the wrong one."""
+        if root.signature.weak:
+            return Confidence.LOW
+        if not others:
+            return Confidence.HIGH if self.end else Confidence.MEDIUM
+        together = [other for other in others if not_after(other.first, root.first, self.policy.at_end)]
+        return Confidence.LOW if together else Confidence.MEDIUM
+
+    def _chain(self, root: Seen) -> tuple[str, ...]:
+        """Return the cause, the causes that it explains, and the consequences, in the order in which they were seen."""
+        causes = [each for each in self.causes.explained if not each.signature.weak and each.name != root.name]
+        after = [each for each in self._consequences() if not_after(root.began, each.last, self.policy.skew)]
+        ordered = (
+            *sorted(causes, key=lambda each: in_order(each.began)),
+            *sorted(after, key=lambda each: in_order(each.first)),
+        )
+        return (root.name, *(each.name for each in ordered))
+
+    def _consequences(self) -> list[Seen]:
+        return [each for each in self.seen.values() if each.signature.kind is SignatureKind.CONSEQUENCE]
+
+    def timeline(self) -> tuple[Step, ...]:
+        """Return the first sighting of each signature, in their order; of too many the causes and the ends stay."""
+        shown = [each for each in self.seen.values() if each.signature.kind in _SHOWN and each.signature.patterns]
+        by_line: dict[tuple[LogSource, int], Seen] = {}
+        for each in sorted(shown, key=lambda each: (*_importance(each), in_order(each.first))):
+            by_line.setdefault((each.first.source, each.first.line), each)
+        important = list(by_line.values())[: self.policy.lines]
+        return self.steps(sorted(important, key=lambda each: in_order(each.first)))
+
+    def steps(self, seen: Iterable[Seen]) -> tuple[Step, ...]:
+        return tuple(
+            Step(
+                each.name,
+                each.signature.title,
+                each.signature.kind.value,
+                each.first,
+                each.logs,
+                each.count,
+                each.last.when if each.last != each.first else None,
+            )
+            for each in seen
+        )
+
+
+def _importance(each: Seen) -> tuple[bool, bool, bool]:
+    kind = each.signature.kind
+    strong = kind is SignatureKind.CAUSE and not each.signature.weak
+    return (not strong, not each.signature.ends, kind is not SignatureKind.CAUSE)
+
+
+def _is_bad(template: Template) -> bool:
+    return template.first.level not in {"WARN", "WARNING", "INFO", "DEBUG", "TRACE"}
+
+
+def _succeeded(seen: Mapping[str, Seen], policy: TriagePolicy) -> bool:
+    """Return whether the last word on the end is one of success; what stops with it gets SIGTERM right after it."""
+    successes = [each.last for each in seen.values() if each.signature.kind is SignatureKind.SUCCESS]
+    ends = [each.last for each in seen.values() if each.signature.ends]
+    return any(all(not_after(end, success, policy.together) for end in ends) for success in successes)

@@ -1,0 +1,51 @@
+"""The quick look: logs of this host, scanned in this process and judged, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+from functools import lru_cache
+from pathlib import Path
+
+from airflow_kstream.clients.local.log_files import files_below, log_files
+from airflow_kstream.model.diagnosis import Diagnosis
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.log_line import HEAD
+from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.policy.triage.causes import TriagePolicy
+from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
+from airflow_kstream.policy.triage.templates import TROUBLE
+from airflow_kstream.policy.triage.verdict import diagnose
+
+
+@lru_cache(maxsize=4)
+def scanner_of(catalogue: Catalogue) -> Scanner:
+    """Return the scanner for all that a verdict is made of. The first time takes a second: it compiles all patterns."""
+    patterns = (*catalogue.line_patterns(), *TROUBLE, *TITLES)
+    return Scanner(patterns, HEAD, [title.name for title in TITLES])
+
+
+def triage_path(
+    path: Path, catalogue: Catalogue, zone: tzinfo | None = None, policy: TriagePolicy | None = None
+) -> Diagnosis:
+    """Judge the logs in a file, or in all files of a folder. One that can't be read is named in the verdict.
+
+    Raises InvalidInput: when there is none that can be read.
+    """
+    scanned: list[ScannedLog] = []
+    unread: list[str] = []
+    for file, name in list(_named(path)):
+        scanner = scanner_of(catalogue)
+        try:
+            scanned += [ScannedLog(log.name, scanner.scan(log.blocks)) for log in log_files(file, name)]
+        except InvalidInput as error:
+            unread.append(f"{name}: {error.message}")
+    if not scanned:
+        raise InvalidInput("; ".join(unread) or "it has no files", tried=f"read the logs of {path}")
+    return diagnose(scanned, catalogue, zone, policy or TriagePolicy(), unread)
+
+
+def _named(path: Path) -> Iterator[tuple[Path, str]]:
+    for file in files_below(path):
+        yield file, str(file.relative_to(path)) if path.is_dir() else file.name

@@ -1,0 +1,117 @@
+"""The catalogue: each signature's examples are tests, and an operator's file is read like our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
+from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
+from airflow_kstream.supervise.triage.catalogue import catalogue_with, own_catalogue
+from tests.unit.triage.logs import DRIVER, diagnosed, died, driver, failing
+
+ALL = own_catalogue().signatures
+WITH_PATTERNS = [name for name, signature in ALL.items() if signature.patterns]
+CAUSES = [name for name, signature in ALL.items() if signature.kind is SignatureKind.CAUSE and signature.patterns]
+
+
+@pytest.mark.parametrize("name", WITH_PATTERNS)
+def test_a_signature_matches_its_examples_alone(name: str) -> None:
+    signature = ALL[name]
+    assert [example for example in signature.examples if not signature.matches(example)] == []
+    assert [line for line in signature.counterexamples if signature.matches(line)] == []
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_cause_is_named_where_its_example_ends_a_job(name: str) -> None:
+    """Alone in a driver's log, right before its end: the verdict is that signature, or one that explains it."""
+    signature = ALL[name]
+    for example in signature.examples:
+        repeated = "".join(failing(f"10:00:{second:02}", "failed", example) for second in range(signature.count))
+        verdict = diagnosed({DRIVER: driver(repeated, died("10:00:30"))})
+        better = signature.weak and verdict.cause and ALL[verdict.cause].matches(example)
+        assert better or name in verdict.chain, example
+
+
+def test_both_engines_find_the_same_lines() -> None:
+    regexes = [pattern.regex for pattern in own_catalogue().line_patterns()]
+    text = "\n".join(example for signature in ALL.values() for example in signature.examples).encode()
+    found = [
+        {(number, text.count(b"\n", 0, at)) for number, at in engine(regexes).matches(text)}
+        for engine in (HyperscanEngine, PlainEngine)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) > len(WITH_PATTERNS)
+
+
+def test_every_consequence_can_follow_any_cause_and_explains_none() -> None:
+    assert not [name for name, each in ALL.items() if each.kind is SignatureKind.CONSEQUENCE and each.leads_to]
+
+
+def test_references_are_given_where_a_failure_has_a_known_fault() -> None:
+    known = [name for name in CAUSES if ALL[name].references]
+    assert len(known) > 2 / 3 * len(CAUSES)
+
+
+OPERATORS = """
+signatures:
+  billing-away:
+    kind: cause
+    title: "the billing service is away"
+    patterns: ['BillingException: \\[E-[0-9]+\\]']
+    means: "It answers nothing between its releases."
+    remedy: "Call the billing team."
+    examples: ["com.example.BillingException: [E-17] no answer"]
+"""
+
+
+def test_an_operator_adds_a_signature_with_a_file_and_no_code(tmp_path: Path) -> None:
+    file = tmp_path / "ours.yaml"
+    file.write_text(OPERATORS)
+    log = {
+        DRIVER: driver(
+            failing("10:00:00", "failed", "com.example.BillingException: [E-17] no answer"), died("10:00:01")
+        )
+    }
+    assert diagnosed(log).cause == ""
+    verdict = diagnosed(log, catalogue_with([file]))
+    assert (verdict.cause, verdict.signature and verdict.signature.remedy) == ("billing-away", "Call the billing team.")
+
+
+def test_an_operator_replaces_a_signature_of_ours(tmp_path: Path) -> None:
+    file = tmp_path / "ours.yaml"
+    file.write_text(OPERATORS.replace("billing-away", "quota-exceeded"))
+    assert catalogue_with([file]).signatures["quota-exceeded"].title == "the billing service is away"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "complaint"),
+    [
+        ("kind: cause", "kind: reason", "kind is 'reason'; allowed is 'cause'"),
+        ("patterns: ['BillingException", "patterns: ['(?<=x)BillingException", "no lookaround"),
+        ("patterns: ['BillingException", "patterns: ['[a-z]+|BillingException", "four plain characters"),
+        ("patterns: ['BillingException", r"patterns: ['Billing\s+Exception", "write [ \\t]"),
+        ("means:", "meaning:", "there is no such field"),
+        ('    remedy: "Call the billing team."\n', "", "a cause says what it means, and its remedy"),
+        ("examples:", "leads_to: [nonsense]\n    examples:", "billing-away names nonsense"),
+        ("billing-away:", "Billing_Away:", "words of a-z and 0-9"),
+    ],
+)
+def test_a_wrong_signature_is_refused_with_its_file(tmp_path: Path, before: str, after: str, complaint: str) -> None:
+    assert before in OPERATORS
+    file = tmp_path / "ours.yaml"
+    file.write_text(OPERATORS.replace(before, after))
+    with pytest.raises(InvalidInput) as refused:
+        catalogue_with([file])
+    assert complaint in str(refused.value)
+    assert str(file) in str(refused.value)
+
+
+def test_a_signature_has_patterns_or_parts() -> None:
+    with pytest.raises(InvalidInput, match="allowed is one of them"):
+        Signature(kind=SignatureKind.FACT, title="neither")
+    parts = Signature(kind=SignatureKind.FACT, title="parts", all_of=("other",))
+    with pytest.raises(InvalidInput, match="which the catalogue does not have"):
+        Catalogue({"parts": parts})

@@ -1,0 +1,309 @@
+"""Stories of failures in several logs: which line was the cause, and which only its consequence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_kstream.model.diagnosis import Confidence, Outcome, Role
+from tests.unit.triage.logs import (
+    DRIVER,
+    EXECUTOR,
+    NODEMANAGER,
+    OTHER_EXECUTOR,
+    RESOURCEMANAGER,
+    diagnosed,
+    died,
+    driver,
+    executor,
+    failing,
+    line,
+    stopped,
+    working,
+)
+
+INVALID = (
+    "org.apache.hadoop.security.token.SecretManager$InvalidToken: Invalid AMRMToken from "
+    "appattempt_1700000000001_0042_000001"
+)
+DEAD = "InvalidToken: token (HDFS_DELEGATION_TOKEN token 17 for alice) can't be found in cache"
+
+
+def refused(clock: str) -> str:
+    return failing(clock, "Exception while invoking allocate over rm1. Trying to fail over immediately.", INVALID)
+
+
+def test_the_drivers_token_explains_the_sigterm_of_every_executor() -> None:
+    """The loud lines are the executors'; the cause stands ten minutes earlier, in the driver's log."""
+    ended = executor(
+        working("09:59:00"),
+        line("10:10:02", "Driver nm7:4711 disassociated! Shutting down.", "ERROR", "CoarseGrainedExecutorBackend"),
+        stopped("10:10:02"),
+    )
+    logs = {
+        DRIVER: driver(
+            working("09:30:00"),
+            refused("10:00:00"),
+            working("10:00:03"),
+            refused("10:09:55"),
+            died("10:10:00"),
+            stopped("10:10:01"),
+        ),
+        EXECUTOR: ended,
+        OTHER_EXECUTOR: ended,
+    }
+    verdict = diagnosed(logs)
+    assert (verdict.cause, verdict.confidence) == ("amrm-token-invalid", Confidence.HIGH)
+    assert verdict.evidence is not None
+    assert (verdict.evidence.source.file, verdict.evidence.source.role) == (DRIVER, Role.DRIVER)
+    assert logs[DRIVER].splitlines()[verdict.evidence.line - 1].endswith(INVALID)
+    assert verdict.evidence.when == datetime(2026, 3, 1, 10, tzinfo=UTC)
+    assert verdict.chain[:2] == ("amrm-token-invalid", "final-status-failed")
+    assert {"sigterm", "driver-gone"} < set(verdict.chain)
+    sigterm = next(step for step in verdict.timeline if step.signature == "sigterm")
+    assert (sigterm.logs, sigterm.count) == (3, 3)
+
+
+def test_with_two_resourcemanagers_the_update_of_the_token_is_to_blame() -> None:
+    """The chain of HDFS-9276: the token was renewed, and the copy for the other ResourceManager was not."""
+    over = line("10:00:01", "Failing over to rm2", writer="ConfiguredRMFailoverProxyProvider")
+    verdict = diagnosed({DRIVER: driver(refused("10:00:00"), over, refused("10:09:55"), died("10:10:00"))})
+    assert verdict.chain[:3] == ("ha-amrm-token-not-updated", "amrm-token-invalid", "final-status-failed")
+    assert verdict.signature is not None
+    assert "HDFS-9276" in verdict.signature.references
+
+
+def test_executors_alone_show_consequences_and_where_to_look() -> None:
+    verdict = diagnosed({EXECUTOR: executor(working("09:59:00"), stopped("10:10:02"))})
+    assert (verdict.outcome, verdict.cause) == (Outcome.UNKNOWN, "")
+    assert "the log of the driver" in verdict.hint
+
+
+def test_a_trouble_that_was_over_long_before_the_end_is_no_cause() -> None:
+    """A NameNode was full in the morning; the job worked all day, and ran out of memory in the evening."""
+    full = failing("09:10:00", "failed", "File /out/part-0 could only be written to 0 of the 1 minReplication nodes")
+    heap = failing("18:00:00", "failed", "java.lang.OutOfMemoryError: Java heap space")
+    verdict = diagnosed({DRIVER: driver(full, working("12:00:00", "17:59:00"), heap, died("18:00:02"))})
+    assert (verdict.cause, verdict.confidence) == ("java-heap-full", Confidence.HIGH)
+    assert [step.signature for step in verdict.earlier] == ["no-space-on-hdfs"]
+
+
+def test_a_trouble_that_went_on_until_the_end_wins_over_one_that_had_stopped() -> None:
+    skew = failing("17:50:00", "failed", "KrbException: Clock skew too great (37)")
+    heap = failing("18:00:00", "failed", "java.lang.OutOfMemoryError: Java heap space")
+    verdict = diagnosed({DRIVER: driver(skew, working("17:59:00"), heap, died("18:00:02"))})
+    assert verdict.cause == "java-heap-full"
+
+
+def test_what_came_first_of_a_known_chain_is_the_cause() -> None:
+    """A rotated keytab lets no new tokens come; a day later the old ones end. Only its log's beginning tells."""
+    rotated = failing(
+        "09:30:00",
+        "Failed to update tokens, will try again in 1 h!",
+        "javax.security.auth.login.LoginException: Checksum failed",
+    )
+    later = failing("18:00:00", "failed", DEAD)
+    verdict = diagnosed({DRIVER: driver(rotated, working("17:59:00"), later, died("18:00:02"))})
+    assert verdict.chain[:3] == ("kerberos-key-rotated", "tokens-not-updated", "hdfs-token-not-in-cache")
+    assert verdict.confidence is Confidence.HIGH
+
+
+def test_the_order_in_which_two_came_decides_which_explains_the_other() -> None:
+    """What leads to another one does not explain one that came before it."""
+    dead, rotated = failing("17:59:50", "failed", DEAD), failing("17:59:58", "failed", "KrbException: Checksum failed")
+    verdict = diagnosed({DRIVER: driver(dead, rotated, died("18:00:02"))})
+    assert verdict.cause == "hdfs-token-not-in-cache"
+    assert [step.signature for step in verdict.others] == ["kerberos-key-rotated"]
+    assert verdict.confidence is Confidence.LOW
+
+
+def test_an_error_while_it_cleans_up_after_its_end_is_no_cause() -> None:
+    heap = failing("18:00:00", "failed", "java.lang.OutOfMemoryError: Java heap space")
+    cleaning = failing(
+        "18:00:40", "Exception while deleting local spark dir", "java.io.IOException: No space left on device"
+    )
+    verdict = diagnosed({DRIVER: driver(heap, died("18:00:02"), cleaning)})
+    assert (verdict.cause, verdict.others) == ("java-heap-full", ())
+
+
+def test_causes_that_came_at_once_are_named_as_possible_ones() -> None:
+    full = failing("18:00:00", "failed", "java.io.IOException: No space left on device")
+    denied = failing("18:00:01", "failed", "TopicAuthorizationException: Not authorized to access topics: [orders]")
+    verdict = diagnosed({DRIVER: driver(full, denied, died("18:00:02"))})
+    assert verdict.confidence is Confidence.LOW
+    assert {verdict.cause, *(step.signature for step in verdict.others)} == {"disk-full", "kafka-not-authorized"}
+
+
+def test_a_refused_connection_is_no_certain_cause() -> None:
+    """It counts when nothing better is known, and says so."""
+    verdict = diagnosed(
+        {
+            DRIVER: driver(
+                failing("18:00:00", "failed", "java.net.ConnectException: Connection refused"), died("18:00:02")
+            )
+        }
+    )
+    assert (verdict.cause, verdict.confidence) == ("connection-refused", Confidence.LOW)
+
+
+def test_an_unknown_error_is_called_unknown_and_shown_first() -> None:
+    """Known noise and what was logged all the time come after the line that is new."""
+    often = "".join(
+        failing(f"09:{minute:02}:00", "Slow sink", "com.example.SlowException: 17 ms") for minute in range(1, 59)
+    )
+    new = failing(
+        "10:00:00",
+        "User class threw exception: com.example.LedgerException",
+        "com.example.LedgerException: entry 4711 is out of balance",
+    )
+    verdict = diagnosed({DRIVER: driver(often, new, died("10:00:01"))})
+    assert (verdict.outcome, verdict.cause, verdict.confidence) == (Outcome.UNKNOWN, "", None)
+    assert verdict.templates[0].text == "Caused by: com.example.LedgerException: entry # is out of balance"
+    assert verdict.templates[0].new
+    slow = next(template for template in verdict.templates if "SlowException" in template.text)
+    assert (slow.new, slow.count) == (False, 58)
+
+
+NOISE = [
+    "org.apache.hadoop.ipc.StandbyException: Operation category READ is not supported in state standby",
+    "Unable to load native-hadoop library for your platform... using builtin-java classes where applicable",
+    "org.apache.hadoop.ipc.RetriableException: org.apache.hadoop.security.token.SecretManager$InvalidToken: "
+    "token (token for alice: HDFS_DELEGATION_TOKEN owner=alice) can't be found in cache",
+]
+
+
+@pytest.mark.parametrize("words", NOISE)
+def test_noise_right_before_an_unexplained_end_is_no_cause(words: str) -> None:
+    noise = line("10:00:00", words, "WARN")
+    verdict = diagnosed({DRIVER: driver(noise, died("10:00:01"))})
+    assert (verdict.outcome, verdict.cause, verdict.templates) == (Outcome.UNKNOWN, "", ())
+
+
+def test_a_stack_trace_below_noise_is_noise_too() -> None:
+    retried = failing("10:00:00", NOISE[2], f"org.apache.hadoop.ipc.RemoteException: {DEAD}")
+    assert diagnosed({DRIVER: driver(retried, died("10:00:01"))}).cause == ""
+
+
+def test_a_graceful_stop_is_no_failure() -> None:
+    """Its executors get a signal as well."""
+    done = line("10:00:00", "Final app status: SUCCEEDED, exitCode: 0")
+    asked = line("10:00:01", "Driver commanded a shutdown", writer="CoarseGrainedExecutorBackend")
+    verdict = diagnosed({DRIVER: driver(done), EXECUTOR: executor(asked, stopped("10:00:02"))})
+    assert (verdict.outcome, verdict.cause) == (Outcome.FINE, "")
+
+
+def test_a_second_attempt_that_failed_after_one_that_succeeded_is_a_failure() -> None:
+    done = line("10:00:00", "Final app status: SUCCEEDED, exitCode: 0")
+    heap = failing("18:00:00", "failed", "java.lang.OutOfMemoryError: Java heap space")
+    assert diagnosed({DRIVER: driver(done, heap, died("18:00:02"))}).cause == "java-heap-full"
+
+
+def test_a_log_without_trouble_is_fine() -> None:
+    assert diagnosed({DRIVER: driver(working("10:00:00", "10:01:00"))}).outcome is Outcome.FINE
+
+
+def test_without_an_end_in_the_logs_no_cause_is_certain() -> None:
+    verdict = diagnosed({DRIVER: driver(failing("10:00:00", "failed", DEAD))})
+    assert (verdict.cause, verdict.confidence) == ("hdfs-token-not-in-cache", Confidence.MEDIUM)
+
+
+def test_a_token_at_its_max_lifetime_explains_an_attempt_a_week_later() -> None:
+    """The ResourceManager gave the token up; a failed attempt could not be repeated, nor were its logs kept."""
+    owner = "(HDFS_DELEGATION_TOKEN token 17 for alice)"
+    limit = (
+        "2026-02-22 10:00:00,398 ERROR DelegationTokenRenewer: Exception renewing token Kind: HDFS_DELEGATION_TOKEN, "
+        "Service: ha-hdfs:prod. Not rescheduled\n"
+        f"org.apache.hadoop.security.token.SecretManager$InvalidToken: yarn tried to renew an expired token {owner} "
+        "max expiration date: 2026-02-22 10:00:00,393+0000\n"
+    )
+    again = (
+        "2026-03-01 10:00:00,665 WARN ResourceLocalizationService: { hdfs://prod/user/alice/.flink/a.jar } failed: "
+        f"token {owner} can't be found in cache\n"
+        "2026-03-01 10:00:09,665 ERROR AppLogAggregatorImpl: Cannot create writer for app "
+        "application_1700000000001_0042. Skip log upload this time.\n"
+    )
+    verdict = diagnosed({RESOURCEMANAGER: limit, NODEMANAGER: again})
+    assert verdict.cause == "token-max-lifetime"
+    assert verdict.chain[:3] == ("token-max-lifetime", "rm-gave-token-up", "hdfs-token-not-in-cache")
+    assert verdict.evidence is not None
+    assert verdict.evidence.source.role is Role.RESOURCEMANAGER
+    assert [step.signature for step in verdict.timeline][-1] == "log-aggregation-refused"
+
+
+def test_a_checkpoint_whose_thread_reads_a_socket_hangs() -> None:
+    """Each frame alone means nothing: idle threads read sockets, too, and other threads write checkpoints."""
+    reads, writes = (
+        "\tat java.net.SocketInputStream.socketRead0(Native Method)\n",
+        "\tat org.apache.spark.rdd.ReliableCheckpointRDD$.write(R.scala:1)\n",
+    )
+    between = "\tat org.example.Some.method(Some.java:17)\n"
+    assert diagnosed({"dump.txt": reads + between * 30 + writes}).cause == "checkpoint-hangs"
+    assert diagnosed({"dump.txt": reads + between * 100 + writes}).outcome is Outcome.FINE
+    assert diagnosed({"dump.txt": reads * 5}).outcome is Outcome.FINE
+
+
+def test_a_line_that_says_for_how_long_it_went_on_began_before_it_was_written() -> None:
+    """A host stood still for two minutes. Others noticed, and acted, before it could write a word of it."""
+    kernel = "Mar  1 10:02:00 nm7 kernel: BUG: soft lockup - CPU#3 stuck for 120s! [java:4711]\n"
+    lost = (
+        "2026-03-01 10:00:40,100 INFO Task: Sink: Orders (1/1) switched from RUNNING to FAILED.\n"
+        "2026-03-01 10:00:41,100 ERROR StreamTask: Error during disposal of stream operator.\n"
+        "java.io.InterruptedIOException: Interrupted while waiting for data to be acknowledged by pipeline\n"
+    )
+    verdict = diagnosed({"taskmanager.log": lost, "kern.log": kernel})
+    assert verdict.chain[:2] == ("host-lockup", "close-interrupted")
+
+
+def test_times_are_compared_across_zones() -> None:
+    """The driver's file was uploaded by a server in Shanghai, whose log says so; the daemon's lines name their zone."""
+    header = (
+        "Container: container_1700000000001_0042_01_000001 on nm7_8041\n"
+        "LogType:stderr\nLog Upload Time:Sun Mar 01 18:10:00 +0800 2026\n"
+    )
+    body = driver(refused("18:00:00"), died("18:00:20"))
+    later = "2026-03-01T10:00:10.000Z ERROR FSEditLog: Error: flush failed for required journal (JournalAndStream)\n"
+    verdict = diagnosed({"app.log": header + body, "namenode.log": later})
+    assert verdict.cause == "amrm-token-invalid"
+    assert verdict.evidence is not None
+    assert verdict.evidence.when == datetime(2026, 3, 1, 10, tzinfo=UTC)
+    assert verdict.evidence.source.container == "container_1700000000001_0042_01_000001"
+
+
+def test_a_password_in_a_log_line_is_masked() -> None:
+    leak = failing("10:00:00", "failed", "java.io.IOException: No space left on device, password=hunter2")
+    verdict = diagnosed({DRIVER: driver(leak, died("10:00:01"))})
+    assert "hunter2" not in str(verdict.to_json())
+    assert "password=***" in str(verdict.to_json())
+
+
+CONSEQUENCES_AND_WEAK_CAUSES = (
+    "ClosedChannelException",
+    "Lost executor 7 on nm7",
+    "FetchFailedException: x",
+    "Job aborted due to stage failure: x",
+    "java.lang.InterruptedException",
+    "Connection refused",
+    "Read timed out",
+    "GSS initiate failed",
+    "lost the leadership",
+    "Python worker exited unexpectedly",
+    "Address already in use",
+    "Container killed on request. Exit code is 143",
+)
+
+
+def test_the_timeline_has_ten_lines_at_most_and_keeps_cause_and_end() -> None:
+    noise = "".join(failing(f"09:59:{second:02}", words) for second, words in enumerate(CONSEQUENCES_AND_WEAK_CAUSES))
+    verdict = diagnosed(
+        {
+            DRIVER: driver(
+                noise, failing("10:00:00", "x", "java.io.IOException: No space left on device"), died("10:00:01")
+            )
+        }
+    )
+    shown = [step.signature for step in verdict.timeline]
+    assert len(shown) == 10
+    assert {"disk-full", "final-status-failed"} < set(shown)
+    moments = [step.mark.when for step in verdict.timeline if step.mark.when]
+    assert moments == sorted(moments)
