@@ -16,6 +16,7 @@ from airflow_kstream.cli.doctor import doctor
 from airflow_kstream.cli.monitoring import monitoring
 from airflow_kstream.cli.output import complain, forget_unusable_sizes
 from airflow_kstream.cli.stdio import forgiving_output
+from airflow_kstream.cli.triage import triage
 from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.printable import printable_words
 
@@ -49,6 +50,7 @@ app.add_typer(tickets.app, name="tickets")
 app.add_typer(state.app, name="state")
 app.add_typer(connection.app, name="connection")
 app.command(name="doctor")(doctor)
+app.command(name="triage")(triage)
 app.command(name="monitoring")(monitoring)
 
 # For developers: a checkout has them, the wheel does not.
