@@ -16,15 +16,13 @@ from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.model.yaml_text import read_mapping
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 
-ClusterOption = Annotated[
-    str,
-    typer.Option(
-        "--cluster",
-        "-c",
-        envvar="KSTREAM_CLUSTER",
-        help="A YAML file with the fields of a kstream connection, or the id of an Airflow connection.",
-    ),
-]
+CLUSTER_OPTION = typer.Option(
+    "--cluster",
+    "-c",
+    envvar="KSTREAM_CLUSTER",
+    help="A YAML file with the fields of a kstream connection, or the id of an Airflow connection.",
+)
+ClusterOption = Annotated[str, CLUSTER_OPTION]
 
 
 @contextmanager

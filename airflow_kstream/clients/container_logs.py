@@ -134,21 +134,24 @@ class ContainerLogs:
                 return tails
         return None
 
-    def _files(self, hdfs: Hdfs, container: LoggedContainer) -> Iterator[tuple[str, FileStatus]]:
-        """Yield the files of the container's node, the newest first: a log that is rolled has several.
+    def aggregated_nodes(self, hdfs: Hdfs, application: str, user: str) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the paths of an application's aggregated logs on HDFS: a file for each node, or several.
 
-        One whose name ends with .tmp is being written.
+        Files of an old folder layout come as well. One whose name ends with .tmp is being written.
         """
-        user = f"{self._folder()}/{container.user}"
-        for folder in (file.name for file in hdfs.list(user) if file.is_folder):
-            bucket = f"/{int(container.application.rpartition('_')[2]) % _BUCKETS:04d}"
-            logs = f"{user}/{folder}{bucket if folder.startswith('bucket-') else ''}/{container.application}"
-            of_node = [
-                file
-                for file in hdfs.list(logs)
-                if file.name.startswith(f"{container.host}_") and not file.name.endswith(".tmp")
-            ]
-            yield from ((f"{logs}/{file.name}", file) for file in sorted(of_node, key=_age))
+        root = f"{self._folder()}/{user}"
+        for folder in (file.name for file in hdfs.list(root) if file.is_folder):
+            bucket = f"/{int(application.rpartition('_')[2]) % _BUCKETS:04d}"
+            logs = f"{root}/{folder}{bucket if folder.startswith('bucket-') else ''}/{application}"
+            for file in hdfs.list(logs):
+                if not file.is_folder and not file.name.endswith(".tmp"):
+                    yield f"{logs}/{file.name}", file
+
+    def _files(self, hdfs: Hdfs, container: LoggedContainer) -> list[tuple[str, FileStatus]]:
+        """Return the files of the container's node, the newest first: a log that is rolled has several."""
+        all_nodes = self.aggregated_nodes(hdfs, container.application, container.user)
+        of_node = [(path, file) for path, file in all_nodes if file.name.startswith(f"{container.host}_")]
+        return sorted(of_node, key=lambda found: _age(found[1]))
 
     def _folder(self) -> str:
         conf = HadoopConf(self.cluster.hadoop_conf_dir) if self.cluster.hadoop_conf_dir else None

@@ -14,6 +14,7 @@ from airflow_kstream.clients.yarn_failover import ActiveResourceManager
 from airflow_kstream.clients.yarn_server import ClusterInfo
 from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster import Tls
+from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
@@ -131,6 +132,15 @@ class ResourceManager:
         tried = f"read the containers of {application_id}"
         return self._call(tried, "GET", f"{path}/{attempt}/containers", _places)
 
+    def live_containers(self, application_id: str) -> tuple[LoggedContainer, ...]:
+        """Return the containers of the newest attempt that run; none are listed once it has ended."""
+        path = f"/ws/v1/cluster/apps/{application_id}/appattempts"
+        attempt = self._call(f"read the attempts of {application_id}", "GET", path, _newest_attempt_id)
+        if attempt is None:
+            return ()
+        tried = f"read the containers of {application_id}"
+        return self._call(tried, "GET", f"{path}/{attempt}/containers", _logged_containers)
+
     def node(self, node: str) -> NodeStanding:
         """Return how a node stands. Raises NotFound: if it is forgotten."""
         return self._call(f"read the state of node {node}", "GET", f"/ws/v1/cluster/nodes/{node}", _node_standing)
@@ -247,11 +257,19 @@ def _driver_places(body: Mapping[str, Any]) -> frozenset[ContainerPlace]:
 
 
 def _places(body: Mapping[str, Any]) -> frozenset[ContainerPlace]:
+    places = (_place(container["assignedNodeId"], container["nodeHttpAddress"]) for container in _containers(body))
+    return frozenset(place for place in places if place)
+
+
+def _logged_containers(body: Mapping[str, Any]) -> tuple[LoggedContainer, ...]:
+    links = (LoggedContainer.of_link(str(container["logUrl"])) for container in _containers(body))
+    return tuple(sorted((container for container in links if container), key=lambda container: container.id))
+
+
+def _containers(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     # One container is no list, and the outer object has come and gone between versions of Hadoop.
     listed = body.get("containers", body).get("container") or []
-    containers = [listed] if isinstance(listed, Mapping) else listed
-    places = (_place(container["assignedNodeId"], container["nodeHttpAddress"]) for container in containers)
-    return frozenset(place for place in places if place)
+    return [listed] if isinstance(listed, Mapping) else list(listed)
 
 
 def _place(node: str, web: str) -> ContainerPlace | None:

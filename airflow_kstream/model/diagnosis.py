@@ -29,7 +29,7 @@ class Confidence(StrEnum):
 
 
 class Role(StrEnum):
-    """The program that wrote a log."""
+    """The program that wrote a log; DAEMON is any other server: Kafka, ZooKeeper, a JournalNode, a KDC."""
 
     DRIVER = "driver"
     EXECUTOR = "executor"
@@ -39,6 +39,7 @@ class Role(StrEnum):
     RESOURCEMANAGER = "ResourceManager"
     NAMENODE = "NameNode"
     DATANODE = "DataNode"
+    DAEMON = "daemon"
     UNKNOWN = "unknown"
 
     @property
@@ -47,7 +48,7 @@ class Role(StrEnum):
         return self in _DAEMONS
 
 
-_DAEMONS = (Role.NODEMANAGER, Role.RESOURCEMANAGER, Role.NAMENODE, Role.DATANODE)
+_DAEMONS = (Role.NODEMANAGER, Role.RESOURCEMANAGER, Role.NAMENODE, Role.DATANODE, Role.DAEMON)
 
 
 @dataclass(frozen=True)

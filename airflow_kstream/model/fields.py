@@ -64,6 +64,10 @@ def is_stream_name(text: str) -> bool:
     return _STREAM.fullmatch(text) is not None
 
 
+def is_application_id(text: str) -> bool:
+    return _APPLICATION.fullmatch(text) is not None
+
+
 def require_stream_name(text: str) -> None:
     """Raises InvalidInput: when no stream can have this name."""
     if not is_stream_name(text):
@@ -237,9 +241,7 @@ CacheFile = Annotated[str, must(_is_cache_file, "the absolute path of a file, wh
 HdfsPath = Annotated[str, must(_is_hdfs_path, "an absolute HDFS path with no '..' in it")]
 TokenFile = Annotated[str, must(_is_token_file, "an absolute path or an hdfs:// URI")]
 StreamName = Annotated[str, must(is_stream_name, _OF_A_STREAM)]
-ApplicationId = Annotated[
-    str, must(lambda text: _APPLICATION.fullmatch(text) is not None, "like application_1700000000000_0001")
-]
+ApplicationId = Annotated[str, must(is_application_id, "like application_1700000000000_0001")]
 Memory = Annotated[
     str, BeforeValidator(_written_scalar), must(lambda text: _MEMORY.fullmatch(text) is not None, "like 512m or 4g")
 ]

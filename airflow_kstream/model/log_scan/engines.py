@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Protocol
 
 # In characters, of the plain words that each alternative of a regex needs.
 _FEWEST = 4
 _CLASSES = set("dDwWsSbBAZ")
+_DIGIT = re.compile(r"[0-9]")
 _TO_CLOSE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _QUANTIFIER = re.compile(r"[*+?]|\{(?P<least>\d*)(?:,\d*)?\}")
@@ -25,7 +27,10 @@ class Engine(Protocol):
 
 
 class HyperscanEngine:
-    """All patterns at once, at memory speed. Raises ValueError: when it can't compile one; ImportError: without it."""
+    """All patterns at once, at memory speed, in several threads at once: it holds no lock of Python's meanwhile.
+
+    Raises ValueError: when it can't compile a pattern. Raises ImportError: when Hyperscan is not installed.
+    """
 
     def __init__(self, regexes: Sequence[str]) -> None:
         import hyperscan
@@ -40,6 +45,8 @@ class HyperscanEngine:
             )
         except hyperscan.error as error:
             raise ValueError(f"Hyperscan can't compile the patterns: {error}") from None
+        # One for each call, because threads can't share any: it costs nothing beside a block.
+        self._scratch = partial(hyperscan.Scratch, self._database)
 
     def matches(self, block: bytes) -> Sequence[tuple[int, int]]:
         found: list[tuple[int, int]] = []
@@ -48,30 +55,63 @@ class HyperscanEngine:
         def on_match(number: int, begin: int, end: int, flags: int, context: object) -> None:
             append((number, end - 1))
 
-        self._database.scan(block, match_event_handler=on_match)
+        self._database.scan(block, match_event_handler=on_match, scratch=self._scratch())
         return found
 
 
 class PlainEngine:
-    """Python's `re`, tried on the lines alone that have a pattern's plain words. Raises ValueError: without any."""
+    """Python's `re`, tried on the lines alone that have a pattern's plain words.
+
+    Lines that differ in their digits only are looked through once, because a log repeats itself. Raises ValueError:
+    when a pattern has no plain words.
+    """
 
     def __init__(self, regexes: Sequence[str]) -> None:
         self._regexes = [re.compile(regex.encode(), re.MULTILINE) for regex in regexes]
         self._words: dict[bytes, list[int]] = {}
+        self._with_digits: dict[bytes, list[int]] = {}
         for number, regex in enumerate(regexes):
             for word in plain_words(regex):
-                self._words.setdefault(word.encode(), []).append(number)
+                words = self._with_digits if _DIGIT.search(word) else self._words
+                words.setdefault(word.encode(), []).append(number)
 
     def matches(self, block: bytes) -> Sequence[tuple[int, int]]:
-        found = [match for word, numbers in self._words.items() for match in self._matches(block, word, numbers)]
-        return sorted(found, key=itemgetter(1))
+        found = [match for word, numbers in self._with_digits.items() for match in self._in_block(block, word, numbers)]
+        return sorted({*found, *self._in_lines(block)}, key=itemgetter(1))
 
-    def _matches(self, block: bytes, word: bytes, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    def _in_block(self, block: bytes, word: bytes, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
         at = block.find(word)
         while at >= 0:
             begin, end = line_around(block, at)
-            yield from ((number, at) for number in numbers if self._regexes[number].search(block, begin, end))
+            yield from self._of_line(block, begin, end, numbers)
             at = block.find(word, end)
+
+    def _in_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
+        without_digits = block.translate(None, b"0123456789").split(b"\n")
+        candidates = self._candidates(set(without_digits))
+        if not candidates:
+            return
+        begin = 0
+        for line, key in zip(block.split(b"\n"), without_digits, strict=True):
+            if key in candidates:
+                yield from self._of_line(block, begin, begin + len(line), candidates[key])
+            begin += len(line) + 1
+
+    def _candidates(self, lines: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Return the lines that have plain words, with the patterns of these words."""
+        text = b"\n".join(lines)
+        candidates: dict[bytes, list[int]] = {}
+        for word, numbers in self._words.items():
+            at = text.find(word)
+            while at >= 0:
+                begin, end = line_around(text, at)
+                candidates.setdefault(text[begin:end], []).extend(numbers)
+                at = text.find(word, end)
+        return candidates
+
+    def _of_line(self, block: bytes, begin: int, end: int, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Yield the patterns that match the line; a place inside it is its beginning."""
+        yield from ((number, begin) for number in numbers if self._regexes[number].search(block, begin, end))
 
 
 def engine_of(regexes: Sequence[str]) -> Engine:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 
 from .engines import Engine, engine_of, line_around
 from .sections import Found, Hit, LinePattern, Section
 
+# Each is the number of a pattern and a place in its line.
+Matches = Sequence[tuple[int, int]]
 # In bytes: of a line that is kept, and the way back from a hit to the beginning of its record.
 LONGEST_LINE, LONGEST_RECORD = 2000, 256 << 10
 # In bytes: the beginning of a section, which says who wrote it.
@@ -37,12 +41,28 @@ class Scanner:
         self.engine = engine([pattern.regex for pattern in patterns])
         self.regexes = [re.compile(pattern.regex.encode()) for pattern in patterns]
 
-    def scan(self, blocks: Iterable[bytes]) -> list[Section]:
-        """Return the sections of a log whose bytes come in blocks of any size, cut anywhere."""
+    def scan(self, blocks: Iterable[bytes], threads: int = 1) -> list[Section]:
+        """Return the sections of a log whose bytes come in blocks of any size, cut anywhere.
+
+        Each thread looks through another block; twice as many blocks are in memory at most.
+        """
         scan = Scan(self)
-        for block in whole_lines(blocks):
-            scan.feed(block)
+        for block, matches in self._matched(whole_lines(blocks), threads):
+            scan.feed(block, matches)
         return scan.sections
+
+    def _matched(self, blocks: Iterable[bytes], threads: int) -> Iterator[tuple[bytes, Matches]]:
+        if threads == 1:
+            yield from ((block, self.engine.matches(block)) for block in blocks)
+            return
+        ahead: deque[tuple[bytes, Future[Matches]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for block in blocks:
+                ahead.append((block, pool.submit(self.engine.matches, block)))
+                if len(ahead) > threads:
+                    first, matches = ahead.popleft()
+                    yield first, matches.result()
+            yield from ((block, matches.result()) for block, matches in ahead)
 
 
 class Scan:
@@ -55,9 +75,8 @@ class Scan:
         # The last line so far that begins a record: the record may go on in the next block.
         self._head = (0, b"")
 
-    def feed(self, block: bytes) -> None:
-        """Scan a block, which ends with a line's end unless it is the last."""
-        matches = self._scanner.engine.matches(block)
+    def feed(self, block: bytes, matches: Matches) -> None:
+        """Take the matches of a block, which ends with a line's end unless it is the last."""
         names, titles = self._scanner.patterns, self._scanner.titles
         cuts = sorted({line_around(block, at)[0] for number, at in matches if names[number].name in titles})
         for begin, end in pairwise(sorted({0, *cuts, len(block)})):
@@ -71,24 +90,24 @@ class Scan:
             else:
                 self._feed_section(block, matches)
 
-    def _feed_section(self, block: bytes, matches: Sequence[tuple[int, int]]) -> None:
+    def _feed_section(self, block: bytes, matches: Matches) -> None:
         """Scan a part of a block that belongs to the last section."""
         if not block:
             return
         section = self.sections[-1]
-        lines = block.count(b"\n")
-        section.size, section.lines = section.size + len(block), section.lines + lines
+        section.size += len(block)
         if len(section.opening) < _OPENING:
             section.opening += block[:_OPENING].decode(errors="replace")
         if not section.head:
             section.head = self._first_head(block)
-        self._keep(section, block, matches)
-        self._lines += lines
+        lines = self._keep(section, block, matches)
+        section.lines, self._lines = section.lines + lines, self._lines + lines
         last = line_around(block, len(block) - 1)[0]
         self._head = self._head_before(block, last, self._lines + (not block.endswith(b"\n")))
         section.tail = _text(self._head[1]) or section.tail
 
-    def _keep(self, section: Section, block: bytes, matches: Sequence[tuple[int, int]]) -> None:
+    def _keep(self, section: Section, block: bytes, matches: Matches) -> int:
+        """Keep the first and the last hits of each pattern; return the number of the block's lines."""
         by_pattern: dict[int, list[int]] = {}
         for number, at in matches:
             by_pattern.setdefault(number, []).append(at)
@@ -109,6 +128,7 @@ class Scan:
                 found.first.append(hit)
             elif hit:
                 found.last = [*found.last, hit][-pattern.last :]
+        return numbers.of(len(block)) - self._lines - 1
 
     def _hit(self, block: bytes, at: int, number: int, numbers: _LineNumbers) -> Hit | None:
         begin, end = line_around(block, at)
@@ -157,7 +177,7 @@ def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for block in blocks:
         cut = block.rfind(b"\n") + 1
         if cut:
-            yield rest + block[:cut] if rest else block[:cut]
+            yield b"".join((rest, memoryview(block)[:cut]))
             rest = block[cut:]
         else:
             rest += block

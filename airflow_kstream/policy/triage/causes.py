@@ -77,7 +77,7 @@ def all_seen(sightings: Iterable[Sighting], catalogue: Catalogue) -> dict[str, S
 
 def end_of(seen: Mapping[str, Seen], policy: TriagePolicy) -> Mark | None:
     """Return the first mark of the last end that the logs show, None if they show none."""
-    marks = [mark for each in seen.values() if each.signature.ends for mark in each.marks]
+    marks = [mark for each in seen.values() if each.signature.ends for mark in each.marks if is_of_application(mark)]
     if not marks:
         return None
     ordered = sorted(marks, key=in_order)
@@ -85,6 +85,11 @@ def end_of(seen: Mapping[str, Seen], policy: TriagePolicy) -> Mark | None:
     if last is None:
         return ordered[0]
     return next(mark for mark in ordered if mark.when and mark.when >= last - policy.together)
+
+
+def is_of_application(mark: Mark) -> bool:
+    """Return whether a line is about an application: a daemon's own end is none of one."""
+    return not mark.source.role.is_daemon or "application" in mark.text or "appattempt" in mark.text
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,9 @@ def _dated(causes: Sequence[Seen]) -> list[Seen]:
 
 def not_after(first: Mark, second: Mark, skew: timedelta = _NO_TIME) -> bool:
     """Return whether the first mark is no later than the second, as far as their moments and files tell."""
+    if first.source == second.source and first.record == second.record:
+        # One record tells of both at once, in an order of its own.
+        return True
     if first.when and second.when:
         return first.when <= second.when + skew
     return first.source != second.source or first.line <= second.line

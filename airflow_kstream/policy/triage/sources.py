@@ -42,6 +42,10 @@ _ROLES = (
         Role.NODEMANAGER,
         re.compile(r"STARTUP_MSG: Starting NodeManager| (?:INFO|WARN|ERROR|DEBUG) [\w.]*\.server\.nodemanager\."),
     ),
+    (
+        Role.DAEMON,
+        re.compile(r"STARTUP_MSG: Starting |kafka\.server\.|zookeeper\.server\.|krb5kdc|hbase\.(?:master|region)"),
+    ),
     (Role.JOBMANAGER, re.compile(r"ClusterEntry[Pp]oint\b|JobManagerRunner|\bJobMaster\b")),
     (Role.TASKMANAGER, re.compile(r"TaskExecutorRunner|TaskManagerRunner|taskexecutor\.TaskExecutor")),
     (
@@ -61,6 +65,10 @@ _NAMES = (
     (Role.TASKMANAGER, "taskmanager"),
     (Role.DRIVER, "driver"),
     (Role.EXECUTOR, "executor"),
+    (Role.DAEMON, "journalnode"),
+    (Role.DAEMON, "zookeeper"),
+    (Role.DAEMON, "kafka.log"),
+    (Role.DAEMON, "kdc.log"),
 )
 _MASTER = "_000001"
 

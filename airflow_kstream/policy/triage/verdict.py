@@ -18,7 +18,16 @@ from airflow_kstream.model.diagnosis import (
     Template,
 )
 from airflow_kstream.model.signature import Catalogue, SignatureKind
-from airflow_kstream.policy.triage.causes import Causes, Seen, TriagePolicy, all_seen, causes_of, end_of, not_after
+from airflow_kstream.policy.triage.causes import (
+    Causes,
+    Seen,
+    TriagePolicy,
+    all_seen,
+    causes_of,
+    end_of,
+    is_of_application,
+    not_after,
+)
 from airflow_kstream.policy.triage.sightings import in_order, sightings_of
 from airflow_kstream.policy.triage.sources import ScannedLog, written_sections
 from airflow_kstream.policy.triage.templates import templates_of
@@ -88,7 +97,8 @@ class _Facts:
         )
 
     def unnamed(self) -> Diagnosis:
-        consequences = [each for each in self.seen.values() if each.signature.kind is SignatureKind.CONSEQUENCE]
+        # What a daemon's clients leave in its log is no end of theirs.
+        consequences = [each for each in self._consequences() if any(is_of_application(mark) for mark in each.marks)]
         failed = bool(self.end or consequences or any(_is_bad(template) for template in self.templates))
         no_driver = not any(mark.source.role is Role.DRIVER for each in self.seen.values() for mark in each.marks)
         return Diagnosis(

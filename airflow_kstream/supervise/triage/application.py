@@ -1,0 +1,141 @@
+"""The logs of an application of a cluster: of its live containers, or as YARN aggregated them, and YARN's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from functools import partial
+
+from airflow_kstream.clients.container_logs import MOST_BYTES, ContainerLogs
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.diagnosis import Diagnosis
+from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.formats.aggregated_logs import aggregated_files
+from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.policy.triage.causes import TriagePolicy
+from airflow_kstream.policy.triage.sources import ScannedLog
+from airflow_kstream.policy.triage.verdict import diagnose
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.triage.scan import scanner_of
+
+# The files that Spark, Flink and MapReduce write in their containers.
+_NAMES = ("stderr", "stdout", "jobmanager.log", "taskmanager.log", "syslog")
+_DIAGNOSTICS = "diagnostics of YARN"
+# In bytes, of one request to a DataNode.
+_READ = 8 << 20
+
+
+@dataclass(frozen=True)
+class LogLimits:
+    """The limits of a look without Spark: containers and seconds for each, where they live; bytes, where they ended."""
+
+    containers: int = 40
+    seconds: float = 10.0
+    size: int = 4 << 30
+
+
+@dataclass
+class _Scanned:
+    scanner: Scanner
+    logs: list[ScannedLog] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    def add(self, name: str, blocks: Iterator[bytes]) -> None:
+        self.logs.append(ScannedLog(name, self.scanner.scan(blocks)))
+
+
+def triage_application(
+    session: ClusterSession,
+    application_id: str,
+    catalogue: Catalogue,
+    zone: tzinfo | None = None,
+    policy: TriagePolicy | None = None,
+    limits: LogLimits | None = None,
+) -> Diagnosis:
+    """Judge an application by YARN's diagnostics and the logs that can be read of it now.
+
+    While it runs these are the last 10 MB of each file of its containers, and its logs on HDFS once it has ended. What
+    can't be read is named in the verdict.
+
+    Raises NotFound: when the ResourceManager doesn't know it. Raises Denied, Unavailable: when nothing can be read.
+    """
+    limits = limits or LogLimits()
+    app = session.yarn.application(application_id)
+    scanned = _Scanned(scanner_of(catalogue))
+    if app.alive:
+        _scan_live(session, app, scanned, limits)
+    else:
+        _scan_ended(session, app, scanned, limits)
+    if app.diagnostics and not app.succeeded:
+        scanned.add(_DIAGNOSTICS, iter([app.diagnostics.encode()]))
+    if not scanned.logs:
+        raise NotFound("; ".join(scanned.unread) or "it has no logs", tried=f"read the logs of {application_id}")
+    return diagnose(scanned.logs, catalogue, zone, policy or TriagePolicy(), scanned.unread)
+
+
+def _scan_live(session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits) -> None:
+    """Read the ends of what runs: the master first, whose container has the lowest id."""
+    containers = session.yarn.live_containers(app.id)
+    _scan_containers(session, containers[: limits.containers], scanned, limits)
+    if more := len(containers) - limits.containers:
+        scanned.unread += [f"{more} further containers"] if more > 0 else []
+
+
+def _scan_ended(session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits) -> None:
+    """Read what was aggregated; where nothing was, ask the driver's NodeManager, which may have it still."""
+    left = limits.size
+    try:
+        logs = ContainerLogs(session.cluster, session.identity)
+        for path, file in logs.aggregated_nodes(session.hdfs, app.id, app.user):
+            if file.length > left:
+                scanned.unread.append(f"{path}: it has {file.length} bytes, which is a job for Spark")
+                continue
+            left -= file.length
+            _scan_aggregated(session, path, file, scanned)
+    except KstreamError as error:
+        scanned.unread.append(f"its aggregated logs: {error.without_advice}")
+    driver = LoggedContainer.of_link(app.logs_url)
+    if driver and not scanned.logs:
+        _scan_containers(session, (driver,), scanned, limits)
+
+
+def _scan_aggregated(session: ClusterSession, path: str, file: FileStatus, scanned: _Scanned) -> None:
+    read_at = _buffered(partial(session.hdfs.read_part, path))
+    try:
+        for log in aggregated_files(read_at, file.length):
+            scanned.add(f"{path.rpartition('/')[2]}#{log.container}/{log.name}", log.blocks)
+    except InvalidInput as error:
+        scanned.unread.append(f"{path}: {error.message}")
+
+
+def _buffered(read_at: Callable[[int, int], bytes]) -> Callable[[int, int], bytes]:
+    """Read ahead: each request of its own would be a redirect, and a token that the NameNode makes for it."""
+    buffer, begin = b"", 0
+
+    def read(at: int, size: int) -> bytes:
+        nonlocal buffer, begin
+        if not begin <= at <= at + size <= begin + len(buffer):
+            buffer, begin = read_at(at, max(size, _READ)), at
+        return buffer[at - begin : at - begin + size]
+
+    return read
+
+
+def _scan_containers(
+    session: ClusterSession, containers: tuple[LoggedContainer, ...], scanned: _Scanned, limits: LogLimits
+) -> None:
+    logs = ContainerLogs(session.cluster, session.identity)
+    for container in containers:
+        try:
+            tails = logs.live_tails(container, _NAMES, MOST_BYTES, limits.seconds)
+        except KstreamError as error:
+            scanned.unread.append(f"{container.id}: {error.without_advice}")
+            continue
+        for name, tail in tails.items():
+            scanned.add(f"{container.id}/{name}", iter([tail.text.encode()]))
+            if tail.length > MOST_BYTES:
+                scanned.unread.append(f"{container.id}/{name}: all but the last {MOST_BYTES} of {tail.length} bytes")

@@ -1,0 +1,141 @@
+"""Failures made for real on the minicluster, and whether their logs lead to the one cause."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from getpass import getuser
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.diagnosis import Confidence, Outcome
+from airflow_kstream.model.stream import StreamSpec, TicketCredentials
+from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.triage.application import triage_application
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import triage_path
+from tests.cluster.cli import cluster_file, ran
+from tests.cluster.streams import await_that, cluster, rate_stream, submit_by_hand
+from tests.cluster.test_token_pushes import launch_identifiers
+
+UNAWARE = str(Path(__file__).with_name("jobs") / "plain_rate.py")
+
+
+def unaware(name: str) -> StreamSpec:
+    """A job that knows nothing of streams, and has no keytab."""
+    return rate_stream(name, TicketCredentials(), application=UNAWARE)
+
+
+@contextmanager
+def session_of(minicluster: Minicluster) -> Iterator[ClusterSession]:
+    with cluster(minicluster) as opened, open_session(opened, opened.watcher) as session:
+        yield session
+
+
+def submitted(minicluster: Minicluster, session: ClusterSession, spec: StreamSpec, tag: str) -> Application:
+    """Submit the job, and wait until its query writes its checkpoint."""
+    submit_by_hand(minicluster, spec, tag)
+    (app,) = session.yarn.applications(tag)
+    log = minicluster.root / "logs" / "containers" / app.id
+
+    def begins_a_batch() -> bool:
+        assert session.yarn.application(app.id).alive
+        drivers = log.glob("container_*_000001/stderr")
+        return any("Writing atomically to" in driver.read_text(errors="replace") for driver in drivers)
+
+    await_that(begins_a_batch, f"{spec.name} writes its checkpoint")
+    return app
+
+
+def kept(minicluster: Minicluster, application: str, folder: Path) -> Path:
+    """Link the logs of an application's containers: YARN removes its own names of them at the end."""
+    logs = minicluster.root / "logs" / "containers" / application
+    for file in logs.glob("container_*/*"):
+        link = folder / application / file.relative_to(logs)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        os.link(file, link)
+    return folder / application
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, minicluster: Minicluster) -> Path:
+    """A folder on the file system of the cluster's logs."""
+    return tmp_path_factory.mktemp("kept")
+
+
+def test_a_job_whose_token_died_is_triaged_while_it_lives_and_after_its_end(
+    minicluster: Minicluster, folder: Path, tmp_path: Path
+) -> None:
+    """The seed: the token is gone, a NameNode fails over, and the logs of the end are not even aggregated."""
+    file = str(cluster_file(minicluster, "streamer", tmp_path))
+    with session_of(minicluster) as session:
+        app = submitted(minicluster, session, unaware("doomed"), "triage-doomed")
+        alive = ran("triage", app.id, "--cluster", file, "--json").data
+        assert (alive["outcome"], alive["cause"]) == ("fine", None)
+        assert alive["scanned"]["logs"] >= 4
+        logs = kept(minicluster, app.id, folder)
+        conf = HadoopConf(str(session.cluster.hadoop_conf_dir))
+        for identifier in launch_identifiers(minicluster, app.id):
+            cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
+        minicluster.failover()
+        await_that(lambda: not session.yarn.application(app.id).alive, "it dies")
+        verdict = triage_path(logs, own_catalogue())
+        print(*ran("triage", str(logs)).out.splitlines(), sep="\n")
+        assert (verdict.cause, verdict.confidence) == ("hdfs-token-not-in-cache", Confidence.HIGH)
+        assert verdict.evidence is not None
+        assert "can't be found in cache" in verdict.evidence.text
+        await_that(lambda: refused(minicluster, app.id), "its logs are not aggregated")
+        daemon = triage_path(minicluster.log("nodemanager"), own_catalogue())
+        assert "log-aggregation-refused" in {step.signature for step in (*daemon.timeline, *daemon.others)}
+        # Nothing is left but what YARN says of it; that is no cause.
+        left = triage_application(session, app.id, own_catalogue())
+        assert left.cause in {"", "hdfs-token-not-in-cache"}
+        assert left.outcome is not Outcome.FINE
+
+
+def refused(minicluster: Minicluster, application: str) -> bool:
+    said = minicluster.log("nodemanager").read_text(errors="replace")
+    return any(application in line and "Skip log upload" in line for line in said.splitlines())
+
+
+def test_two_writers_of_one_checkpoint_are_the_cause_of_the_end_of_one(minicluster: Minicluster, folder: Path) -> None:
+    """The logs of both tell; what ends by hand afterwards is no failure of it."""
+    spec = unaware("shared")
+    with session_of(minicluster) as session:
+        first = submitted(minicluster, session, spec, "triage-first")
+        kept(minicluster, first.id, folder)
+        second = submitted(minicluster, session, spec, "triage-second")
+        both = (first, second)
+        kept_of = {first.id: folder / first.id, second.id: kept(minicluster, second.id, folder)}
+        await_that(lambda: any(ended(session, app) for app in both), "one of them dies")
+        victim, survivor = sorted(both, key=lambda app: not ended(session, app))
+        session.yarn.kill(survivor.id, "the test is over", timedelta(seconds=30))
+        verdict = triage_path(kept_of[victim.id], own_catalogue())
+        print(*ran("triage", str(kept_of[victim.id])).out.splitlines(), sep="\n")
+    assert (verdict.cause, verdict.confidence) == ("checkpoint-used-twice", Confidence.HIGH)
+
+
+def ended(session: ClusterSession, app: Application) -> bool:
+    return not session.yarn.application(app.id).alive
+
+
+def test_the_aggregated_logs_of_a_job_that_failed_are_read_from_hdfs(minicluster: Minicluster) -> None:
+    job = rate_stream("typo", TicketCredentials(), application=UNAWARE, arguments=("no-such-scheme://typo",))
+    with session_of(minicluster) as session:
+        submit_by_hand(minicluster, job, "triage-typo")
+        (app,) = session.yarn.applications("triage-typo")
+        await_that(lambda: ended(session, app), "it fails")
+        logs = ContainerLogs(session.cluster, session.identity)
+        await_that(lambda: any(logs.aggregated_nodes(session.hdfs, app.id, getuser())), "its logs are aggregated")
+        verdict = triage_application(session, app.id, own_catalogue())
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert any("no-such-scheme" in template.text for template in verdict.templates)
+    assert any("#container_" in template.first.source.file for template in verdict.templates)
