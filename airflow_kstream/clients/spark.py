@@ -156,20 +156,48 @@ def submit(submission: Submission, env: Mapping[str, str], folder: Path, timeout
 
     Raises SubmissionFailed: when it can't be started.
     """
-    output = folder / "spark-submit.log"
     try:
         argv = submission.argv(_properties_file(submission.revealed(), folder))
+    except OSError as error:
+        raise _not_started(submission.binary, error) from error
+    exit_code, log = _run(argv, env, folder, timeout)
+    return SubmitOutcome(exit_code, _tail(log), launch_tokens(log))
+
+
+def run_job(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> None:
+    """Run a Spark client and wait for its driver, which runs in it; end it when it takes longer than `timeout`.
+
+    `folder` is as in `submit`. Raises SubmissionFailed: when it can't be started, or ends with an error, with the tail
+    of its output.
+    """
+    exit_code, log = _run(argv, env, folder, timeout)
+    if exit_code != 0:
+        how = "it took too long" if exit_code is None else f"it exited with {exit_code}"
+        raise SubmissionFailed(f"{how}: {_tail(log)}", tried=f"run {argv[0]}")
+
+
+def local_environment() -> dict[str, str]:
+    """Return the environment of a Spark client that speaks to no cluster."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**inherited, "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+
+
+def _run(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> tuple[int | None, str]:
+    """Return the exit code, None if it had to be ended, and the output. Raises SubmissionFailed: if it can't start."""
+    output = folder / "spark-submit.log"
+    try:
         with output.open("wb") as sink, kept_for_a_child(folder) as lock:
             client = subprocess.Popen(
                 argv, env=dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
                 cwd=folder, pass_fds=(lock,), start_new_session=True,
             )  # fmt: skip
     except OSError as error:
-        tried = f"start {submission.binary}"
-        raise SubmissionFailed(f"it can't be started on this host: {error.strerror or error}", tried=tried) from error
-    exit_code = _exit_code(client, timeout)
-    log = output.read_text(errors="replace")
-    return SubmitOutcome(exit_code, _tail(log), launch_tokens(log))
+        raise _not_started(argv[0], error) from error
+    return _exit_code(client, timeout), output.read_text(errors="replace")
+
+
+def _not_started(binary: str, error: OSError) -> SubmissionFailed:
+    return SubmissionFailed(f"it can't be started on this host: {error.strerror or error}", tried=f"start {binary}")
 
 
 def _exit_code(client: subprocess.Popen[bytes], timeout: timedelta) -> int | None:

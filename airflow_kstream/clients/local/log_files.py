@@ -15,7 +15,7 @@ from pathlib import Path
 from airflow_kstream.clients.local.regular_files import require_readable
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
-from airflow_kstream.model.formats.tfile import is_tfile
+from airflow_kstream.model.log_scan.tfile import is_tfile
 
 # In bytes.
 _BLOCK = 16 << 20

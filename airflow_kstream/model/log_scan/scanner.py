@@ -104,7 +104,8 @@ class Scan:
         section.lines, self._lines = section.lines + lines, self._lines + lines
         last = line_around(block, len(block) - 1)[0]
         self._head = self._head_before(block, last, self._lines + (not block.endswith(b"\n")))
-        section.tail = _text(self._head[1]) or section.tail
+        if self._head[1]:
+            section.tail_at, section.tail = self._head[0], _text(self._head[1])
 
     def _keep(self, section: Section, block: bytes, matches: Matches) -> int:
         """Keep the first and the last hits of each pattern; return the number of the block's lines."""

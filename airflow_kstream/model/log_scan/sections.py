@@ -44,7 +44,8 @@ class Found:
 class Section:
     """A part of a log that has one writer: the whole file, or what follows a title such as `LogType:stderr`.
 
-    `head` and `tail` are the first and the last line that begin a record, `opening` is how it begins.
+    `head` and `tail` are the first and the last line that begin a record, `tail_at` is the number of the last one;
+    `opening` is how it begins.
     """
 
     title: str = ""
@@ -54,6 +55,7 @@ class Section:
     opening: str = ""
     head: str = ""
     tail: str = ""
+    tail_at: int = 0
     found: dict[str, Found] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
@@ -88,7 +90,8 @@ def _moved(section: Section, lines: int) -> Section:
         name: Found(each.count, [_later(hit, lines) for hit in each.first], [_later(hit, lines) for hit in each.last])
         for name, each in section.found.items()
     }
-    return Section(**{**vars(section), "at_line": section.at_line + lines, "found": found})
+    at = {"at_line": section.at_line + lines, "tail_at": section.tail_at + lines if section.tail else 0}
+    return Section(**{**vars(section), **at, "found": found})
 
 
 def _later(hit: Hit, lines: int) -> Hit:
@@ -96,11 +99,19 @@ def _later(hit: Hit, lines: int) -> Hit:
 
 
 def _append(section: Section, after: Section, patterns: Mapping[str, LinePattern]) -> None:
-    section.lines += after.lines
-    section.size += after.size
-    section.head, section.tail = section.head or after.head, after.tail or section.tail
+    """Append a part of the same section. What has no beginning there belongs to the last record before it."""
     for name, more in after.found.items():
         found = section.found.setdefault(name, Found())
+        first, last = ([_begun(hit, section) for hit in hits] for hits in (more.first, more.last))
         found.count += more.count
-        found.first = [*found.first, *more.first][: patterns[name].first]
-        found.last = [*found.last, *more.last][-patterns[name].last :]
+        found.first = [*found.first, *first][: patterns[name].first]
+        found.last = [*found.last, *last][-patterns[name].last :]
+    section.lines += after.lines
+    section.size += after.size
+    section.head = section.head or after.head
+    if after.tail:
+        section.tail, section.tail_at = after.tail, after.tail_at
+
+
+def _begun(hit: Hit, before: Section) -> Hit:
+    return hit if hit.head else hit._replace(head_number=before.tail_at, head=before.tail)

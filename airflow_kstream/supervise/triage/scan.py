@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import tzinfo
 from functools import lru_cache
@@ -12,18 +13,26 @@ from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.log_line import HEAD
 from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.log_scan.sections import LinePattern
 from airflow_kstream.model.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.templates import TROUBLE
 from airflow_kstream.policy.triage.verdict import diagnose
 
+# The scan of a block holds no lock of Python's, and the rest is half the work: more threads would only wait.
+_THREADS = min(len(os.sched_getaffinity(0)), 2)
+
+
+def patterns_of(catalogue: Catalogue) -> tuple[LinePattern, ...]:
+    """Return all that a verdict is made of: signatures, other lines of trouble, and titles of sections."""
+    return (*catalogue.line_patterns(), *TROUBLE, *TITLES)
+
 
 @lru_cache(maxsize=4)
 def scanner_of(catalogue: Catalogue) -> Scanner:
-    """Return the scanner for all that a verdict is made of. The first time takes a second: it compiles all patterns."""
-    patterns = (*catalogue.line_patterns(), *TROUBLE, *TITLES)
-    return Scanner(patterns, HEAD, [title.name for title in TITLES])
+    """Return the scanner for `patterns_of` it. The first time takes a second: it compiles all of them."""
+    return Scanner(patterns_of(catalogue), HEAD, [title.name for title in TITLES])
 
 
 def triage_path(
@@ -38,7 +47,7 @@ def triage_path(
     for file, name in list(_named(path)):
         scanner = scanner_of(catalogue)
         try:
-            scanned += [ScannedLog(log.name, scanner.scan(log.blocks)) for log in log_files(file, name)]
+            scanned += [ScannedLog(log.name, scanner.scan(log.blocks, _THREADS)) for log in log_files(file, name)]
         except InvalidInput as error:
             unread.append(f"{name}: {error.message}")
     if not scanned:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from airflow_kstream.model.errors import InvalidInput
 
 # Takes an offset and a number of bytes, and returns so many of them, or fewer at the end of the file.
 ReadAt = Callable[[int, int], bytes]
@@ -20,12 +19,19 @@ _MAGIC = bytes.fromhex("d111d36891b5d7b639df414092bae150")
 # An offset of eight bytes, two numbers of two bytes, and the magic.
 _TAIL = 8 + 4 + len(_MAGIC)
 _PAGE = 64 * 1024
+# In bytes, of a file's block.
+_CONTENT = 4 << 20
+_LONGEST_NUMBER = len(str(2**63))
 # In bytes: of an index, or of a block that has to be inflated as a whole.
 _LARGEST_INDEX, _LARGEST_BLOCK = 4 << 20, 64 << 20
 
 
+class Damaged(Exception):
+    """Bytes that are not what they should be; the message says what is wrong with them."""
+
+
 class Cursor:
-    """A position in bytes that are read page by page. Raises InvalidInput: when they end too early."""
+    """A position in bytes that are read page by page. Raises Damaged: when they end too early."""
 
     def __init__(self, read_at: ReadAt, at: int = 0) -> None:
         self._read_at, self.at = read_at, at
@@ -34,13 +40,13 @@ class Cursor:
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes."""
         if size < 0:
-            raise InvalidInput(f"it is damaged: a length of {size}")
+            raise Damaged(f"it is damaged: a length of {size}")
         begin = self.at - self._page_at
         if not 0 <= begin <= begin + size <= len(self._page):
             self._page, self._page_at, begin = self._read_at(self.at, max(size, _PAGE)), self.at, 0
         taken = self._page[begin : begin + size]
         if len(taken) < size:
-            raise InvalidInput(f"it is damaged: it ends at {self.at + len(taken)}")
+            raise Damaged(f"it is damaged: it ends at {self.at + len(taken)}")
         self.at += size
         return taken
 
@@ -59,15 +65,19 @@ class Cursor:
         """Return bytes after their number."""
         size = self.number()
         if size > _LARGEST_INDEX:
-            raise InvalidInput(f"it is damaged: {size} bytes where a name was expected")
+            raise Damaged(f"it is damaged: {size} bytes where a name was expected")
         return self.take(size)
 
 
 class Chunks:
     """A value in chunks (Chunk.ChunkDecoder): the length of each but the last is negative."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, at: int | None = None) -> None:
+        """Begin where the cursor is; `at` is that place in the file, None if it is in memory."""
+        self.at = at
         self._cursor, self._left, self._last = cursor, 0, False
+        # Bytes of the value, taken or skipped.
+        self.taken = 0
 
     @property
     def ended(self) -> bool:
@@ -78,7 +88,7 @@ class Chunks:
         return not self._left
 
     def take(self, size: int) -> bytes:
-        """Return the next `size` bytes. Raises InvalidInput: when the value has fewer."""
+        """Return the next `size` bytes. Raises Damaged: when the value has fewer."""
         return b"".join(self._cursor.take(part) for part in self._parts(size))
 
     def skip(self, size: int) -> None:
@@ -96,11 +106,74 @@ class Chunks:
     def _parts(self, size: int) -> Iterator[int]:
         while size:
             if self.ended:
-                raise InvalidInput(f"it is damaged: a value ends {size} bytes too early")
+                raise Damaged(f"it is damaged: a value ends {size} bytes too early")
             part = min(size, self._left)
             self._left -= part
+            self.taken += part
             yield part
             size -= part
+
+
+@dataclass(frozen=True)
+class LoggedFile:
+    """A container's file in an aggregated log; its blocks are to be read, if at all, before the next file."""
+
+    container: str
+    name: str
+    size: int
+    blocks: Iterator[bytes]
+
+
+def logged_files(read_at: ReadAt, length: int) -> Iterator[LoggedFile]:
+    """Yield every file of every container in a log that LogAggregationTFileController wrote.
+
+    A record has the layout of AggregatedLogFormat.LogValue: for each file its name, its size in digits, and its
+    content. Raises Damaged: as `records` does.
+    """
+    for key, value in records(read_at, length):
+        yield from _files_of(_container(key), value)
+
+
+def record_places(read_at: ReadAt, length: int) -> list[tuple[str, int]] | None:
+    """Return each container, and where its record's value begins; None if the blocks are compressed.
+
+    Raises Damaged: as `records` does.
+    """
+    found = [(_container(key), value.at) for key, value in records(read_at, length)]
+    places = [(container, at) for container, at in found if container and at is not None]
+    return places if all(at is not None for _, at in found) else None
+
+
+def logged_files_at(read_at: ReadAt, container: str, at: int) -> Iterator[LoggedFile]:
+    """Yield the files of the container's record, whose value begins there. Raises Damaged: as `records` does."""
+    yield from _files_of(container, Chunks(Cursor(read_at, at)))
+
+
+def _container(key: bytes) -> str:
+    """Return the container's id, empty for another record. Two bytes of length come first: DataOutput.writeUTF."""
+    name = key[2:].decode(errors="replace")
+    return name if name.startswith("container_") else ""
+
+
+def _files_of(container: str, value: Chunks) -> Iterator[LoggedFile]:
+    while container and not value.ended:
+        name, size = next_file(value)
+        end = value.taken + size
+        yield LoggedFile(container, name, size, _content(value, end))
+        value.skip(end - value.taken)
+
+
+def next_file(value: Chunks) -> tuple[str, int]:
+    """Return the name and the size of the file that follows."""
+    name, digits = value.text(), value.text()
+    if not digits.isdecimal() or len(digits) > _LONGEST_NUMBER:
+        raise Damaged(f"it is damaged: {name} is {digits[:20]!r} bytes long")
+    return name, int(digits)
+
+
+def _content(value: Chunks, end: int) -> Iterator[bytes]:
+    while value.taken < end:
+        yield value.take(min(end - value.taken, _CONTENT))
 
 
 class _Region(NamedTuple):
@@ -119,7 +192,7 @@ def records(read_at: ReadAt, length: int) -> Iterator[tuple[bytes, Chunks]]:
 
     The last value of a block is never skipped chunk by chunk: a large one is always the last of its block.
 
-    Raises InvalidInput: when it is no TFile, or one that is damaged or compressed in a way not known here.
+    Raises Damaged: when it is no TFile, or one that is damaged or compressed in a way not known here.
     """
     metas = _metas(read_at, length)
     compression, regions = _data_index(_block(read_at, *_named(metas, "BCFile.index")))
@@ -127,7 +200,8 @@ def records(read_at: ReadAt, length: int) -> Iterator[tuple[bytes, Chunks]]:
     for region, count in zip(regions, counts, strict=True):
         cursor = _block(read_at, compression, region)
         for place in range(count):
-            key, value = cursor.sized(), Chunks(cursor)
+            key = cursor.sized()
+            value = Chunks(cursor, cursor.at if compression == "none" else None)
             yield key, value
             if place + 1 < count:
                 value.skip_the_rest()
@@ -140,7 +214,7 @@ def is_tfile(read_at: ReadAt, length: int) -> bool:
 
 def _metas(read_at: ReadAt, length: int) -> Mapping[str, _Meta]:
     if not is_tfile(read_at, length):
-        raise InvalidInput("it is no TFile")
+        raise Damaged("it is no TFile")
     tail = read_at(length - _TAIL, _TAIL)
     cursor, metas = Cursor(read_at, int.from_bytes(tail[:8])), {}
     for _ in range(cursor.number()):
@@ -151,7 +225,7 @@ def _metas(read_at: ReadAt, length: int) -> Mapping[str, _Meta]:
 
 def _named(metas: Mapping[str, _Meta], name: str) -> _Meta:
     if name not in metas:
-        raise InvalidInput(f"it is no TFile: it has no {name}")
+        raise Damaged(f"it is no TFile: it has no {name}")
     return metas[name]
 
 
@@ -180,13 +254,13 @@ def _block(read_at: ReadAt, compression: str, region: _Region) -> Cursor:
     if compression == "none":
         return Cursor(read_at, region.offset)
     if compression != "gz":
-        raise InvalidInput(f"its blocks are compressed with {compression}, which is not read here")
+        raise Damaged(f"its blocks are compressed with {compression}, which is not read here")
     if region.raw > _LARGEST_BLOCK or not 0 <= region.stored <= _LARGEST_BLOCK:
-        raise InvalidInput(f"a compressed block of {region.raw} bytes is too large to be read")
+        raise Damaged(f"a compressed block of {region.raw} bytes is too large to be read")
     try:
         return _over(zlib.decompressobj().decompress(read_at(region.offset, region.stored), _LARGEST_BLOCK))
     except zlib.error as error:
-        raise InvalidInput(f"it is damaged: {error}") from None
+        raise Damaged(f"it is damaged: {error}") from None
 
 
 def _over(content: bytes) -> Cursor:

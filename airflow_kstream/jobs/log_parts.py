@@ -1,0 +1,257 @@
+"""The parts of logs that tasks scan: how files are cut, read and scanned in a Python worker, without a JVM.
+
+Shipped to the cluster beside `triage.py` and the folder `log_scan`; it imports nothing else but the standard library.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from log_scan.scanner import Scanner  # type: ignore[import-not-found]  # shipped by --py-files
+from log_scan.sections import LinePattern, Section, joined  # type: ignore[import-not-found]
+from log_scan.tfile import (  # type: ignore[import-not-found]
+    Damaged,
+    is_tfile,
+    logged_files,
+    logged_files_at,
+    record_places,
+)
+
+ReadAt = Callable[[int, int], bytes]
+# Errors that concern one file alone.
+UNREADABLE = (OSError, EOFError, zlib.error, Damaged)
+# In bytes.
+_BLOCK, _PEEK = 16 << 20, 256 << 10
+_GZIP = b"\x1f\x8b"
+_PLAIN, _PACKED, _RECORD, _AGGREGATED = "plain", "gz", "record", "aggregated"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file: its URI, its name for people, and its length in bytes."""
+
+    uri: str
+    name: str
+    length: int
+
+
+class Part(NamedTuple):
+    """A part of a file that one task scans: bytes from `begin` to `end`, or the record of a container at `begin`."""
+
+    source: Source
+    kind: str
+    begin: int
+    end: int
+    container: str = ""
+
+
+@dataclass(frozen=True)
+class WebHdfs:
+    """The means to read HDFS without a JVM: base URLs of the NameNodes, and a delegation token. It is a secret."""
+
+    addresses: tuple[str, ...] = ()
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"WebHdfs({self.addresses})"
+
+    def read_at(self, path: str, at: int, size: int) -> bytes:
+        """Return at most `size` bytes. Raises OSError: when no NameNode and DataNode give them."""
+        why: Exception = OSError("no NameNode is known")
+        for address in self.addresses:
+            query = f"op=OPEN&offset={at}&length={size}" + (f"&delegation={self.token}" if self.token else "")
+            try:
+                return _get(f"{address}/webhdfs/v1{quote(path)}?{query}")
+            except (OSError, http.client.HTTPException) as error:
+                why = error
+        raise OSError(f"read {path}: {_without_token(str(why), self.token)}")
+
+
+def _get(url: str, redirects: int = 2) -> bytes:
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.netloc, timeout=60)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        answer = connection.getresponse()
+        if answer.status in {302, 307} and redirects:
+            return _get(answer.headers["Location"], redirects - 1)
+        if answer.status != 200:
+            raise OSError(f"{parts.netloc} answered {answer.status}")
+        return answer.read()
+    finally:
+        connection.close()
+
+
+def _without_token(text: str, token: str) -> str:
+    return text.replace(token, "***") if token else text
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Bytes of any source, as a task reads them."""
+
+    hdfs: WebHdfs
+
+    def read_at(self, source: Source, at: int, size: int) -> bytes:
+        parts = urlsplit(source.uri)
+        size = max(min(size, source.length - at), 0)
+        if parts.scheme == "hdfs":
+            return self.hdfs.read_at(unquote(parts.path), at, size)
+        with Path(unquote(parts.path)).open("rb") as file:
+            return os.pread(file.fileno(), size, at)
+
+    def ahead(self, source: Source, ahead: int = _BLOCK) -> ReadAt:
+        """Return a function that reads ahead: small reads of a server would cost a request each."""
+        return _Ahead(self, source, ahead).read_at
+
+    def blocks(self, source: Source, begin: int, end: int) -> Iterator[bytes]:
+        for at in range(begin, end, _BLOCK):
+            yield self.read_at(source, at, min(_BLOCK, end - at))
+
+    def lines(self, part: Part) -> Iterator[bytes]:
+        """Yield the lines that begin in the part, whole: the first one may be the part's before, the last goes on."""
+        begun = part.begin == 0
+        for block in self.blocks(part.source, max(part.begin - 1, 0), part.end):
+            cut = 0 if begun else block.find(b"\n") + 1
+            if begun or cut:
+                begun = True
+                yield block[cut:]
+        if begun and part.end < part.source.length:
+            yield from self._rest_of_line(part.source, part.end)
+
+    def _rest_of_line(self, source: Source, at: int) -> Iterator[bytes]:
+        # The byte before tells whether a line goes on at all.
+        if self.read_at(source, at - 1, 1) == b"\n":
+            return
+        while block := self.read_at(source, at, 64 << 10):
+            cut = block.find(b"\n") + 1
+            yield block[:cut] if cut else block
+            if cut:
+                return
+            at += len(block)
+
+
+@dataclass
+class _Ahead:
+    """The last bytes that were read of a source."""
+
+    reader: Reader
+    source: Source
+    least: int
+    at: int = 0
+    content: bytes = field(default=b"", repr=False)
+
+    def read_at(self, at: int, size: int) -> bytes:
+        if not self.at <= at <= at + size <= self.at + len(self.content):
+            self.at, self.content = at, self.reader.read_at(self.source, at, max(size, self.least))
+        return self.content[at - self.at : at - self.at + size]
+
+
+def unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Inflate gzip, of several members too. Raises zlib.error: when it is damaged."""
+    inflate = zlib.decompressobj(wbits=31)
+    for block in blocks:
+        while block:
+            yield inflate.decompress(block)
+            block = inflate.unused_data
+            if block:
+                inflate = zlib.decompressobj(wbits=31)
+
+
+def parts_of(reader: Reader, source: Source, size: int) -> list[Part]:
+    """Cut a file into parts of about `size` bytes. Raises OSError: when it can't be read; Damaged: when it is."""
+    read_at = reader.ahead(source, _PEEK)
+    if is_tfile(read_at, source.length):
+        places = record_places(read_at, source.length)
+        if places is None:
+            return [Part(source, _AGGREGATED, 0, source.length)]
+        edges = [*(at for _, at in places[1:]), source.length]
+        return [Part(source, _RECORD, at, end, name) for (name, at), end in zip(places, edges, strict=True)]
+    if read_at(0, 2) == _GZIP:
+        return [Part(source, _PACKED, 0, source.length)]
+    if b"\0" in read_at(0, 4096):
+        raise OSError("it is no text")
+    return [Part(source, _PLAIN, at, min(at + size, source.length)) for at in range(0, source.length, size)]
+
+
+def packed(parts: list[Part], size: int) -> list[list[int]]:
+    """Group the parts for tasks of about `size` bytes, the large ones first, so that the last ones are short."""
+    order = sorted(range(len(parts)), key=lambda number: parts[number].begin - parts[number].end)
+    tasks: list[list[int]] = []
+    room = 0
+    for number in order:
+        length = parts[number].end - parts[number].begin
+        if not tasks or length > room:
+            tasks.append([])
+            room = size
+        tasks[-1].append(number)
+        room -= length
+    return tasks
+
+
+@dataclass(frozen=True)
+class PartScan:
+    """The scan of parts in a Python worker, which compiles the patterns once."""
+
+    settings: str
+    reader: Reader
+
+    def found(self, part: Part) -> Mapping[str, Any]:
+        """Return the sections of each log in the part, or why it can't be read, as plain data."""
+        try:
+            return {"logs": list(self._scanned(part))}
+        except UNREADABLE as error:
+            return {"unread": f"{part.source.name}: {error}"}
+
+    def _scanned(self, part: Part) -> Iterator[Mapping[str, Any]]:
+        source = part.source
+        if part.kind == _PLAIN:
+            yield self._log(source.name, self.reader.lines(part))
+        elif part.kind == _PACKED:
+            yield self._log(source.name, unpacked(self.reader.blocks(source, 0, source.length)))
+        else:
+            read_at = self.reader.ahead(source)
+            record = part.kind == _RECORD
+            files = logged_files_at(read_at, part.container, part.begin) if record else logged_files(read_at, part.end)
+            for file in files:
+                yield self._log(f"{source.name}#{file.container}/{file.name}", file.blocks)
+
+    def _log(self, name: str, blocks: Iterator[bytes]) -> Mapping[str, Any]:
+        return {"name": name, "sections": [section.to_plain() for section in _scanner(self.settings).scan(blocks)]}
+
+
+@cache
+def _scanner(settings: str) -> Scanner:
+    wanted = json.loads(settings)
+    return Scanner(_patterns(wanted), wanted["heads"], wanted["titles"])
+
+
+def _patterns(settings: Mapping[str, Any]) -> list[LinePattern]:
+    return [LinePattern(*pattern) for pattern in settings["patterns"]]
+
+
+def joined_logs(settings: str, rows: list[tuple[int, str]]) -> Mapping[str, Any]:
+    """Join the parts of each log in the order of their numbers."""
+    patterns = {pattern.name: pattern for pattern in _patterns(json.loads(settings))}
+    logs: dict[str, list[list[Section]]] = {}
+    unread: list[str] = []
+    for _, text in sorted(rows):
+        found = json.loads(text)
+        unread += [found["unread"]] if "unread" in found else []
+        for log in found.get("logs", ()):
+            logs.setdefault(log["name"], []).append([Section.of_plain(section) for section in log["sections"]])
+    whole = {name: joined(parts, patterns) for name, parts in logs.items()}
+    return {
+        "logs": [{"name": name, "sections": [each.to_plain() for each in parts]} for name, parts in whole.items()],
+        "unread": unread,
+    }

@@ -1,0 +1,142 @@
+"""Scans the logs of applications for the patterns of a catalogue, on all cores, and writes what it found.
+
+    spark-submit --py-files triage.zip triage.py --patterns patterns.json --to OUT LOGS...
+
+It reads files and folders of any file system that Spark knows: plain logs, compressed ones (.gz), and what YARN
+aggregated as TFiles. Plain files are split, so that one of 200 MB occupies all cores; an aggregated file is split at
+its containers. Python workers read the bytes themselves, local files directly and HDFS over WebHDFS with a delegation
+token of the driver's, and hand whole blocks to the scanner: no line becomes a row. Of each part one row comes back, the
+hits that were kept. Who judges them reads OUT, one JSON document: {"logs": [{"name", "sections"}], "unread": [...]}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from log_parts import (  # type: ignore[import-not-found]  # shipped beside this file by --py-files
+    UNREADABLE,
+    PartScan,
+    Reader,
+    Source,
+    WebHdfs,
+    joined_logs,
+    packed,
+    parts_of,
+)
+from pyspark.sql import SparkSession
+
+_SCHEMA = "part long, found string"
+_ARROW = pa.schema([("part", pa.int64()), ("found", pa.string())])
+
+
+def sources_of(spark: SparkSession, locations: list[str]) -> list[Source]:
+    """List all files below the locations, but hidden ones and those that are being written."""
+    jvm, conf = _java(spark)
+    sources = []
+    for location in locations:
+        path = jvm.org.apache.hadoop.fs.Path(location)
+        root = path.getFileSystem(conf).makeQualified(path)
+        files = path.getFileSystem(conf).listFiles(root, True) if _is_folder(path, conf) else None
+        statuses = _all(files) if files else [path.getFileSystem(conf).getFileStatus(root)]
+        above = len(root.toUri().getPath()) + 1 if files else len(root.getParent().toUri().getPath().rstrip("/")) + 1
+        for status in statuses:
+            uri = str(status.getPath().toUri())
+            name = str(status.getPath().toUri().getPath())[above:]
+            if not any(part.startswith((".", "_")) for part in name.split("/")) and not name.endswith(".tmp"):
+                sources.append(Source(uri, name, int(status.getLen())))
+    return sources
+
+
+def _java(spark: SparkSession) -> tuple[Any, Any]:
+    """Return the driver's JVM, and its Hadoop configuration."""
+    return spark._jvm, spark._jsc.hadoopConfiguration()
+
+
+def _is_folder(path: Any, conf: Any) -> bool:
+    return bool(path.getFileSystem(conf).getFileStatus(path).isDirectory())
+
+
+def _all(files: Any) -> Iterator[Any]:
+    while files.hasNext():
+        yield files.next()
+
+
+def web_hdfs(spark: SparkSession, addresses: str, sources: list[Source]) -> WebHdfs:
+    """Return the means to read HDFS, with a token that the driver has or gets; none where nothing is on HDFS."""
+    first = next((source.uri for source in sources if source.uri.startswith("hdfs:")), None)
+    if first is None:
+        return WebHdfs()
+    jvm, conf = _java(spark)
+    user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
+    credentials = user.getCredentials()
+    if user.hasKerberosCredentials():
+        path = jvm.org.apache.hadoop.fs.Path(first)
+        path.getFileSystem(conf).addDelegationTokens(user.getShortUserName(), credentials)
+    tokens = [token for token in credentials.getAllTokens() if "HDFS_DELEGATION" in str(token.getKind())]
+    return WebHdfs(tuple(addresses.split(",")), str(tokens[0].encodeToUrlString()) if tokens else "")
+
+
+def found_in(spark: SparkSession, settings: str, locations: list[str], namenodes: str, size: int) -> Mapping[str, Any]:
+    """Scan all logs below the locations. `size` is that of a task in bytes."""
+    sources = sources_of(spark, locations)
+    reader = Reader(web_hdfs(spark, namenodes, sources))
+    parts, unread = [], []
+    for source in sources:
+        try:
+            parts += parts_of(reader, source, size)
+        except UNREADABLE as error:
+            unread.append(f"{source.name}: {error}")
+    tasks = packed(parts, size)
+    numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
+    scan = PartScan(settings, reader)
+
+    def scanned(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in (number for task in batch.column(0).to_pylist() for number in tasks[task]):
+                found = json.dumps(scan.found(parts[number]))
+                yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([found])], schema=_ARROW)
+
+    rows = numbers.mapInArrow(scanned, _SCHEMA).collect()
+    found = joined_logs(settings, [(row.part, row.found) for row in rows])
+    return {**found, "unread": [*unread, *found["unread"]]}
+
+
+def write(spark: SparkSession, location: str, text: str) -> None:
+    """Write the result, readable for its owner alone: logs show data."""
+    jvm, conf = _java(spark)
+    path = jvm.org.apache.hadoop.fs.Path(location)
+    files = path.getFileSystem(conf)
+    out = files.create(path, True)
+    # It is empty until then.
+    files.setPermission(path, jvm.org.apache.hadoop.fs.permission.FsPermission("600"))
+    out.write(bytearray(text.encode()))
+    out.close()
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("logs", nargs="+", metavar="LOGS", help="files and folders, as URIs or paths of the default file system")
+    add("--patterns", required=True, help="what to look for, as `kstream triage --spark` writes it")
+    add("--to", required=True, help="where to write what was found")
+    add("--namenodes", default="", help="base URLs of the NameNodes' web servers, with commas between them")
+    add("--task-size", type=int, default=64 << 20, help="bytes of a task")
+    return parser
+
+
+def main() -> None:
+    settings = arguments().parse_args()
+    spark = SparkSession.builder.getOrCreate()
+    patterns = Path(settings.patterns).read_text(encoding="utf-8")
+    found = found_in(spark, patterns, settings.logs, settings.namenodes, settings.task_size)
+    write(spark, settings.to, json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""The files that the triage job takes along to the cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from zipfile import ZipFile
+
+import airflow_kstream
+from airflow_kstream.model.log_line import HEAD
+from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.policy.triage.sources import TITLES
+from airflow_kstream.supervise.triage.scan import patterns_of
+
+_PACKAGE = Path(airflow_kstream.__file__).parent
+JOB = _PACKAGE / "jobs" / "triage.py"
+_PARTS = _PACKAGE / "jobs" / "log_parts.py"
+_SCANNER = _PACKAGE / "model" / "log_scan"
+
+
+def write_modules(folder: Path) -> Path:
+    """Write the modules beside the job into one archive for --py-files."""
+    archive = folder / "triage.zip"
+    with ZipFile(archive, "w") as modules:
+        modules.write(_PARTS, _PARTS.name)
+        for file in sorted(_SCANNER.glob("*.py")):
+            modules.write(file, f"{_SCANNER.name}/{file.name}")
+    return archive
+
+
+def settings_of(catalogue: Catalogue) -> str:
+    """Return what the job looks for, as JSON."""
+    patterns = [[each.name, each.regex, each.first, each.last] for each in patterns_of(catalogue)]
+    return json.dumps({"patterns": patterns, "heads": HEAD, "titles": [title.name for title in TITLES]})

@@ -1,0 +1,97 @@
+"""The triage job on a local Spark: it finds what the quick look finds, however the files are cut."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_kstream.model.log_scan.sections import Section
+from airflow_kstream.policy.triage.sources import ScannedLog
+from airflow_kstream.policy.triage.verdict import diagnose
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.shipping import JOB, settings_of, write_modules
+from tests.unit.triage.logs import DRIVER, EXECUTOR, died, driver, executor, failing, line, stopped, working
+
+# pyspark 4.2 says so of every pandas that is new; no data goes through it here.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+AGGREGATED = Path(__file__).parents[1] / "loopback/clients/aggregated"
+
+
+@pytest.fixture(scope="module")
+def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The job's module as the driver has it, and its modules shipped to the workers."""
+    archive = str(write_modules(tmp_path_factory.mktemp("shipped")))
+    spark.sparkContext.addPyFile(archive)
+    sys.path[:0] = [archive, str(JOB.parent)]
+    import triage  # type: ignore[import-not-found]
+
+    yield triage
+    for name in ("triage", "log_parts", "log_scan"):
+        sys.modules.pop(name, None)
+    del sys.path[:2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An application's logs; the driver's is cut in the middle of records and lines by a small size of tasks."""
+    between = "".join(line(f"09:{at // 60:02}:{at % 60:02}", "a line" * 20) for at in range(3600))
+    refused = failing("09:59:59", "failed", "java.io.IOException: No space left on device")
+    for name, text in (
+        (DRIVER, driver(between, working("09:59:58"), refused * 3, died("10:00:01"))),
+        (EXECUTOR, executor(stopped("10:00:02"))),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "old.gz").write_bytes(gzip.compress(b"first\n") + gzip.compress(working("08:00:00").encode()))
+    (tmp_path / "core.1").write_bytes(b"\x7fELF\0")
+    for file in AGGREGATED.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize("size", [1_000, 30_000, 1 << 26])
+def test_it_finds_what_the_quick_look_finds(spark: SparkSession, job: ModuleType, folder: Path, size: int) -> None:
+    if size == 1_000:
+        # A task for each kilobyte.
+        (folder / DRIVER).write_text("".join((folder / DRIVER).read_text().splitlines(keepends=True)[-60:]))
+    found = job.found_in(spark, settings_of(own_catalogue()), [folder.as_uri()], "", size)
+    logs = [ScannedLog(log["name"], [Section.of_plain(each) for each in log["sections"]]) for log in found["logs"]]
+    verdict, quick = diagnose(logs, own_catalogue(), unread=found["unread"]), triage_path(folder, own_catalogue())
+    assert verdict.cause == "disk-full"
+    assert verdict.evidence == quick.evidence
+    assert verdict.timeline == quick.timeline
+    assert verdict.scanned == quick.scanned
+
+
+def test_what_it_found_is_written_for_its_owner_alone(spark: SparkSession, job: ModuleType, tmp_path: Path) -> None:
+    out = tmp_path / "found.json"
+    job.write(spark, out.as_uri(), json.dumps({"logs": []}))
+    assert json.loads(out.read_text()) == {"logs": []}
+    assert out.stat().st_mode & 0o777 == 0o600
+
+
+def test_one_large_file_is_cut_for_all_cores(job: ModuleType, folder: Path) -> None:
+    file = folder / DRIVER
+    source = job.Source(file.as_uri(), DRIVER, file.stat().st_size)
+    parts = job.parts_of(job.Reader(job.WebHdfs()), source, 100_000)
+    assert len(parts) > 3
+    assert (parts[0].begin, parts[-1].end) == (0, source.length)
+    reader = job.Reader(job.WebHdfs())
+    assert b"".join(b"".join(reader.lines(part)) for part in parts) == file.read_bytes()
+
+
+def test_a_token_is_shown_by_no_error_and_no_repr(job: ModuleType) -> None:
+    hdfs = job.WebHdfs(("http://localhost:1",), "hunter2")
+    assert "hunter2" not in repr(job.Reader(hdfs))
+    with pytest.raises(OSError, match="refused") as failed:
+        hdfs.read_at("/logs/a", 0, 10)
+    assert "hunter2" not in str(failed.value)
