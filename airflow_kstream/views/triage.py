@@ -17,8 +17,8 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     sure = f" (confidence: {diagnosis.confidence})" if diagnosis.confidence else ""
     yield f"{'CAUSE: ' if diagnosis.outcome is Outcome.CAUSE else ''}{diagnosis.title}{sure}"
     if diagnosis.evidence:
-        yield f"  first seen: {_place(diagnosis.evidence)}"
-        yield f"  | {_short(diagnosis.evidence.text)}"
+        yield f"  first seen: {place_of(diagnosis.evidence)}"
+        yield f"  | {short(diagnosis.evidence.text)}"
     if known := diagnosis.signature:
         yield from _paragraph("means", known.means)
         yield from _paragraph("remedy", known.remedy)
@@ -31,8 +31,8 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.templates:
         yield "lines that no signature knows:"
         for template in diagnosis.templates:
-            yield f"  {template.count}x{' (new)' if template.new else ''} {_short(template.text)}"
-            yield f"     first: {_place(template.first)}"
+            yield f"  {template.count}x{' (new)' if template.new else ''} {short(template.text)}"
+            yield f"     first: {place_of(template.first)}"
     yield from scanned_lines(diagnosis)
 
 
@@ -48,7 +48,8 @@ def moment(mark: Mark) -> str:
     return f"{mark.when:%Y-%m-%d %H:%M:%S}" if mark.when else "no time"
 
 
-def _place(mark: Mark) -> str:
+def place_of(mark: Mark) -> str:
+    """Return file and line of a mark, its writer and its moment."""
     role = f", {mark.source.role}" if mark.source.role != "unknown" else ""
     return f"{mark.source.file}:{mark.line}{role}, {moment(mark)}"
 
@@ -73,6 +74,7 @@ def _paragraph(label: str, text: str) -> Iterator[str]:
         yield from textwrap.wrap(f"{label}: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return the beginning of a line of a log, with single blanks."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]} ..."

@@ -1,0 +1,97 @@
+"""Logs that are too many for one core: a Spark job scans them, here or on YARN, and the verdict is made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.clients.kerberos.tickets import acquire
+from airflow_kstream.clients.local.private import private_folder, write_private
+from airflow_kstream.clients.spark import environment, find_spark_submit, local_environment, run_job
+from airflow_kstream.model.diagnosis import Diagnosis
+from airflow_kstream.model.errors import NotFound, Unavailable
+from airflow_kstream.model.log_scan.sections import Section
+from airflow_kstream.model.signature import Catalogue
+from airflow_kstream.policy.triage.causes import TriagePolicy
+from airflow_kstream.policy.triage.sources import ScannedLog
+from airflow_kstream.policy.triage.verdict import diagnose
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.triage.shipping import JOB, settings_of, write_modules
+
+
+@dataclass(frozen=True)
+class SparkRun:
+    """Where and how the job runs. `master` is `local[*]`, or `yarn`, whose executors need a Python with pyarrow."""
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    timeout: timedelta = timedelta(hours=1)
+    task_size: int = 64 << 20
+    binary: str = ""
+
+
+def triage_with_spark(
+    locations: Sequence[str],
+    catalogue: Catalogue,
+    run: SparkRun,
+    session: ClusterSession | None = None,
+    zone: tzinfo | None = None,
+    policy: TriagePolicy | None = None,
+) -> Diagnosis:
+    """Judge the logs in files and folders, given as URIs. `session` is for what lies on HDFS.
+
+    Raises SubmissionFailed: when Spark can't be started or the job fails. Raises NotFound: when there are no logs.
+    """
+    with private_folder() as folder:
+        found = _found(folder, locations, catalogue, run, session)
+    logs = [ScannedLog(log["name"], [Section.of_plain(each) for each in log["sections"]]) for log in found["logs"]]
+    if not logs:
+        raise NotFound("; ".join(found["unread"]) or "there are none", tried=f"read the logs in {', '.join(locations)}")
+    return diagnose(logs, catalogue, zone, policy or TriagePolicy(), found["unread"])
+
+
+def application_logs(session: ClusterSession, application_id: str) -> tuple[str, ...]:
+    """Return the URIs of an application's aggregated logs.
+
+    Raises NotFound: when it has none, for instance because it runs, or because its tokens were dead at its end.
+    """
+    app = session.yarn.application(application_id)
+    logs = ContainerLogs(session.cluster, session.identity)
+    paths = [path for path, _ in logs.aggregated_nodes(session.hdfs, app.id, app.user)]
+    if not paths:
+        raise NotFound("it has no aggregated logs", tried=f"find the logs of {application_id}")
+    return tuple(f"{session.cluster.default_fs.rstrip('/')}{path}" for path in paths)
+
+
+def _found(
+    folder: Path, locations: Sequence[str], catalogue: Catalogue, run: SparkRun, session: ClusterSession | None
+) -> Mapping[str, list[Any]]:
+    patterns = write_private(folder / "patterns.json", settings_of(catalogue).encode())
+    result = folder / "found.json"
+    binary = run.binary or find_spark_submit()
+    conf = {"spark.ui.enabled": "false", **(session.cluster.spark_conf if session else {}), **run.conf}
+    argv = [binary, "--master", run.master, "--py-files", str(write_modules(folder))]
+    argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    argv += [str(JOB), "--patterns", str(patterns), "--to", result.as_uri(), "--task-size", str(run.task_size)]
+    if session:
+        argv += ["--namenodes", ",".join(session.cluster.namenodes)]
+    run_job([*argv, *locations], _environment(session, folder, binary), folder, run.timeout)
+    try:
+        found: Mapping[str, list[Any]] = json.loads(result.read_text())
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"the job ended well and left no result: {error}", tried="scan logs with Spark") from None
+    return found
+
+
+def _environment(session: ClusterSession | None, folder: Path, binary: str) -> Mapping[str, str]:
+    """Return the child's environment; for a cluster it has a ticket of its own in the private folder."""
+    if session is None:
+        return local_environment()
+    cache = folder / "ticket"
+    acquire(session.identity, cache)
+    return environment(session.cluster, cache, binary)

@@ -1,0 +1,119 @@
+"""A diagnosis as one HTML page with its timeline drawn: no script, nothing from elsewhere, all log text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from html import escape
+
+from airflow_kstream.model.diagnosis import Diagnosis, Mark, Step
+from airflow_kstream.model.printable import printable_words
+from airflow_kstream.views.triage import moment, place_of, scanned_lines, short
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
+    "h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}"
+    "pre,code{font:13px ui-monospace,monospace;background:#f3f4f6;white-space:pre-wrap;overflow-wrap:anywhere}"
+    "pre{padding:.7rem;border-left:4px solid #b3261e}dt{font-weight:600}dd{margin:0 0 .6rem}"
+    "table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}"
+    "svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif}"
+)
+# In the drawing's own units.
+_WIDTH, _LEFT, _ROW, _TOP, _DOT = 1000, 20, 34, 30, 5
+_LONGEST_TITLE = 110
+_COLOURS = {"cause": "#b3261e", "consequence": "#8a6d00", "success": "#1a7f37", "fact": "#57606a"}
+
+
+def diagnosis_page(diagnosis: Diagnosis, of: str) -> str:
+    """Return the page. `of` names what was triaged."""
+    body = "\n".join(_body(diagnosis, of))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{_safe(of)}</title><style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
+    )
+
+
+def _body(diagnosis: Diagnosis, of: str) -> Iterator[str]:
+    sure = f" <small>(confidence: {_safe(diagnosis.confidence)})</small>" if diagnosis.confidence else ""
+    yield f"<p>{_safe(of)}</p><h1>{_safe(diagnosis.title)}{sure}</h1>"
+    if diagnosis.evidence:
+        yield f"<p>First seen: {_safe(place_of(diagnosis.evidence))}</p><pre>{_safe(diagnosis.evidence.text)}</pre>"
+    if known := diagnosis.signature:
+        references = "; ".join(known.references)
+        yield from _definitions(
+            ("Means", known.means), ("Remedy", known.remedy), ("References", references), ("Versions", known.versions)
+        )
+    yield from _definitions(("Look", diagnosis.hint))
+    if diagnosis.timeline:
+        yield "<h2>Timeline</h2>"
+        yield timeline_svg([(step.mark.when, _words(step), step.kind) for step in diagnosis.timeline])
+    yield from _steps("Other causes that were active", diagnosis.others)
+    yield from _steps("Over by then", diagnosis.earlier)
+    if diagnosis.templates:
+        rows = ((f"{each.count}x", "new" if each.new else "", short(each.text)) for each in diagnosis.templates)
+        yield f"<h2>Lines that no signature knows</h2>{_table(rows)}"
+    yield "".join(f"<p>{_safe(line)}</p>" for line in scanned_lines(diagnosis))
+
+
+def timeline_svg(points: Sequence[tuple[datetime | None, str, str]]) -> str:
+    """Draw moments with their words and kinds below each other, at places that show the time between them."""
+    known = [when for when, _, _ in points if when]
+    first, last = min(known, default=None), max(known, default=None)
+    height = _TOP + _ROW * len(points)
+    drawn = "".join(
+        _point(number, _share(when, first, last), when, words, kind)
+        for number, (when, words, kind) in enumerate(points)
+    )
+    ends = f'<line x1="{_LEFT}" y1="12" x2="{_WIDTH - _LEFT}" y2="12" stroke="#d0d7de"/>'
+    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="timeline">{ends}{drawn}</svg>'
+
+
+def _point(number: int, share: float, when: datetime | None, words: str, kind: str) -> str:
+    x, y = _LEFT + share * (_WIDTH - 2 * _LEFT), _TOP + _ROW * number + 8
+    colour = _COLOURS.get(kind, _COLOURS["fact"])
+    left = share < 0.5
+    text = f'x="{x + 12 if left else x - 12:.0f}" text-anchor="{"start" if left else "end"}"'
+    clock = f"{when:%m-%d %H:%M:%S} " if when else ""
+    return (
+        f'<line x1="{x:.0f}" y1="12" x2="{x:.0f}" y2="{y}" stroke="{colour}" stroke-opacity=".25"/>'
+        f'<circle cx="{x:.0f}" cy="{y}" r="{_DOT}" fill="{colour}"/>'
+        f'<text {text} y="{y + 4}">{_safe(clock + words[:_LONGEST_TITLE])}</text>'
+    )
+
+
+def _share(when: datetime | None, first: datetime | None, last: datetime | None) -> float:
+    if not (when and first and last) or last == first:
+        return 0.0
+    return (when - first) / (last - first)
+
+
+def _words(step: Step) -> str:
+    many = f" ({step.count}x)" if step.count > 1 else ""
+    return f"{step.mark.source.role}: {step.title}{many}"
+
+
+def _steps(heading: str, steps: Iterable[Step]) -> Iterator[str]:
+    rows = [(moment(step.mark), step.title, _where(step.mark)) for step in steps]
+    if rows:
+        yield f"<h2>{heading}</h2>{_table(rows)}"
+
+
+def _where(mark: Mark) -> str:
+    return f"{mark.source.file}:{mark.line}"
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    cells = ("".join(f"<td>{_safe(cell)}</td>" for cell in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def _definitions(*pairs: tuple[str, str | None]) -> Iterator[str]:
+    given = "".join(f"<dt>{label}</dt><dd>{_safe(words)}</dd>" for label, words in pairs if words)
+    if given:
+        yield f"<dl>{given}</dl>"
+
+
+def _safe(text: object) -> str:
+    """Escape foreign text: no markup, and control characters as escapes."""
+    return escape(printable_words(str(text)), quote=True)
