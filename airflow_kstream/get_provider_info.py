@@ -235,6 +235,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_kstream.operators.leases",
                     "airflow_kstream.operators.keytabs",
                     "airflow_kstream.operators.tickets",
+                    "airflow_kstream.operators.triage",
                 ],
             },
         ],

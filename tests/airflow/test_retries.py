@@ -31,6 +31,7 @@ from airflow_kstream.operators.leases import HdfsLeaseRecoverOperator
 from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
+from airflow_kstream.operators.triage import LogTriageOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.sensors.leases import HdfsOpenFileSensor
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor
@@ -45,6 +46,7 @@ TASKS: list[tuple[type[BaseOperator], dict[str, Any]]] = [
     (HdfsLeaseRecoverOperator, {"path": "/data"}),
     (KerberosTicketRenewOperator, {}),
     (KeytabCheckOperator, {}),
+    (LogTriageOperator, {"application": "application_17_0042"}),
     (HdfsOpenFileSensor, {"path": "/data"}),
     (KerberosTicketExpirySensor, {}),
     (DelegationTokenExpirySensor, {"stream": "orders"}),
