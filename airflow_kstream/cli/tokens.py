@@ -14,6 +14,7 @@ import typer
 
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.output import JsonOption, note, print_json, say, show
+from airflow_kstream.cli.token_history import history
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.model.cluster import Cluster
@@ -28,7 +29,8 @@ from airflow_kstream.supervise.tokens.push import HandPush, push_by_hand
 from airflow_kstream.views import tokens as token_views
 from airflow_kstream.views.tables import moment
 
-app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, renew, cancel, push.")
+app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, history, renew, cancel, push.")
+app.command()(history)
 
 # `cancel` reads no environment variable: its caller must name the cluster.
 ExplicitCluster = Annotated[

@@ -26,19 +26,23 @@ _COLOURS = {"cause": "#b3261e", "consequence": "#8a6d00", "success": "#1a7f37", 
 
 def diagnosis_page(diagnosis: Diagnosis, of: str) -> str:
     """Return the page. `of` names what was triaged."""
-    body = "\n".join(_body(diagnosis, of))
+    return page(of, "\n".join(_body(diagnosis, of)))
+
+
+def page(of: str, body: str) -> str:
+    """Return a whole page with this title; `body` is HTML."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{_safe(of)}</title><style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
+        f"<title>{safe(of)}</title><style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
 
 
 def _body(diagnosis: Diagnosis, of: str) -> Iterator[str]:
-    sure = f" <small>(confidence: {_safe(diagnosis.confidence)})</small>" if diagnosis.confidence else ""
-    yield f"<p>{_safe(of)}</p><h1>{_safe(diagnosis.title)}{sure}</h1>"
+    sure = f" <small>(confidence: {safe(diagnosis.confidence)})</small>" if diagnosis.confidence else ""
+    yield f"<p>{safe(of)}</p><h1>{safe(diagnosis.title)}{sure}</h1>"
     if diagnosis.evidence:
-        yield f"<p>First seen: {_safe(place_of(diagnosis.evidence))}</p><pre>{_safe(diagnosis.evidence.text)}</pre>"
+        yield f"<p>First seen: {safe(place_of(diagnosis.evidence))}</p><pre>{safe(diagnosis.evidence.text)}</pre>"
     if known := diagnosis.signature:
         references = "; ".join(known.references)
         yield from _definitions(
@@ -53,7 +57,7 @@ def _body(diagnosis: Diagnosis, of: str) -> Iterator[str]:
     if diagnosis.templates:
         rows = ((f"{each.count}x", "new" if each.new else "", short(each.text)) for each in diagnosis.templates)
         yield f"<h2>Lines that no signature knows</h2>{_table(rows)}"
-    yield "".join(f"<p>{_safe(line)}</p>" for line in scanned_lines(diagnosis))
+    yield "".join(f"<p>{safe(line)}</p>" for line in scanned_lines(diagnosis))
 
 
 def timeline_svg(points: Sequence[tuple[datetime | None, str, str]]) -> str:
@@ -78,7 +82,7 @@ def _point(number: int, share: float, when: datetime | None, words: str, kind: s
     return (
         f'<line x1="{x:.0f}" y1="12" x2="{x:.0f}" y2="{y}" stroke="{colour}" stroke-opacity=".25"/>'
         f'<circle cx="{x:.0f}" cy="{y}" r="{_DOT}" fill="{colour}"/>'
-        f'<text {text} y="{y + 4}">{_safe(clock + words[:_LONGEST_TITLE])}</text>'
+        f'<text {text} y="{y + 4}">{safe(clock + words[:_LONGEST_TITLE])}</text>'
     )
 
 
@@ -104,16 +108,16 @@ def _where(mark: Mark) -> str:
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
-    cells = ("".join(f"<td>{_safe(cell)}</td>" for cell in row) for row in rows)
+    cells = ("".join(f"<td>{safe(cell)}</td>" for cell in row) for row in rows)
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
 def _definitions(*pairs: tuple[str, str | None]) -> Iterator[str]:
-    given = "".join(f"<dt>{label}</dt><dd>{_safe(words)}</dd>" for label, words in pairs if words)
+    given = "".join(f"<dt>{label}</dt><dd>{safe(words)}</dd>" for label, words in pairs if words)
     if given:
         yield f"<dl>{given}</dl>"
 
 
-def _safe(text: object) -> str:
+def safe(text: object) -> str:
     """Escape foreign text: no markup, and control characters as escapes."""
     return escape(printable_words(str(text)), quote=True)

@@ -17,6 +17,7 @@ Matches = Sequence[tuple[int, int]]
 LONGEST_LINE, LONGEST_RECORD = 2000, 256 << 10
 # In bytes: the beginning of a section, which says who wrote it.
 _OPENING = 16 << 10
+_NO_BREAK_SPACE = "\N{NO-BREAK SPACE}".encode()
 # A line without an end is cut here.
 _LARGEST_BLOCK = 64 << 20
 
@@ -47,7 +48,7 @@ class Scanner:
         Each thread looks through another block; twice as many blocks are in memory at most.
         """
         scan = Scan(self)
-        for block, matches in self._matched(whole_lines(blocks), threads):
+        for block, matches in self._matched(map(_with_blanks, whole_lines(blocks)), threads):
             scan.feed(block, matches)
         return scan.sections
 
@@ -170,6 +171,11 @@ class _LineNumbers:
         self._number += self._block.count(b"\n", self._at, begin)
         self._at = begin
         return self._number
+
+
+def _with_blanks(block: bytes) -> bytes:
+    """Replace no-break spaces: a log that was copied from a web page is full of them."""
+    return block.replace(_NO_BREAK_SPACE, b" ") if _NO_BREAK_SPACE in block else block
 
 
 def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ class TriageLook:
     ) -> TriageLook:
         """Read files of signatures. Raises InvalidInput: when one is wrong, or the zone has no such name."""
         run = SparkRun(spark) if spark else None
-        return cls(catalogue_with(Path(file) for file in signatures), _zone(time_zone), run)
+        return cls(catalogue_with(Path(file) for file in signatures), zone_of(time_zone), run)
 
     def of_path(self, target: str) -> Diagnosis:
         """Judge the logs in a file or a folder of this host. Raises InvalidInput: when there is none to be read."""
@@ -52,7 +52,8 @@ class TriageLook:
         return triage_with_spark(logs, self.catalogue, self.spark, session, self.zone)
 
 
-def _zone(name: str | None) -> tzinfo | None:
+def zone_of(name: str | None) -> tzinfo | None:
+    """Return the zone of this name. Raises InvalidInput: when there is none."""
     try:
         return ZoneInfo(name) if name else None
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -42,17 +42,25 @@ def triage_path(
 
     Raises InvalidInput: when there is none that can be read.
     """
+    scanned, unread = scanned_logs(path, scanner_of(catalogue))
+    return diagnose(scanned, catalogue, zone, policy or TriagePolicy(), unread)
+
+
+def scanned_logs(path: Path, scanner: Scanner) -> tuple[list[ScannedLog], list[str]]:
+    """Scan all logs in a file or a folder; return them, and why others can't be read.
+
+    Raises InvalidInput: when none can be read.
+    """
     scanned: list[ScannedLog] = []
     unread: list[str] = []
-    for file, name in list(_named(path)):
-        scanner = scanner_of(catalogue)
+    for file, name in _named(path):
         try:
             scanned += [ScannedLog(log.name, scanner.scan(log.blocks, _THREADS)) for log in log_files(file, name)]
         except InvalidInput as error:
             unread.append(f"{name}: {error.message}")
     if not scanned:
         raise InvalidInput("; ".join(unread) or "it has no files", tried=f"read the logs of {path}")
-    return diagnose(scanned, catalogue, zone, policy or TriagePolicy(), unread)
+    return scanned, unread
 
 
 def _named(path: Path) -> Iterator[tuple[Path, str]]:

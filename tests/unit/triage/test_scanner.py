@@ -57,6 +57,12 @@ def test_bytes_that_are_no_text_and_a_line_without_an_end_are_read(engine: type[
 
 
 @engines
+def test_a_log_that_was_copied_from_a_web_page_is_read(engine: type[PlainEngine]) -> None:
+    (section,) = scanned("No\N{NO-BREAK SPACE}space\N{NO-BREAK SPACE}left on device", engine)
+    assert section.found["full"].first[0].line == "No space left on device"
+
+
+@engines
 def test_the_kept_text_of_an_endless_line_is_bounded(engine: type[PlainEngine]) -> None:
     (section,) = scanned(f"No space left {'x' * 10_000_000}", engine)
     assert len(section.found["full"].first[0].line) == 2000
