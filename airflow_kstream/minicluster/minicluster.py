@@ -189,8 +189,12 @@ class Minicluster:
         self, main_class: str, *arguments: str, as_: str = "hdfs", stdin: int = subprocess.DEVNULL
     ) -> subprocess.CompletedProcess[str]:
         """Run a main class of the minicluster's jars as that principal; the caller checks the exit code."""
-        command = [*hadoop(self._site, self.conf_dir, "client"), main_class, *arguments]
+        command = self.hadoop_command(main_class, *arguments)
         return hdfs.with_ticket(self._site, as_, command, self.conf_dir, stdin).completed
+
+    def hadoop_command(self, main_class: str, *arguments: str) -> list[str]:
+        """Return the command line of a main class of the minicluster's jars, for `client_env`."""
+        return [*hadoop(self._site, self.conf_dir, "client"), main_class, *arguments]
 
     def active_namenode(self) -> str:
         """Return the active NameNode's name. Raises MiniclusterError: when none is active within a minute."""

@@ -104,7 +104,7 @@ def _scan_ended(session: ClusterSession, app: Application, scanned: _Scanned, li
 
 
 def _scan_aggregated(session: ClusterSession, path: str, file: FileStatus, scanned: _Scanned) -> None:
-    read_at = _buffered(partial(session.hdfs.read_part, path))
+    read_at = buffered(partial(session.hdfs.read_part, path))
     try:
         for log in aggregated_files(read_at, file.length):
             scanned.add(f"{path.rpartition('/')[2]}#{log.container}/{log.name}", log.blocks)
@@ -112,7 +112,7 @@ def _scan_aggregated(session: ClusterSession, path: str, file: FileStatus, scann
         scanned.unread.append(f"{path}: {error.message}")
 
 
-def _buffered(read_at: Callable[[int, int], bytes]) -> Callable[[int, int], bytes]:
+def buffered(read_at: Callable[[int, int], bytes]) -> Callable[[int, int], bytes]:
     """Read ahead: each request of its own would be a redirect, and a token that the NameNode makes for it."""
     buffer, begin = b"", 0
 

@@ -1,0 +1,199 @@
+"""The verdict on millions of aggregated lines, against `yarn logs | grep`, which finds lines and judges nothing.
+
+    python -m benchmarks.triage --lines 7000000
+
+The lines are those that the minicluster's own daemons have logged, again and again, and at the end those of a command
+that failed. A container leaves them as its log, and YARN aggregates it on HDFS. The patterns of grep are one of each
+cause of the catalogue, 30 of them; triage looks for the whole catalogue. Every time is that of a process from its start
+to its end; the second table says where the seconds go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from getpass import getuser
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from airflow_kstream.clients.container_logs import ContainerLogs
+from airflow_kstream.clients.spark import find_spark_submit
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.formats.aggregated_logs import aggregated_files
+from airflow_kstream.model.log_scan.engines import PlainEngine
+from airflow_kstream.model.log_scan.scanner import Scanner
+from airflow_kstream.model.signature import SignatureKind
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.triage.application import buffered
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import scanner_of
+from benchmarks.ground import Environment, ground
+from benchmarks.report import Figure, save, table
+from benchmarks.token_pushes import session_on
+
+_WIDTH = 150
+_LOGS_CLI = "org.apache.hadoop.yarn.client.cli.LogsCLI"
+_DAEMONS = ("nn1", "nn2", "resourcemanager", "nodemanager", "datanode", "journalnode")
+_PATTERNS, _BLOCK, _SAMPLE = 30, 16 << 20, 32 << 20
+_TAG = "benchmark-triage"
+# What a container runs: it leaves the file as a log of its own.
+_JOB = """
+import os, shutil, sys
+shutil.copyfile(sys.argv[1], os.path.join(os.environ["LOG_DIRS"].split(",")[0], "application.log"))
+"""
+
+
+def main() -> None:
+    """Start a minicluster, grow the logs, measure, and print two tables."""
+    asked = _asked()
+    load = os.getloadavg()[0]
+    with ground() as under, session_on(under.minicluster) as session:
+        grown = _grown(under.minicluster, asked.lines)
+        application = under.doing("aggregating", lambda: _aggregated(under, session, grown))
+        figures = [*_scans(under, grown), *_verdicts(under, application)]
+        parts = list(_parts(under, session, application))
+    caption = f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
+    console = Console(width=None if Console().is_terminal else _WIDTH)
+    console.print(table(figures, caption))
+    console.print(table(parts, "where the seconds of a verdict without Spark go"))
+    if asked.json:
+        save([*figures, *parts], asked.json)
+
+
+def _grown(minicluster: Minicluster, lines: int) -> Path:
+    """Write the daemons' lines so often that there are `lines`, and a failure's at the end."""
+    own = b"".join(minicluster.log(name).read_bytes() for name in _DAEMONS)
+    failed = minicluster.hdfs("dfs", "-mkdir", "/forbidden", as_="watcher").stderr.encode()
+    file = minicluster.root / "grown.log"
+    times, rest = divmod(lines, own.count(b"\n"))
+    with file.open("wb") as grown:
+        for _ in range(times):
+            grown.write(own)
+        grown.write(b"".join(own.splitlines(keepends=True)[:rest]))
+        grown.write(failed)
+    return file
+
+
+def _aggregated(under: Environment, session: ClusterSession, grown: Path) -> str:
+    """Let a container leave the file as its log, and wait until that is on HDFS."""
+    minicluster = under.minicluster
+    job = minicluster.root / "leave.py"
+    job.write_text(_JOB)
+    conf = {**minicluster.spark_conf(), "spark.yarn.tags": _TAG, "spark.executor.instances": "0"}
+    argv = [find_spark_submit(), "--master", "yarn", "--deploy-mode", "cluster"]
+    argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    subprocess.run(
+        [*argv, str(job), str(grown)], env=minicluster.client_env("streamer"), capture_output=True, check=False
+    )
+    (app,) = session.yarn.applications(_TAG)
+    logs = ContainerLogs(session.cluster, session.identity)
+    while not any(logs.aggregated_nodes(session.hdfs, app.id, getuser())):
+        time.sleep(1)
+    return app.id
+
+
+def _scans(under: Environment, grown: Path) -> Iterator[Figure]:
+    """Measure the scan alone, of a local file."""
+    task = f"scan {grown.stat().st_size / 1e6:.0f} MB of a local file"
+    grep = ["grep", "-cE", "-f", str(_pattern_file(under.minicluster)), str(grown)]
+    yield Figure(task, "grep -cE", under.doing("grep", lambda: _run(grep, {"LC_ALL": "C.UTF-8"}).seconds))
+    scanner = scanner_of(own_catalogue())
+    for threads in (1, 2):
+        name = f"the scanner, {threads} thread{'s' if threads > 1 else ''}"
+        yield Figure(task, name, under.doing(name, partial(_scan, scanner, grown, threads)))
+    plain = PlainEngine([pattern.regex for pattern in scanner.patterns])
+    with grown.open("rb") as log:
+        sample = log.read(_SAMPLE)
+    seconds = under.doing("Python's re", lambda: _timed(lambda: plain.matches(sample)))
+    share = grown.stat().st_size / len(sample)
+    note = f"{len(sample) >> 20} MB measured, the rest extrapolated"
+    yield Figure(task, "the scanner without Hyperscan", seconds * share, note=note)
+
+
+def _verdicts(under: Environment, application: str) -> Iterator[Figure]:
+    """Measure whole processes on the aggregated logs."""
+    minicluster, task = under.minicluster, "the aggregated logs on HDFS"
+    command = shlex.join(minicluster.hadoop_command(_LOGS_CLI, "-applicationId", application))
+    pipe = f"{command} 2>/dev/null | grep -cE -f {_pattern_file(minicluster)}"
+    env = minicluster.client_env("streamer")
+    seconds = under.doing("yarn logs | grep", lambda: _run(["bash", "-c", pipe], env).seconds)
+    yield Figure(task, "yarn logs | grep -cE, no verdict", seconds)
+    cluster = str(minicluster.root / "cluster.yaml")
+    kstream = [sys.executable, "-m", "airflow_kstream.cli", "triage", application, "--cluster", cluster, "--json"]
+    for master in ("", "local[1]", "local[2]"):
+        name = f"kstream triage --spark {master}" if master else "kstream triage"
+        words = [*kstream, *(["--spark", master] if master else [])]
+        ran = under.doing(name, partial(_run, words, env))
+        verdict = json.loads(ran.output)
+        yield Figure(task, name, ran.seconds, note=f"{verdict['cause']}, {verdict['scanned']['lines']} lines")
+
+
+def _parts(under: Environment, session: ClusterSession, application: str) -> Iterator[Figure]:
+    """Measure the parts of a verdict in this process."""
+    app = session.yarn.application(application)
+    logs = list(ContainerLogs(session.cluster, session.identity).aggregated_nodes(session.hdfs, app.id, app.user))
+    start = [sys.executable, "-m", "airflow_kstream.cli", "triage", "--help"]
+    yield Figure("parts", "start of the process", under.doing("start", lambda: _run(start, {}).seconds))
+    yield Figure("parts", "reading the catalogue", _timed(own_catalogue.__wrapped__))
+    yield Figure("parts", "compiling the patterns", _timed(lambda: scanner_of.__wrapped__(own_catalogue())))
+
+    def read() -> None:
+        for path, file in logs:
+            for log in aggregated_files(buffered(partial(session.hdfs.read_part, path)), file.length):
+                deque(log.blocks, maxlen=0)
+
+    yield Figure("parts", "reading from HDFS, and nothing else", under.doing("reading", lambda: _timed(read)))
+
+
+def _pattern_file(minicluster: Minicluster) -> Path:
+    """Write a pattern of each cause for grep, which has no groups without a number."""
+    causes = own_catalogue().of_kind(SignatureKind.CAUSE).values()
+    regexes = [cause.patterns[0].replace("(?:", "(") for cause in causes if cause.patterns][:_PATTERNS]
+    file = minicluster.root / "patterns"
+    file.write_text("".join(f"{regex}\n" for regex in regexes))
+    return file
+
+
+def _scan(scanner: Scanner, file: Path, threads: int) -> float:
+    with file.open("rb") as log:
+        return _timed(lambda: scanner.scan(iter(lambda: log.read(_BLOCK), b""), threads))
+
+
+class _Ran(NamedTuple):
+    seconds: float
+    output: str
+
+
+def _run(words: list[str], env: Mapping[str, str]) -> _Ran:
+    began = time.monotonic()
+    done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+    if done.returncode not in {0, 1}:
+        raise SystemExit(f"{words[:4]} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return _Ran(time.monotonic() - began, done.stdout)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
+def _asked() -> Namespace:
+    parser = ArgumentParser(description="Measure triage against yarn logs | grep on a minicluster.")
+    parser.add_argument("--lines", type=int, default=7_000_000)
+    parser.add_argument("--json", type=Path, help="Write the figures there, too.")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
