@@ -32,6 +32,10 @@ UNREADABLE = (OSError, EOFError, zlib.error, Damaged)
 # In bytes.
 _BLOCK, _PEEK = 16 << 20, 256 << 10
 _GZIP = b"\x1f\x8b"
+# zlib tells gzip from its own format by itself.
+_EITHER = 47
+# The end of an indexed file: a number of four bytes and a hash; and how Java begins a serialized object.
+_TRAILER, _SERIALIZED = 4 + 32, b"\xac\xed\x00\x05"
 _PLAIN, _PACKED, _RECORD, _AGGREGATED = "plain", "gz", "record", "aggregated"
 
 
@@ -45,13 +49,18 @@ class Source:
 
 
 class Part(NamedTuple):
-    """A part of a file that one task scans: bytes from `begin` to `end`, or the record of a container at `begin`."""
+    """A part of a file that one task scans: bytes from `begin` to `end`, or the record of a container at `begin`.
+
+    Plain bytes belong to the log `name`, which reaches from `first` to `last` in the file.
+    """
 
     source: Source
     kind: str
     begin: int
     end: int
-    container: str = ""
+    name: str
+    first: int = 0
+    last: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,20 +129,20 @@ class Reader:
 
     def lines(self, part: Part) -> Iterator[bytes]:
         """Yield the lines that begin in the part, whole: the first one may be the part's before, the last goes on."""
-        begun = part.begin == 0
-        for block in self.blocks(part.source, max(part.begin - 1, 0), part.end):
+        begun = part.begin == part.first
+        for block in self.blocks(part.source, part.begin - (not begun), part.end):
             cut = 0 if begun else block.find(b"\n") + 1
             if begun or cut:
                 begun = True
                 yield block[cut:]
-        if begun and part.end < part.source.length:
-            yield from self._rest_of_line(part.source, part.end)
+        if begun:
+            yield from self._rest_of_line(part.source, part.end, part.last)
 
-    def _rest_of_line(self, source: Source, at: int) -> Iterator[bytes]:
+    def _rest_of_line(self, source: Source, at: int, last: int) -> Iterator[bytes]:
         # The byte before tells whether a line goes on at all.
-        if self.read_at(source, at - 1, 1) == b"\n":
+        if at == last or self.read_at(source, at - 1, 1) == b"\n":
             return
-        while block := self.read_at(source, at, 64 << 10):
+        while block := self.read_at(source, at, min(64 << 10, last - at)):
             cut = block.find(b"\n") + 1
             yield block[:cut] if cut else block
             if cut:
@@ -158,14 +167,14 @@ class _Ahead:
 
 
 def unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Inflate gzip, of several members too. Raises zlib.error: when it is damaged."""
-    inflate = zlib.decompressobj(wbits=31)
+    """Inflate gzip, of several members too, or Hadoop's zlib. Raises zlib.error: when it is damaged."""
+    inflate = zlib.decompressobj(wbits=_EITHER)
     for block in blocks:
         while block:
             yield inflate.decompress(block)
             block = inflate.unused_data
             if block:
-                inflate = zlib.decompressobj(wbits=31)
+                inflate = zlib.decompressobj(wbits=_EITHER)
 
 
 def parts_of(reader: Reader, source: Source, size: int) -> list[Part]:
@@ -174,14 +183,34 @@ def parts_of(reader: Reader, source: Source, size: int) -> list[Part]:
     if is_tfile(read_at, source.length):
         places = record_places(read_at, source.length)
         if places is None:
-            return [Part(source, _AGGREGATED, 0, source.length)]
+            return [Part(source, _AGGREGATED, 0, source.length, source.name)]
         edges = [*(at for _, at in places[1:]), source.length]
         return [Part(source, _RECORD, at, end, name) for (name, at), end in zip(places, edges, strict=True)]
     if read_at(0, 2) == _GZIP:
-        return [Part(source, _PACKED, 0, source.length)]
+        return [packed_part(source, source.name, 0, source.length)]
     if b"\0" in read_at(0, 4096):
         raise OSError("it is no text")
-    return [Part(source, _PLAIN, at, min(at + size, source.length)) for at in range(0, source.length, size)]
+    return plain_parts(source, source.name, 0, source.length, size)
+
+
+def plain_parts(source: Source, name: str, first: int, last: int, size: int) -> list[Part]:
+    """Cut the log of this name, which is plain text in the file from `first` to `last`."""
+    return [Part(source, _PLAIN, at, min(at + size, last), name, first, last) for at in range(first, last, size)]
+
+
+def packed_part(source: Source, name: str, first: int, last: int) -> Part:
+    """Return the log of this name, which is compressed in the file from `first` to `last`: nobody can cut it."""
+    return Part(source, _PACKED, first, last, name, first, last)
+
+
+def is_indexed(reader: Reader, source: Source) -> bool:
+    """Return whether it ends as LogAggregationIndexedFileController ends a file: with a serialized object of Java's,
+    its length and a UUID's hash of 32 bytes."""
+    if source.length <= _TRAILER:
+        return False
+    size = int.from_bytes(reader.read_at(source, source.length - _TRAILER, 4))
+    at = source.length - _TRAILER - size
+    return at >= 0 and reader.read_at(source, at, len(_SERIALIZED)) == _SERIALIZED
 
 
 def packed(parts: list[Part], size: int) -> list[list[int]]:
@@ -216,13 +245,13 @@ class PartScan:
     def _scanned(self, part: Part) -> Iterator[Mapping[str, Any]]:
         source = part.source
         if part.kind == _PLAIN:
-            yield self._log(source.name, self.reader.lines(part))
+            yield self._log(part.name, self.reader.lines(part))
         elif part.kind == _PACKED:
-            yield self._log(source.name, unpacked(self.reader.blocks(source, 0, source.length)))
+            yield self._log(part.name, unpacked(self.reader.blocks(source, part.begin, part.end)))
         else:
             read_at = self.reader.ahead(source)
             record = part.kind == _RECORD
-            files = logged_files_at(read_at, part.container, part.begin) if record else logged_files(read_at, part.end)
+            files = logged_files_at(read_at, part.name, part.begin) if record else logged_files(read_at, part.end)
             for file in files:
                 yield self._log(f"{source.name}#{file.container}/{file.name}", file.blocks)
 

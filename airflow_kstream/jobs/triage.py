@@ -3,16 +3,18 @@
     spark-submit --py-files triage.zip triage.py --patterns patterns.json --to OUT LOGS...
 
 It reads files and folders of any file system that Spark knows: plain logs, compressed ones (.gz), and what YARN
-aggregated as TFiles. Plain files are split, so that one of 200 MB occupies all cores; an aggregated file is split at
-its containers. Python workers read the bytes themselves, local files directly and HDFS over WebHDFS with a delegation
-token of the driver's, and hand whole blocks to the scanner: no line becomes a row. Of each part one row comes back, the
-hits that were kept. Who judges them reads OUT, one JSON document: {"logs": [{"name", "sections"}], "unread": [...]}.
+aggregated as TFiles or indexed files. Plain files are split, so that one of 200 MB occupies all cores, and so are the
+logs in an indexed file; a TFile is split at its containers. Python workers read the bytes themselves, local files
+directly and HDFS over WebHDFS with a delegation token of the driver's, and hand whole blocks to the scanner: no line
+becomes a row. Of each part one row comes back, the hits that were kept. Who judges them reads OUT, one JSON document:
+{"logs": [{"name", "sections"}], "unread": [...]}.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,17 +22,23 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from log_parts import (  # type: ignore[import-not-found]  # shipped beside this file by --py-files
     UNREADABLE,
+    Part,
     PartScan,
     Reader,
     Source,
     WebHdfs,
+    is_indexed,
     joined_logs,
     packed,
+    packed_part,
     parts_of,
+    plain_parts,
 )
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 _SCHEMA = "part long, found string"
+_APPLICATION = re.compile(r"application_\d+_\d+")
 _ARROW = pa.schema([("part", pa.int64()), ("found", pa.string())])
 
 
@@ -66,6 +74,35 @@ def _all(files: Any) -> Iterator[Any]:
         yield files.next()
 
 
+def indexed_parts(spark: SparkSession, source: Source, size: int) -> list[Part]:
+    """Cut an indexed file of YARN's by its index, which Hadoop's own reader reads: it is an object of Java's.
+
+    Raises OSError: when it is compressed in a way not known here. Raises Py4JJavaError: when Hadoop refuses it.
+    """
+    jvm, conf = _java(spark)
+    found = _APPLICATION.search(source.uri)
+    if found is None:
+        raise OSError("it is an indexed log, and no folder above it is named after its application")
+    controller = jvm.org.apache.hadoop.yarn.logaggregation.filecontroller.ifile.LogAggregationIndexedFileController()
+    controller.initialize(conf, "IFile")
+    application = jvm.org.apache.hadoop.yarn.api.records.ApplicationId.fromString(found[0])
+    index = controller.loadIndexedLogsMeta(jvm.org.apache.hadoop.fs.Path(source.uri), source.length, application)
+    compression = str(index.getCompressName())
+    if compression not in {"none", "gz"}:
+        raise OSError(f"its logs are compressed with {compression}, which is not read here")
+    parts: list[Part] = []
+    for upload in index.getLogMetas():
+        for entry in upload.getLogMetas().entrySet():
+            for file in entry.getValue():
+                name, first = f"{source.name}#{entry.getKey()}/{file.getFileName()}", int(file.getStartIndex())
+                last = first + int(file.getFileCompressedSize())
+                plain = compression == "none"
+                parts += (
+                    plain_parts(source, name, first, last, size) if plain else [packed_part(source, name, first, last)]
+                )
+    return parts
+
+
 def web_hdfs(spark: SparkSession, addresses: str, sources: list[Source]) -> WebHdfs:
     """Return the means to read HDFS, with a token that the driver has or gets; none where nothing is on HDFS."""
     first = next((source.uri for source in sources if source.uri.startswith("hdfs:")), None)
@@ -85,11 +122,14 @@ def found_in(spark: SparkSession, settings: str, locations: list[str], namenodes
     """Scan all logs below the locations. `size` is that of a task in bytes."""
     sources = sources_of(spark, locations)
     reader = Reader(web_hdfs(spark, namenodes, sources))
-    parts, unread = [], []
+    parts: list[Part] = []
+    unread: list[str] = []
     for source in sources:
         try:
-            parts += parts_of(reader, source, size)
-        except UNREADABLE as error:
+            parts += (
+                indexed_parts(spark, source, size) if is_indexed(reader, source) else parts_of(reader, source, size)
+            )
+        except (*UNREADABLE, Py4JJavaError) as error:
             unread.append(f"{source.name}: {error}")
     tasks = packed(parts, size)
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))

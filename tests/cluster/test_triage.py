@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from getpass import getuser
 from pathlib import Path
@@ -40,28 +40,32 @@ def session_of(minicluster: Minicluster) -> Iterator[ClusterSession]:
         yield session
 
 
-def submitted(minicluster: Minicluster, session: ClusterSession, spec: StreamSpec, tag: str) -> Application:
-    """Submit the job, and wait until its query writes its checkpoint."""
-    submit_by_hand(minicluster, spec, tag)
+def submitted(
+    minicluster: Minicluster, session: ClusterSession, spec: StreamSpec, folder: Path
+) -> tuple[Application, Path]:
+    """Submit the job, wait until its query writes its checkpoint or it ends; return it, and links to its logs."""
+    tag = f"triage-{len(list(folder.iterdir()))}"
+    submit_by_hand(minicluster, spec, tag, **{"spark.yarn.maxAppAttempts": "1"})
     (app,) = session.yarn.applications(tag)
-    log = minicluster.root / "logs" / "containers" / app.id
 
-    def begins_a_batch() -> bool:
-        assert session.yarn.application(app.id).alive
-        drivers = log.glob("container_*_000001/stderr")
-        return any("Writing atomically to" in driver.read_text(errors="replace") for driver in drivers)
+    def writes_or_ended() -> bool:
+        drivers = logs.glob("container_*_000001/stderr")
+        writes = any("Writing atomically to" in driver.read_text(errors="replace") for driver in drivers)
+        return writes or ended(session, app)
 
-    await_that(begins_a_batch, f"{spec.name} writes its checkpoint")
-    return app
+    await_that(writes_or_ended, f"{spec.name} writes its checkpoint")
+    return app, kept(minicluster, app.id, folder)
 
 
 def kept(minicluster: Minicluster, application: str, folder: Path) -> Path:
     """Link the logs of an application's containers: YARN removes its own names of them at the end."""
     logs = minicluster.root / "logs" / "containers" / application
+    (folder / application).mkdir(exist_ok=True)
     for file in logs.glob("container_*/*"):
         link = folder / application / file.relative_to(logs)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        os.link(file, link)
+        link.parent.mkdir(exist_ok=True)
+        with suppress(FileExistsError, FileNotFoundError):
+            os.link(file, link)
     return folder / application
 
 
@@ -77,11 +81,10 @@ def test_a_job_whose_token_died_is_triaged_while_it_lives_and_after_its_end(
     """The seed: the token is gone, a NameNode fails over, and the logs of the end are not even aggregated."""
     file = str(cluster_file(minicluster, "streamer", tmp_path))
     with session_of(minicluster) as session:
-        app = submitted(minicluster, session, unaware("doomed"), "triage-doomed")
+        app, logs = submitted(minicluster, session, unaware("doomed"), folder)
         alive = ran("triage", app.id, "--cluster", file, "--json").data
         assert (alive["outcome"], alive["cause"]) == ("fine", None)
         assert alive["scanned"]["logs"] >= 4
-        logs = kept(minicluster, app.id, folder)
         conf = HadoopConf(str(session.cluster.hadoop_conf_dir))
         for identifier in launch_identifiers(minicluster, app.id):
             cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
@@ -110,16 +113,14 @@ def test_two_writers_of_one_checkpoint_are_the_cause_of_the_end_of_one(miniclust
     """The logs of both tell; what ends by hand afterwards is no failure of it."""
     spec = unaware("shared")
     with session_of(minicluster) as session:
-        first = submitted(minicluster, session, spec, "triage-first")
-        kept(minicluster, first.id, folder)
-        second = submitted(minicluster, session, spec, "triage-second")
-        both = (first, second)
-        kept_of = {first.id: folder / first.id, second.id: kept(minicluster, second.id, folder)}
+        first, logs_of_first = submitted(minicluster, session, spec, folder)
+        second, logs_of_second = submitted(minicluster, session, spec, folder)
+        both = {first: logs_of_first, second: logs_of_second}
         await_that(lambda: any(ended(session, app) for app in both), "one of them dies")
         victim, survivor = sorted(both, key=lambda app: not ended(session, app))
         session.yarn.kill(survivor.id, "the test is over", timedelta(seconds=30))
-        verdict = triage_path(kept_of[victim.id], own_catalogue())
-        print(*ran("triage", str(kept_of[victim.id])).out.splitlines(), sep="\n")
+        verdict = triage_path(both[victim], own_catalogue())
+        print(*ran("triage", str(both[victim])).out.splitlines(), sep="\n")
     assert (verdict.cause, verdict.confidence) == ("checkpoint-used-twice", Confidence.HIGH)
 
 

@@ -89,6 +89,57 @@ def test_one_large_file_is_cut_for_all_cores(job: ModuleType, folder: Path) -> N
     assert b"".join(b"".join(reader.lines(part)) for part in parts) == file.read_bytes()
 
 
+@pytest.mark.parametrize("compression", ["none", "gz"])
+def test_an_indexed_file_of_yarn_is_read_by_its_index(
+    spark: SparkSession, job: ModuleType, tmp_path: Path, compression: str
+) -> None:
+    """Written by Hadoop's own controller; a large log in it is cut."""
+    application = "application_1700000000001_0042"
+    logs, local = tmp_path / application, tmp_path / "local"
+    container = local / application / DRIVER.partition("/")[0]
+    container.mkdir(parents=True)
+    lines = working(*(f"09:{at // 60:02}:{at % 60:02}" for at in range(600)))
+    refused = failing("10:00:00", "failed", "java.io.IOException: No space left on device")
+    (container / "stderr").write_text(driver(lines, refused, died("10:00:01")))
+    (container / "stdout").write_text("a line\n")
+    write_indexed(spark, logs, local, container.name, compression)
+    found = job.found_in(spark, settings_of(own_catalogue()), [logs.as_uri()], "", 10_000)
+    assert found["unread"] == []
+    by_name = {log["name"].rpartition("/")[2]: log for log in found["logs"]}
+    assert set(by_name) == {"stderr", "stdout"}
+    ((hit, *_), *_) = by_name["stderr"]["sections"][0]["found"]["disk-full"][1:]
+    assert hit[0] == (container / "stderr").read_text().splitlines().index("Caused by: " + hit[1][11:]) + 1
+
+
+def write_indexed(spark: SparkSession, logs: Path, local: Path, container: str, compression: str) -> None:
+    """Let LogAggregationIndexedFileController aggregate a container's logs, as a NodeManager does."""
+    jvm = spark._jvm
+    yarn, records = jvm.org.apache.hadoop.yarn, jvm.org.apache.hadoop.yarn.api.records  # type: ignore[union-attr]
+    conf = jvm.org.apache.hadoop.yarn.conf.YarnConfiguration()  # type: ignore[union-attr]
+    conf.set("fs.defaultFS", "file:///")
+    conf.set("yarn.nodemanager.log-aggregation.compression-type", compression)
+    conf.set("yarn.log-aggregation.IFile.remote-app-log-dir", str(logs.parent))
+    user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()  # type: ignore[union-attr]
+    path = jvm.org.apache.hadoop.fs.Path(str(logs / "node1_45454"))  # type: ignore[union-attr]
+    logs.mkdir()
+    id_of_container = records.ContainerId.fromString(container)
+    application = id_of_container.getApplicationAttemptId().getApplicationId()
+    node, rights = records.NodeId.newInstance("node1", 45454), jvm.java.util.HashMap()  # type: ignore[union-attr]
+    context = yarn.logaggregation.filecontroller.LogAggregationFileControllerContext(
+        path, path.suffix(".tmp"), False, 0, application, rights, node, user
+    )
+    controller = yarn.logaggregation.filecontroller.ifile.LogAggregationIndexedFileController()
+    controller.initialize(conf, "IFile")
+    controller.initializeWriter(context)
+    format_ = getattr(yarn.logaggregation, "AggregatedLogFormat$LogKey")
+    value = getattr(yarn.logaggregation, "AggregatedLogFormat$LogValue")
+    folders = jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    folders.add(str(local))
+    controller.write(format_(id_of_container), value(folders, id_of_container, user.getShortUserName()))
+    controller.postWrite(context)
+    controller.closeWriter()
+
+
 def test_a_token_is_shown_by_no_error_and_no_repr(job: ModuleType) -> None:
     hdfs = job.WebHdfs(("http://localhost:1",), "hunter2")
     assert "hunter2" not in repr(job.Reader(hdfs))

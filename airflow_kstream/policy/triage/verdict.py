@@ -43,11 +43,12 @@ def diagnose(
     zone: tzinfo | None = None,
     policy: TriagePolicy = _DEFAULT,
     unread: Sequence[str] = (),
+    runs: bool = False,
 ) -> Diagnosis:
     """Return the verdict on the logs of one application, with those of daemons beside them or not.
 
     `zone` is that of writers whose logs don't say theirs, as `written_sections` takes it; `unread` names what could not
-    be read.
+    be read; `runs` is whether the application has not ended, so that an unknown line of trouble is no failure.
     """
     written = written_sections(logs, zone)
     seen = all_seen(sightings_of(written, catalogue), catalogue)
@@ -65,7 +66,7 @@ def diagnose(
         return Diagnosis(Outcome.FINE, timeline=facts.timeline(), earlier=facts.steps(causes.roots), scanned=scanned)
     if causes.roots:
         return facts.named()
-    return facts.unnamed()
+    return facts.unnamed(runs)
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,10 @@ class _Facts:
             scanned=self.scanned,
         )
 
-    def unnamed(self) -> Diagnosis:
+    def unnamed(self, runs: bool) -> Diagnosis:
         # What a daemon's clients leave in its log is no end of theirs.
         consequences = [each for each in self._consequences() if any(is_of_application(mark) for mark in each.marks)]
-        failed = bool(self.end or consequences or any(_is_bad(template) for template in self.templates))
+        failed = not runs and bool(self.end or consequences or any(_is_bad(each) for each in self.templates))
         no_driver = not any(mark.source.role is Role.DRIVER for each in self.seen.values() for mark in each.marks)
         return Diagnosis(
             Outcome.UNKNOWN if failed else Outcome.FINE,

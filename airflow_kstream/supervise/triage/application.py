@@ -74,7 +74,7 @@ def triage_application(
         scanned.add(_DIAGNOSTICS, iter([app.diagnostics.encode()]))
     if not scanned.logs:
         raise NotFound("; ".join(scanned.unread) or "it has no logs", tried=f"read the logs of {application_id}")
-    return diagnose(scanned.logs, catalogue, zone, policy or TriagePolicy(), scanned.unread)
+    return diagnose(scanned.logs, catalogue, zone, policy or TriagePolicy(), scanned.unread, runs=app.alive)
 
 
 def _scan_live(session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits) -> None:

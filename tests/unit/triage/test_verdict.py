@@ -7,6 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kstream.model.diagnosis import Confidence, Outcome, Role
+from airflow_kstream.policy.triage.sources import ScannedLog
+from airflow_kstream.policy.triage.verdict import diagnose
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import scanner_of
 from tests.unit.triage.logs import (
     DRIVER,
     EXECUTOR,
@@ -201,6 +205,13 @@ def test_a_second_attempt_that_failed_after_one_that_succeeded_is_a_failure() ->
 
 def test_a_log_without_trouble_is_fine() -> None:
     assert diagnosed({DRIVER: driver(working("10:00:00", "10:01:00"))}).outcome is Outcome.FINE
+
+
+def test_an_unknown_error_of_what_still_runs_is_no_failure() -> None:
+    text = driver(failing("10:00:00", "Slow sink", "com.example.SlowException: 17 ms"), working("10:00:01"))
+    scanned = [ScannedLog(DRIVER, scanner_of(own_catalogue()).scan([text.encode()]))]
+    assert diagnose(scanned, own_catalogue()).outcome is Outcome.UNKNOWN
+    assert diagnose(scanned, own_catalogue(), runs=True).outcome is Outcome.FINE
 
 
 def test_without_an_end_in_the_logs_no_cause_is_certain() -> None:
