@@ -49,6 +49,7 @@ def submitted(
     (app,) = session.yarn.applications(tag)
 
     def writes_or_ended() -> bool:
+        logs = kept(minicluster, app.id, folder)
         drivers = logs.glob("container_*_000001/stderr")
         writes = any("Writing atomically to" in driver.read_text(errors="replace") for driver in drivers)
         return writes or ended(session, app)
