@@ -32,6 +32,10 @@ _SHARED = (
 )
 
 
+# The first and last lines that are kept of a fact: it matters where each stands.
+_KEPT = (2000, 1000)
+
+
 class SignatureKind(StrEnum):
     """The part that a signature's lines may have in a failure.
 
@@ -76,7 +80,8 @@ class Signature:
     """The meaning of one kind of lines.
 
     It has `patterns`, one of which matches a line; or it is seen where `all_of` other signatures are seen, in one
-    application, `within_lines` of each other if that is set, and none of `none_of`.
+    application, and none of `none_of`. With `within_lines` they are in one log, no further apart, and no line of
+    `not_across` is between them.
 
     A cause explains the causes that it `leads_to`, if they come no more than `within` after it; None is however late. A
     `weak` one counts only where no other cause is seen, and each only after `count` lines. `lasted` finds in its line
@@ -93,6 +98,7 @@ class Signature:
     all_of: tuple[SignatureId, ...] = ()
     none_of: tuple[SignatureId, ...] = ()
     within_lines: int | None = None
+    not_across: tuple[SignatureId, ...] = ()
     means: Prose = ""
     remedy: Prose = ""
     references: tuple[Line, ...] = ()
@@ -148,7 +154,7 @@ class Catalogue:
 
     def __post_init__(self) -> None:
         for name, signature in self.signatures.items():
-            named = (*signature.leads_to, *signature.all_of, *signature.none_of)
+            named = (*signature.leads_to, *signature.all_of, *signature.none_of, *signature.not_across)
             if unknown := sorted(set(named) - self.signatures.keys()):
                 raise InvalidInput(f"{name} names {', '.join(unknown)}, which the catalogue does not have")
             if any(self.signatures[part].all_of for part in signature.all_of):
@@ -167,7 +173,7 @@ class Catalogue:
     def line_patterns(self) -> tuple[LinePattern, ...]:
         """Return what a scanner looks for: a signature with several patterns has them all under its id."""
         return tuple(
-            LinePattern(name, "|".join(signature.patterns))
+            LinePattern(name, "|".join(signature.patterns), *(_KEPT if signature.kind is SignatureKind.FACT else ()))
             for name, signature in self.signatures.items()
             if signature.patterns
         )

@@ -27,6 +27,8 @@ from airflow_kstream.supervise.doctor.keytab_users import AffectedStream
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import triage_path
 from tests.cluster.streams import (
     BRISK_RESTART,
     await_commits,
@@ -117,6 +119,7 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
         await_that(lambda: not supervisor.session.yarn.application(doomed.application).alive, "it dies")
         died = supervisor.session.yarn.application(doomed.application)
         failed = driver_said(brief, doomed.application, "Failed to update tokens")
+        verdict = triage_path(brief.root / "logs" / "containers" / doomed.application, own_catalogue())
         brief.export_keytab("streamer")
         set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
     print(
@@ -129,6 +132,8 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
     assert died.finished is not None
     assert doomed.loss.dies_from <= died.finished <= doomed.loss.dies_by + BLUR
     assert "Token  has expired" in brief.log("nn1").read_text()
+    assert verdict.cause in {"kerberos-key-rotated", "kerberos-preauth-failed"}
+    assert {"tokens-not-updated", "hdfs-token-expired"} <= set(verdict.chain)
 
 
 def test_a_stream_is_restarted_before_the_foretold_end_once_its_keytab_is_there(brief: Minicluster) -> None:

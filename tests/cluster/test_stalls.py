@@ -24,6 +24,8 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import triage_path
 from tests.cluster.cli import cluster_file, ran
 from tests.cluster.streams import BRISK_STOP, await_commits, await_that, cluster, rate_stream, reconciler
 from tests.cluster.test_stream_life import stop
@@ -177,7 +179,10 @@ def evidence_names_the_hang(minicluster: Minicluster, supervisor: Reconciler, fo
     hdfs, kept = supervisor.session.hdfs, f"{supervisor.subject.id.folder}/evidence"
     assert f"kept in {kept}/000001" in found.out
     assert words in hdfs.read(f"{kept}/000001/summary.txt")
-    assert "ReliableCheckpointRDD" in hdfs.read(f"{kept}/000001/threads-3.txt")
+    threads = hdfs.read(f"{kept}/000001/threads-3.txt")
+    assert "ReliableCheckpointRDD" in threads
+    (folder / "threads.txt").write_text(threads)
+    assert triage_path(folder / "threads.txt", own_catalogue()).cause == "checkpoint-hangs"
     assert {"driver-stderr.txt", "executor-1-stderr.txt"} <= hdfs.names(f"{kept}/000001")
     with (
         cluster(minicluster, "watcher") as opened,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from getpass import getuser
+from pathlib import Path
 
 import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import triage_path
 from tests.cluster.streams import await_that, cluster
 from tests.cluster.writers import (
     Writer,
@@ -79,7 +82,7 @@ def test_a_writer_that_exits_closes_its_files_even_those_that_it_forgot(miniclus
 
 
 def test_a_lease_that_leaks_outlives_the_soft_limit_that_a_killed_writers_does_not(
-    minicluster: Minicluster, folder: str, living: Writer
+    minicluster: Minicluster, folder: str, living: Writer, tmp_path: Path
 ) -> None:
     """A probe of the killed writer's file shows when the limit of 60 seconds has passed for both."""
     dead, leaked = f"{folder}/dead", f"{folder}/leaked"
@@ -96,6 +99,9 @@ def test_a_lease_that_leaks_outlives_the_soft_limit_that_a_killed_writers_does_n
     refusal = soft_probe(minicluster, leaked)
     assert refusal.exception == "AlreadyBeingCreatedException"
     assert f"currently owned by {living.holder}" in refusal.message
+    log = tmp_path / "refused.log"
+    log.write_text(f"{refusal.exception}: {refusal.message}\n")
+    assert triage_path(log, own_catalogue()).cause == "file-held-by-other"
     await_that(lambda: not is_open(minicluster, dead), "the probe's recovery closes the killed writer's file")
     assert content(minicluster, dead) == pattern(100)
     assert set(open_files(minicluster, folder)) == {leaked, f"{folder}/other"}

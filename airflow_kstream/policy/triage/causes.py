@@ -154,11 +154,18 @@ def _composed(signature: Signature, seen: Mapping[str, Seen]) -> tuple[Mark, ...
     if near is None:
         return proof.marks
     others = [part for part in parts if part is not proof]
-    return tuple(mark for mark in proof.marks if all(_is_near(mark, part.marks, near) for part in others))
+    borders = [mark for name in signature.not_across if name in seen for mark in seen[name].marks]
+    return tuple(mark for mark in proof.marks if all(_is_near(mark, part.marks, near, borders) for part in others))
 
 
-def _is_near(mark: Mark, others: Iterable[Mark], lines: int) -> bool:
-    return any(other.source == mark.source and abs(other.line - mark.line) <= lines for other in others)
+def _is_near(mark: Mark, others: Iterable[Mark], lines: int, borders: Sequence[Mark]) -> bool:
+    near = (other for other in others if other.source == mark.source and abs(other.line - mark.line) <= lines)
+    return any(not any(_is_between(border, mark, other) for border in borders) for other in near)
+
+
+def _is_between(border: Mark, mark: Mark, other: Mark) -> bool:
+    first, last = sorted((mark.line, other.line))
+    return border.source == mark.source and first < border.line <= last
 
 
 def _is_active(each: Seen, end: Mark | None, within: timedelta, policy: TriagePolicy) -> bool:

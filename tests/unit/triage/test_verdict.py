@@ -252,6 +252,9 @@ def test_a_checkpoint_whose_thread_reads_a_socket_hangs() -> None:
     assert diagnosed({"dump.txt": reads + between * 30 + writes}).cause == "checkpoint-hangs"
     assert diagnosed({"dump.txt": reads + between * 100 + writes}).outcome is Outcome.FINE
     assert diagnosed({"dump.txt": reads * 5}).outcome is Outcome.FINE
+    two_threads = f'"one" #1 prio=5 os_prio=0\n{reads}\n"two" #2 prio=5 os_prio=0\n{writes}'
+    assert diagnosed({"dump.txt": two_threads}).outcome is Outcome.FINE
+    assert diagnosed({"dump.txt": two_threads.replace('"two" #2 prio=5 os_prio=0\n', "")}).cause == "checkpoint-hangs"
 
 
 def test_a_line_that_says_for_how_long_it_went_on_began_before_it_was_written() -> None:
