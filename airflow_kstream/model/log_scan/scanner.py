@@ -175,7 +175,8 @@ class _LineNumbers:
 
 def _with_blanks(block: bytes) -> bytes:
     """Replace no-break spaces: a log that was copied from a web page is full of them."""
-    return block.replace(_NO_BREAK_SPACE, b" ") if _NO_BREAK_SPACE in block else block
+    # A single byte is looked for ten times as fast as two, and hardly any log has this one.
+    return block.replace(_NO_BREAK_SPACE, b" ") if _NO_BREAK_SPACE[0] in block else block
 
 
 def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -199,7 +200,9 @@ def _count_of_lines(block: bytes, places: Iterable[int]) -> int:
     count, end = 0, -1
     for at in places:
         if at > end:
-            count, end = count + 1, line_around(block, at)[1]
+            count, end = count + 1, block.find(b"\n", at)
+            if end < 0:
+                break
     return count
 
 

@@ -13,12 +13,12 @@ from airflow_kstream.model.signature import Catalogue, SignatureKind
 from airflow_kstream.policy.triage.sightings import mark_of
 from airflow_kstream.policy.triage.sources import WrittenSection
 
-_FIRST, _LAST = 200, 200
+_FIRST, _LAST = 200, 60
 # By their severity, the worst first.
 TROUBLE = (
     LinePattern("~error", r"\bERROR\b|\bFATAL\b|\bSEVERE\b|\bCRITICAL\b", _FIRST, _LAST),
     LinePattern("~exception", r"Exception\b|Error: |Traceback \(most|Throwable\b", _FIRST, _LAST),
-    LinePattern("~warning", r"\bWARN(?:ING)?\b", 50, 50),
+    LinePattern("~warning", r"\bWARN(?:ING)?\b", 50, 20),
 )
 # Frames tell where, not what.
 _FRAME = re.compile(r"^[ \t]*(?:at |File \"|\.\.\. ?\d+ )|Traceback \(most")
