@@ -7,7 +7,7 @@ leads to, which was seen no later, is that one's consequence. A weak one counts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -220,9 +220,9 @@ def _explains(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriageP
 def _reaches(each: Seen, other: Seen, seen: Mapping[str, Seen], policy: TriagePolicy, passed: frozenset[str]) -> bool:
     if _leads_to(each, other, policy):
         return True
+    passed |= {each.name}
     steps = (seen[name] for name in each.signature.leads_to if name in seen and name not in passed)
-    further: Callable[[Seen], bool] = lambda step: _reaches(step, other, seen, policy, passed | {each.name})  # noqa: E731
-    return any(_leads_to(each, step, policy) and further(step) for step in steps)
+    return any(_leads_to(each, step, policy) and _reaches(step, other, seen, policy, passed) for step in steps)
 
 
 def _rank(each: Seen) -> tuple[object, ...]:

@@ -66,9 +66,10 @@ def _unknown(written: WrittenSection, catalogue: Catalogue) -> Iterator[tuple[st
             says_more = record not in best or (pattern is TROUBLE[1] and hit.number > best[record][1].number)
             best[record] = (worst, hit if says_more else best[record][1])
     for severity, hit in best.values():
-        text = without_variables(_BEGINNING.sub("", hit.line))
-        if text:
-            yield text, severity, mark_of(hit, written), hit.number >= begins_new
+        # Masked first: with a # in it a password is no longer recognised as one.
+        mark = mark_of(hit, written)
+        if text := without_variables(_BEGINNING.sub("", mark.text)):
+            yield text, severity, mark, hit.number >= begins_new
 
 
 def _known(written: WrittenSection, catalogue: Catalogue) -> tuple[set[int], set[int]]:
