@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
+
+# Hyperscan for a container whose Python lacks it: `--archives` unpacks it there.
+sys.path.append("kstream_engine")
 
 from log_scan.scanner import Scanner  # type: ignore[import-not-found]  # shipped by --py-files
 from log_scan.sections import LinePattern, Section, joined  # type: ignore[import-not-found]

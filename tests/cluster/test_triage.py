@@ -22,6 +22,7 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from airflow_kstream.supervise.triage.application import triage_application
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
+from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, triage_with_spark
 from tests.cluster.cli import cluster_file, ran
 from tests.cluster.streams import await_that, cluster, rate_stream, submit_by_hand
 from tests.cluster.test_token_pushes import launch_identifiers
@@ -138,6 +139,12 @@ def test_the_aggregated_logs_of_a_job_that_failed_are_read_from_hdfs(minicluster
         logs = ContainerLogs(session.cluster, session.identity)
         await_that(lambda: any(logs.aggregated_nodes(session.hdfs, app.id, getuser())), "its logs are aggregated")
         verdict = triage_application(session, app.id, own_catalogue())
+        # The executors on YARN read HDFS with a token of the driver's.
+        run = SparkRun("yarn", {**minicluster.spark_conf(), "spark.executor.instances": "1"})
+        by_spark = triage_with_spark(application_logs(session, app.id), own_catalogue(), run, session)
     assert verdict.outcome is Outcome.UNKNOWN
     assert any("no-such-scheme" in template.text for template in verdict.templates)
     assert any("#container_" in template.first.source.file for template in verdict.templates)
+    assert by_spark.scanned.unread == ()
+    assert {template.text for template in by_spark.templates} <= {template.text for template in verdict.templates}
+    assert by_spark.scanned.lines > 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -13,6 +14,8 @@ from airflow_kstream.policy.triage.sources import TITLES
 from airflow_kstream.supervise.triage.scan import patterns_of
 
 _PACKAGE = Path(airflow_kstream.__file__).parent
+# Where a container finds the archive; jobs/log_parts.py looks there.
+ENGINE_FOLDER = "kstream_engine"
 JOB = _PACKAGE / "jobs" / "triage.py"
 _PARTS = _PACKAGE / "jobs" / "log_parts.py"
 _SCANNER = _PACKAGE / "model" / "log_scan"
@@ -25,6 +28,23 @@ def write_modules(folder: Path) -> Path:
         modules.write(_PARTS, _PARTS.name)
         for file in sorted(_SCANNER.glob("*.py")):
             modules.write(file, f"{_SCANNER.name}/{file.name}")
+    return archive
+
+
+def write_engine(folder: Path) -> Path | None:
+    """Write Hyperscan, as it is installed here, into an archive for --archives; None where it is not.
+
+    A worker of another version of Python can't load it, and uses Python's own engine.
+    """
+    found = find_spec("hyperscan")
+    if found is None or not found.submodule_search_locations:
+        return None
+    package = Path(found.submodule_search_locations[0])
+    archive = folder / "engine.zip"
+    with ZipFile(archive, "w") as engine:
+        for file in package.iterdir():
+            if file.suffix in {".py", ".so"}:
+                engine.write(file, f"{package.name}/{file.name}")
     return archive
 
 

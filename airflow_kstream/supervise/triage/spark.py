@@ -21,7 +21,7 @@ from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.shipping import JOB, settings_of, write_modules
+from airflow_kstream.supervise.triage.shipping import ENGINE_FOLDER, JOB, settings_of, write_engine, write_modules
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ def _found(
     binary = run.binary or find_spark_submit()
     conf = {"spark.ui.enabled": "false", **(session.cluster.spark_conf if session else {}), **run.conf}
     argv = [binary, "--master", run.master, "--py-files", str(write_modules(folder))]
+    engine = write_engine(folder) if run.master.startswith("yarn") else None
+    argv += ["--archives", f"{engine}#{ENGINE_FOLDER}"] if engine else []
     argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     argv += [str(JOB), "--patterns", str(patterns), "--to", result.as_uri(), "--task-size", str(run.task_size)]
     if session:
