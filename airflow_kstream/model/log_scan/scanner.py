@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
+from operator import itemgetter
 
 from .engines import Engine, engine_of, line_around
 from .sections import Found, Hit, LinePattern, Section
@@ -79,17 +81,19 @@ class Scan:
     def feed(self, block: bytes, matches: Matches) -> None:
         """Take the matches of a block, which ends with a line's end unless it is the last."""
         names, titles = self._scanner.patterns, self._scanner.titles
-        cuts = sorted({line_around(block, at)[0] for number, at in matches if names[number].name in titles})
+        cuts = {line_around(block, at)[0] for number, at in matches if names[number].name in titles}
+        if not cuts:
+            self._feed_section(block, matches)
+            return
+        matches = sorted(matches, key=itemgetter(1))
+        places = [at for _, at in matches]
         for begin, end in pairwise(sorted({0, *cuts, len(block)})):
             if begin in cuts:
                 title = block[begin : line_around(block, begin)[1]]
                 self.sections.append(Section(_text(title), self._lines + 1))
                 self._head = (0, b"")
-            if cuts:
-                inside = [(number, at - begin) for number, at in matches if begin <= at < end]
-                self._feed_section(block[begin:end], inside)
-            else:
-                self._feed_section(block, matches)
+            first, last = bisect_left(places, begin), bisect_left(places, end)
+            self._feed_section(block[begin:end], [(number, at - begin) for number, at in matches[first:last]])
 
     def _feed_section(self, block: bytes, matches: Matches) -> None:
         """Scan a part of a block that belongs to the last section."""

@@ -20,13 +20,13 @@ from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.scan import scanner_of
+from airflow_kstream.supervise.triage.scan import THREADS, scanner_of
 
 # The files that Spark, Flink and MapReduce write in their containers.
 _NAMES = ("stderr", "stdout", "jobmanager.log", "taskmanager.log", "syslog")
 _DIAGNOSTICS = "diagnostics of YARN"
 # In bytes, of one request to a DataNode.
-_READ = 8 << 20
+_READ = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Scanned:
     unread: list[str] = field(default_factory=list)
 
     def add(self, name: str, blocks: Iterator[bytes]) -> None:
-        self.logs.append(ScannedLog(name, self.scanner.scan(blocks)))
+        self.logs.append(ScannedLog(name, self.scanner.scan(blocks, THREADS)))
 
 
 def triage_application(

@@ -21,7 +21,7 @@ from airflow_kstream.policy.triage.templates import TROUBLE
 from airflow_kstream.policy.triage.verdict import diagnose
 
 # The scan of a block holds no lock of Python's, and the rest is half the work: more threads would only wait.
-_THREADS = min(len(os.sched_getaffinity(0)), 2)
+THREADS = min(len(os.sched_getaffinity(0)), 2)
 
 
 def patterns_of(catalogue: Catalogue) -> tuple[LinePattern, ...]:
@@ -55,7 +55,7 @@ def scanned_logs(path: Path, scanner: Scanner) -> tuple[list[ScannedLog], list[s
     unread: list[str] = []
     for file, name in _named(path):
         try:
-            scanned += [ScannedLog(log.name, scanner.scan(log.blocks, _THREADS)) for log in log_files(file, name)]
+            scanned += [ScannedLog(log.name, scanner.scan(log.blocks, THREADS)) for log in log_files(file, name)]
         except InvalidInput as error:
             unread.append(f"{name}: {error.message}")
     if not scanned:
