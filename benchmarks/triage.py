@@ -130,7 +130,7 @@ def _verdicts(under: Environment, application: str) -> Iterator[Figure]:
     yield Figure(task, "yarn logs | grep -cE, no verdict", seconds)
     cluster = str(minicluster.root / "cluster.yaml")
     kstream = [sys.executable, "-m", "airflow_kstream.cli", "triage", application, "--cluster", cluster, "--json"]
-    for master in ("", "local[1]", "local[2]"):
+    for master in ("", "local[1]", "local[2]", "yarn"):
         name = f"kstream triage --spark {master}" if master else "kstream triage"
         words = [*kstream, *(["--spark", master] if master else [])]
         ran = under.doing(name, partial(_run, words, env))
