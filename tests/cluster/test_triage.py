@@ -88,7 +88,7 @@ def test_a_job_whose_token_died_is_triaged_while_it_lives_and_after_its_end(
         assert (alive["outcome"], alive["cause"]) == ("fine", None)
         assert alive["scanned"]["logs"] >= 4
         conf = HadoopConf(str(session.cluster.hadoop_conf_dir))
-        for identifier in launch_identifiers(minicluster, app.id):
+        for _, identifier in launch_identifiers(minicluster, app.id):
             cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
         minicluster.failover()
         await_that(lambda: not session.yarn.application(app.id).alive, "it dies")

@@ -26,7 +26,7 @@ from airflow_kstream.supervise.triage.shipping import ENGINE_FOLDER, JOB, settin
 
 @dataclass(frozen=True)
 class SparkRun:
-    """Where and how the job runs. `master` is `local[*]`, or `yarn`, whose executors need a Python with pyarrow."""
+    """The way in which the job runs. `master` is `local[*]`, or `yarn`, whose executors need a Python with pyarrow."""
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
