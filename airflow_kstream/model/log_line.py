@@ -31,6 +31,7 @@ _STAMP = re.compile(
     rf"(?P<year>\d{{4}}|\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<clock>{_CLOCK})(?P<zone>{_ZONE})"
 )
 _UNDATED_YEAR = re.compile(rf"(?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) (?P<clock>{_CLOCK})")
+_FARTHEST = timedelta(hours=24)
 # In characters, from the moment on.
 _LEVEL_WITHIN = 160
 
@@ -76,6 +77,12 @@ def _zone(written: str, otherwise: tzinfo) -> tzinfo:
         return otherwise
     if written in {"Z", "UTC"}:
         return UTC
-    digits = written.replace(":", "")
-    offset = timedelta(hours=int(digits[1:3]), minutes=int(digits[3:5]))
-    return timezone(-offset if digits[0] == "-" else offset)
+    return zone_of_offset(written.replace(":", "")) or otherwise
+
+
+def zone_of_offset(written: str) -> tzinfo | None:
+    """Return the zone of an offset such as +0800; None if there is none that far away."""
+    offset = timedelta(hours=int(written[1:3]), minutes=int(written[3:5]))
+    if offset >= _FARTHEST:
+        return None
+    return timezone(-offset if written[0] == "-" else offset)

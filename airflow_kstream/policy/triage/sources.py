@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import UTC, tzinfo
 
 from airflow_kstream.model.diagnosis import LogSource, Role
-from airflow_kstream.model.log_line import head_of
+from airflow_kstream.model.log_line import head_of, zone_of_offset
 from airflow_kstream.model.log_scan.sections import LinePattern, Section
 
 # The lines with which `yarn logs` and the pages of log servers begin another container's file.
@@ -18,9 +18,7 @@ TITLES = (CONTAINER_TITLE, FILE_TITLE)
 _CONTAINER = re.compile(r"container_(?:e\d+_)?\d+_\d+_\d+_\d+")
 _FILE = re.compile(r"LogType: ?([\w.-]+)")
 # Date.toString of the server's own zone, as `Log Upload Time` has it.
-_UPLOADED = re.compile(
-    r"^Log ?(?:Upload|LastModified) ?Time:.{0,80}?(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)\b", re.M
-)
+_UPLOADED = re.compile(r"^Log ?(?:Upload|LastModified) ?Time:.{0,80}?([+-]\d\d:?\d\d)\b", re.M)
 # The first that matches counts: a driver quotes the command of its executors, and a client's stack traces the classes
 # of the server that refused it.
 _ROLES = (
@@ -138,10 +136,8 @@ def _known(source: LogSource, roles: Mapping[str, Role]) -> LogSource:
 
 
 def _zone(opening: str) -> tzinfo | None:
-    if not (found := _UPLOADED.search(opening)):
-        return None
-    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
-    return timezone(-offset if found["sign"] == "-" else offset)
+    found = _UPLOADED.search(opening)
+    return zone_of_offset(found[1].replace(":", "")) if found else None
 
 
 def _year(written: Iterable[WrittenSection]) -> int | None:

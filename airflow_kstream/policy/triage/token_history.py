@@ -7,11 +7,11 @@ than the one before shows the max-lifetime.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
-from airflow_kstream.model.log_line import head_of
+from airflow_kstream.model.log_line import head_of, zone_of_offset
 from airflow_kstream.model.log_scan.sections import Hit, LinePattern
 from airflow_kstream.model.token_history import TokenEvent, TokenEventKind, TokenHistory
 from airflow_kstream.policy.triage.sources import ScannedLog
@@ -36,9 +36,7 @@ _SHORT = re.compile(r"\((?P<kind>[\w -]+) token (?P<number>\d+) for (?P<owner>[^
 _SERVICE = re.compile(r"Service: (?P<service>[^,]+)|;t=(?P<removed>\S+)")
 _UNTIL = re.compile(r";exp=(\d+)")
 _APPLICATION = re.compile(r"application_\d+_\d+")
-_LIMIT_DATE = re.compile(
-    r"max expiration date: (?P<date>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})(?P<sign>[+-])(?P<hours>\d\d)(?P<minutes>\d\d)"
-)
+_LIMIT_DATE = re.compile(r"max expiration date: (?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}(?P<offset>[+-]\d{4}))")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -142,18 +140,13 @@ def _share(last: TokenEvent | None, event: TokenEvent) -> float | None:
 
 def _limit_in(line: str) -> datetime | None:
     found = _LIMIT_DATE.search(line)
-    if found is None:
-        return None
-    return datetime.strptime(found["date"], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=_offset(found.groupdict()))
+    head = head_of(found["moment"]) if found else None
+    return head.when if head else None
 
 
 def _zone(hits: Iterable[Hit]) -> tzinfo | None:
-    return next((_offset(found.groupdict()) for hit in hits if (found := _LIMIT_DATE.search(hit.line))), None)
-
-
-def _offset(parts: Mapping[str, str]) -> tzinfo:
-    offset = timedelta(hours=int(parts["hours"]), minutes=int(parts["minutes"]))
-    return timezone(-offset if parts["sign"] == "-" else offset)
+    found = next((found for hit in hits if (found := _LIMIT_DATE.search(hit.line))), None)
+    return zone_of_offset(found["offset"]) if found else None
 
 
 def _moment(milliseconds: str | None) -> datetime | None:

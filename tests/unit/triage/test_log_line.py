@@ -29,6 +29,7 @@ MILLISECONDS = PLAIN.replace(microsecond=123_000)
         ("Mar  1 10:00:00 nm7 kernel: oom-kill", PLAIN, ""),
         ("10:00:00.123 [main] ERROR a.b.C - no date", None, "ERROR"),
         ("2026-02-30 10:00:00,123 INFO a day that is none", None, "INFO"),
+        ("2026-03-01 10:00:00 -9999 INFO a zone that is none", PLAIN, "INFO"),
     ],
 )
 def test_the_moment_and_the_level_of_a_record_are_read(line: str, when: datetime | None, level: str) -> None:
