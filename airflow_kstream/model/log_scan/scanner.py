@@ -17,6 +17,8 @@ from .sections import Found, Hit, LinePattern, Section
 Matches = Sequence[tuple[int, int]]
 # In bytes: of a line that is kept, and the way back from a hit to the beginning of its record.
 LONGEST_LINE, LONGEST_RECORD = 2000, 256 << 10
+# In bytes, of a long line before what matched.
+_BEFORE = 200
 # In bytes: the beginning of a section, which says who wrote it.
 _OPENING = 16 << 10
 _NO_BREAK_SPACE = "\N{NO-BREAK SPACE}".encode()
@@ -139,11 +141,14 @@ class Scan:
     def _hit(self, block: bytes, at: int, number: int, numbers: _LineNumbers) -> Hit | None:
         begin, end = line_around(block, at)
         # A match of Hyperscan's may reach beyond its line.
-        if not self._scanner.regexes[number].search(block[begin:end]):
+        found = self._scanner.regexes[number].search(block[begin:end])
+        if found is None:
             return None
         line_number = numbers.of(begin)
         head_number, head = self._head_before(block, begin, line_number)
-        return Hit(line_number, _text(block[begin:end]), head_number, _text(head))
+        # Of a line that is too long to keep, the part that matched.
+        shown = begin + max(found.start() - _BEFORE, 0) if end - begin > LONGEST_LINE else begin
+        return Hit(line_number, _text(block[shown:end]), head_number, _text(head))
 
     def _head_before(self, block: bytes, begin: int, line_number: int) -> tuple[int, bytes]:
         """Return number and text of the line that begins the record of the line that begins there; 0 if none does."""

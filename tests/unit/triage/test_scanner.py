@@ -66,6 +66,8 @@ def test_a_log_that_was_copied_from_a_web_page_is_read(engine: type[PlainEngine]
 def test_the_kept_text_of_an_endless_line_is_bounded(engine: type[PlainEngine]) -> None:
     (section,) = scanned(f"No space left {'x' * 10_000_000}", engine)
     assert len(section.found["full"].first[0].line) == 2000
+    (section,) = scanned(f"{'x' * 10_000_000} No space left {'y' * 5000}", engine)
+    assert "No space left" in section.found["full"].first[0].line
 
 
 def test_a_match_that_reaches_beyond_its_line_counts_for_neither() -> None:
