@@ -13,6 +13,7 @@ import pytest
 
 import airflow_kstream
 from airflow_kstream.monitoring import NAMES
+from airflow_kstream.supervise.triage.catalogue import signature_files
 from tests.wheel import ROOT, built_wheel
 
 DIST = f"airflow_kstream-{airflow_kstream.__version__}.dist-info"
@@ -46,7 +47,9 @@ def test_the_wheel_has_the_shipped_dags_and_what_a_licence_asks_for(names: list[
     stubs = {f"airflow_kstream/dags/stubs/kstream_{kind}.py" for kind in ("streams", "leases", "tickets", "tokens")}
     papers = {f"{DIST}/licenses/LICENSE", f"{DIST}/licenses/NOTICE", f"{DIST}/extra_metadata/CHANGELOG.md"}
     monitoring = {f"airflow_kstream/monitoring/{name}" for name in NAMES}
-    assert {"airflow_kstream/dags/bundle.py", "airflow_kstream/py.typed"} | stubs | papers | monitoring <= set(names)
+    signatures = {f"airflow_kstream/supervise/triage/signatures/{file.name}" for file in signature_files()}
+    expected = {"airflow_kstream/dags/bundle.py", "airflow_kstream/py.typed"} | stubs | papers | monitoring | signatures
+    assert expected <= set(names)
     licence = ZipFile(wheel).read(f"{DIST}/licenses/LICENSE").decode()
     assert "Version 2.0, January 2004" in licence
     assert "END OF TERMS AND CONDITIONS" in licence
@@ -88,4 +91,4 @@ def test_the_command_line_of_the_wheel_offers_no_development_commands(wheel: Pat
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     place, commands = done.stdout.splitlines()
     assert Path(place).is_relative_to(tmp_path)
-    assert commands == "['connection', 'leases', 'monitoring', 'state', 'streams', 'tickets', 'tokens']"
+    assert commands == "['connection', 'leases', 'monitoring', 'state', 'streams', 'tickets', 'tokens', 'triage']"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from airflow_kstream.clients.local.regular_files import read_text
@@ -17,12 +18,16 @@ _FOLDER = "signatures"
 @cache
 def own_catalogue() -> Catalogue:
     """Return the signatures of the package's files."""
-    folder = files(__package__).joinpath(_FOLDER)
     signatures: dict[str, Signature] = {}
     # A signature may name one of a later file.
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+    for file in signature_files():
         signatures |= signatures_in(file.read_text(encoding="utf-8"))
     return Catalogue(signatures)
+
+
+def signature_files() -> list[Traversable]:
+    """Return the package's files in the order of their names."""
+    return sorted(files(__package__).joinpath(_FOLDER).iterdir(), key=lambda file: file.name)
 
 
 def catalogue_with(extensions: Iterable[Path] = ()) -> Catalogue:
