@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -133,6 +133,16 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Scanned:
+    """The extent of the logs that were read, and what could not be read."""
+
+    logs: int = 0
+    lines: int = 0
+    size: int = 0
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """The verdict on the logs of an application. The cause's id, signature and confidence are empty if none is named.
 
@@ -151,7 +161,7 @@ class Diagnosis:
     earlier: tuple[Step, ...] = ()
     templates: tuple[Template, ...] = ()
     hint: str = ""
-    scanned: Scanned = field(default_factory=lambda: Scanned())
+    scanned: Scanned = Scanned()
 
     @property
     def title(self) -> str:
@@ -185,13 +195,3 @@ _TITLES = {
     Outcome.UNKNOWN: "unknown: it failed, and no signature explains it",
     Outcome.FINE: "nothing failed in these logs",
 }
-
-
-@dataclass(frozen=True)
-class Scanned:
-    """The extent of the logs that were read, and what could not be read."""
-
-    logs: int = 0
-    lines: int = 0
-    size: int = 0
-    unread: tuple[str, ...] = ()
