@@ -89,7 +89,7 @@ def _aggregated(under: Environment, session: ClusterSession, grown: Path) -> str
     minicluster = under.minicluster
     job = minicluster.root / "leave.py"
     job.write_text(_JOB)
-    conf = {**minicluster.spark_conf(), "spark.yarn.tags": _TAG, "spark.executor.instances": "0"}
+    conf = {**minicluster.spark_conf(), "spark.yarn.tags": _TAG, "spark.yarn.maxAppAttempts": "1"}
     argv = [find_spark_submit(), "--master", "yarn", "--deploy-mode", "cluster"]
     argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     subprocess.run(
@@ -128,8 +128,10 @@ def _verdicts(under: Environment, application: str) -> Iterator[Figure]:
     env = minicluster.client_env("streamer")
     seconds = under.doing("yarn logs | grep", lambda: _run(["bash", "-c", pipe], env).seconds)
     yield Figure(task, "yarn logs | grep -cE, no verdict", seconds)
-    cluster = str(minicluster.root / "cluster.yaml")
-    kstream = [sys.executable, "-m", "airflow_kstream.cli", "triage", application, "--cluster", cluster, "--json"]
+    cluster = minicluster.root / "cluster.yaml"
+    # JSON is YAML.
+    cluster.write_text(json.dumps(minicluster.connection()))
+    kstream = [sys.executable, "-m", "airflow_kstream.cli", "triage", application, "--cluster", str(cluster), "--json"]
     for master in ("", "local[1]", "local[2]", "yarn"):
         name = f"kstream triage --spark {master}" if master else "kstream triage"
         words = [*kstream, *(["--spark", master] if master else [])]
