@@ -15,7 +15,7 @@ from typing import Protocol
 # In characters, of the plain words that each alternative of a regex needs.
 _FEWEST = 4
 _CLASSES = set("dDwWsSbBAZ")
-# A bound between two words costs Hyperscan half of its compilation; a line that goes beyond it is told apart later.
+# A bound between two words costs Hyperscan half of its compilation; the check of each kept line knows it.
 _BOUNDED = re.compile(r"(?<!\\)\.\{0,\d+\}\??")
 _DIGIT = re.compile(r"[0-9]")
 _TO_CLOSE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)
