@@ -114,7 +114,9 @@ def web_hdfs(spark: SparkSession, addresses: str, sources: list[Source]) -> WebH
     if user.hasKerberosCredentials():
         path = jvm.org.apache.hadoop.fs.Path(first)
         path.getFileSystem(conf).addDelegationTokens(user.getShortUserName(), credentials)
-    tokens = [token for token in credentials.getAllTokens() if "HDFS_DELEGATION" in str(token.getKind())]
+    tokens = [
+        token for token in _all(credentials.getAllTokens().iterator()) if "HDFS_DELEGATION" in str(token.getKind())
+    ]
     return WebHdfs(tuple(addresses.split(",")), str(tokens[0].encodeToUrlString()) if tokens else "")
 
 
