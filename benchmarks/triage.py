@@ -136,8 +136,7 @@ def _verdicts(under: Environment, application: str) -> Iterator[Figure]:
         name = f"kstream triage --spark {master}" if master else "kstream triage"
         words = [*kstream, *(["--spark", master] if master else [])]
         ran = under.doing(name, partial(_run, words, env))
-        verdict = json.loads(ran.output)
-        yield Figure(task, name, ran.seconds, note=f"{verdict['cause']}, {verdict['scanned']['lines']} lines")
+        yield Figure(task, name, ran.seconds, note=_verdict_in(ran))
 
 
 def _parts(under: Environment, session: ClusterSession, application: str) -> Iterator[Figure]:
@@ -174,6 +173,15 @@ def _scan(scanner: Scanner, file: Path, threads: int) -> float:
 class _Ran(NamedTuple):
     seconds: float
     output: str
+    errors: str
+
+
+def _verdict_in(ran: _Ran) -> str:
+    """Return the verdict in words; one that failed hides no other."""
+    if not ran.output.startswith("{"):
+        return f"FAILED: {ran.errors[-300:]}"
+    verdict = json.loads(ran.output)
+    return f"{verdict['cause']}, {verdict['scanned']['lines']} lines"
 
 
 def _run(words: list[str], env: Mapping[str, str]) -> _Ran:
@@ -181,7 +189,7 @@ def _run(words: list[str], env: Mapping[str, str]) -> _Ran:
     done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, check=False)
     if done.returncode not in {0, 1}:
         raise SystemExit(f"{words[:4]} ended with {done.returncode}: {done.stderr[-2000:]}")
-    return _Ran(time.monotonic() - began, done.stdout)
+    return _Ran(time.monotonic() - began, done.stdout, done.stderr)
 
 
 def _timed(work: Callable[[], object]) -> float:
