@@ -48,6 +48,8 @@ def spark_conf(site: Site) -> dict[str, str]:
         "spark.driver.extraJavaOptions": java,
         "spark.executor.extraJavaOptions": java,
         "spark.yarn.am.extraJavaOptions": java,
+        # Of executors whose driver is on this host; python3 on the PATH lacks what Spark needs.
+        "spark.pyspark.python": sys.executable,
         "spark.driver.memory": "512m",
         "spark.driver.memoryOverhead": "256m",
         "spark.executor.memory": "512m",
