@@ -9,20 +9,28 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.tokens import CLIENT_PROTOCOL
+from airflow_kstream.clients.http import CONNECT_AND_READ_SECONDS
+from airflow_kstream.clients.rpc.connection import RemoteError, Terms
+from airflow_kstream.clients.rpc.failover import ActiveNameNode
+from airflow_kstream.clients.rpc.sasl import protections
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
 from airflow_kstream.model.application import Application
+from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.reconcile import horizon_of
 from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, rounds_in
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.watch import Watch
 from tests.cluster.streams import BRISK_RESTART, await_commits, await_that, rate_stream, reconciler
 from tests.tables import Row
 
@@ -36,8 +44,11 @@ MOST_ERROR = 0.05
 MARGIN = timedelta(seconds=10)
 APPLICATION_CLI = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
 EDGE = "streamer/edge.kstream.test"
-# Seconds. Between two batches HDFS may be away: triggers are multiples of this since 1970 (ProcessingTimeExecutor).
-TRIGGER, BATCH, COMMAND = 40, 6, 8
+# Seconds. Between two batches HDFS may be away: triggers are multiples of these since 1970 (ProcessingTimeExecutor). A
+# job notices the end of its tokens with its next batch.
+TRIGGER, LONG_TRIGGER, BATCH, REQUEST = 20, 40, 6, 2
+# SafeModeActionProto of ClientNamenodeProtocol.
+LEAVE_SAFE_MODE, ENTER_SAFE_MODE = 1, 2
 
 
 @dataclass
@@ -56,14 +67,13 @@ class Doomed:
         return self.supervisor.spec.name
 
     def predict(self, reason: HorizonReason) -> None:
-        """Take the supervisor's word, once it names this reason."""
+        """Take the word of one who looks for the first time, as a person does, once it names this reason."""
 
         def named() -> bool:
-            ends = horizon_of(self.supervisor.spec, self.supervisor.plan()[0])
-            if ends is None or ends.reason is not reason or ends.hard is None:
-                return False
-            self.foretold = reason, ends.hard
-            return True
+            verdict = Watch(self.supervisor.session).round([self.name])[self.name]
+            if verdict.horizon is reason and verdict.remaining is not None:
+                self.foretold = reason, self.supervisor.session.hdfs.now() + verdict.remaining
+            return verdict.horizon is reason
 
         await_that(named, f"{self.name} is predicted to end because {reason}", 2 * LIFE.total_seconds())
 
@@ -181,7 +191,7 @@ def test_a_driver_that_makes_no_more_tokens_ends_when_it_was_foretold(
 def test_a_driver_that_counts_on_longer_tokens_ends_when_it_was_foretold(
     mortal: Minicluster, doomed: Callable[..., Doomed]
 ) -> None:
-    outlived = doomed("keytab, renew interval shortened", slowly(idle("outlived", keytab(mortal, EDGE)), TRIGGER))
+    outlived = doomed("keytab, renew interval shortened", slowly(idle("outlived", keytab(mortal, EDGE)), LONG_TRIGGER))
     shorten(mortal)
     newest = rounds_in(outlived.rounds(mortal))[-1].at
     # Until then its newest tokens may be short ones themselves: nobody outside knows that they came before the change.
@@ -202,16 +212,26 @@ def gets_no_tokens_in_a_round(minicluster: Minicluster, stream: Doomed) -> bool:
     """
     await_that(lambda: between_batches(stream.next_round(minicluster)), "a round lies between two batches", 2400)
     at, before = stream.next_round(minicluster).timestamp(), len(rounds_in(stream.rounds(minicluster)))
-    await_that(lambda: time.time() > at - COMMAND, "the round is near", LIFE.total_seconds())
-    minicluster.hdfs("dfsadmin", "-safemode", "enter").check_returncode()
+    await_that(lambda: time.time() > at - REQUEST, "the round is near", LIFE.total_seconds())
+    set_safe_mode(minicluster, ENTER_SAFE_MODE)
     await_that(lambda: time.time() > at + 1, "the round is over")
-    minicluster.hdfs("dfsadmin", "-safemode", "leave").check_returncode()
+    set_safe_mode(minicluster, LEAVE_SAFE_MODE)
     await_that(lambda: len(rounds_in(stream.rounds(minicluster))) > before, "its driver tells of the round")
     return rounds_in(stream.rounds(minicluster))[-1].is_last
 
 
+def set_safe_mode(minicluster: Minicluster, action: int) -> None:
+    """Set it by a request: `hdfs dfsadmin` takes seconds, within which a batch may begin."""
+    conf = HadoopConf(str(minicluster.conf_dir))
+    superuser = Identity(minicluster.principal("hdfs"), str(minicluster.keytab("hdfs")))
+    terms = Terms(CLIENT_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), *CONNECT_AND_READ_SECONDS)
+    with closing(ActiveNameNode(conf.namenode_rpcs(), superuser, terms)) as namenode:
+        (answer,) = namenode.call("set the safe mode", "setSafeMode", [encode({1: action})])
+    assert not isinstance(answer, RemoteError), answer
+
+
 def between_batches(moment: datetime) -> bool:
-    return BATCH + COMMAND < moment.timestamp() % TRIGGER < TRIGGER - COMMAND
+    return BATCH + REQUEST < moment.timestamp() % TRIGGER < TRIGGER - REQUEST - 1
 
 
 def shorten(minicluster: Minicluster) -> None:
@@ -220,6 +240,6 @@ def shorten(minicluster: Minicluster) -> None:
     setting = re.compile(rf"(<name>{re.escape(name)}</name>\s*<value>)\d+")
     for file in minicluster.root.rglob("hdfs-site.xml"):
         file.write_text(setting.sub(rf"\g<1>{SHORTER // timedelta(milliseconds=1)}", file.read_text()))
-    await_that(lambda: BATCH < time.time() % TRIGGER < BATCH + 2, "a batch is over")
+    await_that(lambda: BATCH < time.time() % LONG_TRIGGER < BATCH + 2, "a batch is over")
     minicluster.kill("nn1")
     minicluster.start("nn1")
