@@ -206,12 +206,15 @@ def test_a_task_fails_with_the_reason_when_its_principal_may_not_probe_the_holde
 
 
 def _recovery(**more: Any) -> HdfsLeaseRecoverOperator:
-    request = {"approved_by": "ada", "settle": "1s", **more}
+    request = {"settle": "1s", **more}
     return HdfsLeaseRecoverOperator(task_id="recover", cluster_conn_id="stranger", path=READABLE, request=request)
 
 
 class _Context(dict[str, Any]):
     """A task's context of a run whose XComs are kept here."""
+
+    run_id = "by hand"
+    triggering_user_name = "ada"
 
     def __init__(self) -> None:
         super().__init__()

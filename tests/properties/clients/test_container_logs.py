@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_kstream.model.container_log import tail_on_page
@@ -14,10 +14,13 @@ from tests.loopback.clients.yarn_logs import FILES, ID
 
 
 @given(st.binary(max_size=400))
-def test_no_page_is_more_than_refused(content: bytes) -> None:
-    for text in (content, b"LogLength:9\nLogContents:\n" + content):
+@example(b"End of LogType:")
+@example(b"End of LogType:stdout.\n" + b"*" * 20)
+def test_any_page_is_refused_or_shows_no_more_than_it_has(content: bytes) -> None:
+    for page in (content, b"LogLength:9\nLogContents:\n" + content):
         with suppress(InvalidInput):
-            assert tail_on_page(text, "stdout") is None
+            tail = tail_on_page(page, "stdout")
+            assert tail is None or len(tail.text) <= len(page)
 
 
 @given(st.integers(0, 895), st.integers(0, 255), st.integers(0, 896))
