@@ -104,11 +104,15 @@ def await_commits(session: ClusterSession, spec: StreamSpec, generation: int = 1
 
     def committed() -> bool:
         seen = look(session, spec)
-        app = dict(seen.applications).get(generation)
-        assert app is None or app.alive, f"{spec.name}: generation {generation} ended: {app.state}, {app.diagnostics}"
+        require_not_ended(spec, seen, generation)
         return seen.claim is not None and seen.claim.generation == generation and verified(seen)
 
     await_that(committed, f"generation {generation} of {spec.name} commits")
+
+
+def require_not_ended(spec: StreamSpec, seen: Observation, generation: int) -> None:
+    app = dict(seen.applications).get(generation)
+    assert app is None or app.alive, f"{spec.name}: generation {generation} ended: {app.state}, {app.diagnostics}"
 
 
 def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -> None:

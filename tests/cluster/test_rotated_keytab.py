@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import typer
@@ -84,16 +87,25 @@ def checked(minicluster: Minicluster, who: str) -> KeytabCheck:
     return checks[minicluster.principal(who)]
 
 
-def driver_said(minicluster: Minicluster, application: str, what: str) -> datetime | None:
+def kept_logs(minicluster: Minicluster, application: str, folder: Path) -> Path:
+    """Return a folder with the logs of its containers, which outlive their deletion by a NodeManager."""
+    logs = minicluster.root / "logs" / "containers" / application
+    shutil.copytree(logs, folder, copy_function=os.link)
+    return folder
+
+
+def driver_said(logs: Path, what: str) -> datetime | None:
     """Return the time of the first log line of the driver that contains `what`."""
-    for log in sorted((minicluster.root / "logs" / "containers" / application).glob("container_*_000001/stderr")):
+    for log in sorted(logs.glob("container_*_000001/stderr")):
         for line in log.read_text(errors="replace").splitlines():
             if what in line and (stamp := re.match(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d", line)):
                 return datetime.strptime(stamp[0], "%y/%m/%d %H:%M:%S").astimezone(UTC)
     return None
 
 
-def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(brief: Minicluster) -> None:
+def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(
+    brief: Minicluster, tmp_path: Path
+) -> None:
     spec = keytab_stream(brief, "doomed", "streamer")
     with running(brief, spec) as supervisor:
         assert checked(brief, "streamer").findings == ()
@@ -116,10 +128,11 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(br
         assert observation.current is not None
         assert observation.current.alive
         assert doomed.loss is not None
+        logs = kept_logs(brief, doomed.application, tmp_path / "logs")
         await_that(lambda: not supervisor.session.yarn.application(doomed.application).alive, "it dies")
         died = supervisor.session.yarn.application(doomed.application)
-        failed = driver_said(brief, doomed.application, "Failed to update tokens")
-        verdict = triage_path(brief.root / "logs" / "containers" / doomed.application, own_catalogue())
+        failed = driver_said(logs, "Failed to update tokens")
+        verdict = triage_path(logs, own_catalogue())
         brief.export_keytab("streamer")
         set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
     print(

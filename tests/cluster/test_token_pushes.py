@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from getpass import getuser
@@ -36,7 +38,7 @@ from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens, push_tokens
 from airflow_kstream.supervise.tokens.push import push_by_hand
-from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
+from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler, require_not_ended
 
 JOBS = Path(__file__).with_name("jobs")
 UNAWARE = str(JOBS / "plain_rate.py")
@@ -135,8 +137,9 @@ def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: Stream
         assert [str(token) for token in before.claim.tokens or ()] == ["HDFS_DELEGATION_TOKEN of ha-hdfs:kstream"]
         launched = launch_identifiers(minicluster, before.current.id)
         assert launched
-        kill_an_executor(minicluster, before.current.id)
+        kill_an_executor(before.current.id)
         assert "executors use them" in push(supervisor)
+        await_executors_took_tokens(minicluster, before.current.id)
         for _, identifier in launched:
             cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
         minicluster.failover()
@@ -155,25 +158,39 @@ def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: Stream
 
 
 def committed(session: ClusterSession, spec: StreamSpec) -> list[int]:
-    """Return the last committed batch of each query."""
-    return [checkpoint.position.commit for checkpoint in look(session, spec).checkpoints]
+    """Return the last committed batch of each query, while it lives."""
+    seen = look(session, spec)
+    require_not_ended(spec, seen, 1)
+    return [checkpoint.position.commit for checkpoint in seen.checkpoints]
 
 
-def kill_an_executor(minicluster: Minicluster, application: str) -> None:
+def kill_an_executor(application: str) -> None:
     """Kill the JVM of its first executor, which no ApplicationMaster's container is."""
-    words = f"{application.replace('application', 'container')}_01_000002"
-    pids = [int(file.parent.name) for file in Path("/proc").glob("[0-9]*/cmdline") if _runs(file, words)]
-    assert pids
-    for pid in pids:
+    first = executors_of(application)[f"{application.replace('application', 'container')}_01_000002"]
+    for pid in first:
         os.kill(pid, signal.SIGKILL)
 
 
-def _runs(cmdline: Path, words: str) -> bool:
-    try:
-        command = cmdline.read_bytes()
-    except OSError:
-        return False
-    return b"YarnCoarseGrainedExecutorBackend" in command and words.encode() in command
+def await_executors_took_tokens(minicluster: Minicluster, application: str) -> None:
+    """Wait for the executors that run now: one that registers at a push has its tokens when they are sent again."""
+    logs = minicluster.root / "logs" / "containers" / application
+    for container in executors_of(application):
+        await_that(
+            lambda log=logs / container / "stderr": "Received tokens of" in log.read_text(errors="replace"),  # type: ignore[misc]
+            f"{container} has its tokens",
+        )
+
+
+def executors_of(application: str) -> Mapping[str, list[int]]:
+    """Return the processes of each executor that runs, by its container."""
+    container = re.compile(rf"{application.replace('application', 'container')}_\d+_\d+")
+    found = defaultdict(list)
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            command = file.read_text(errors="replace")
+            if "YarnCoarseGrainedExecutorBackend" in command and (its := container.search(command)):
+                found[its[0]].append(int(file.parent.name))
+    return found
 
 
 def require_pushable_by_hand(supervisor: Reconciler, application: str, *others: str) -> None:
