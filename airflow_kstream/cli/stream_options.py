@@ -24,6 +24,9 @@ OfUser = Annotated[
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept for others to read.")]
 Now = Annotated[bool, typer.Option("--now", help="Do it from here, as the newest claim declares the stream.")]
+NeverSubmitted = Annotated[
+    bool, typer.Option("--never-submitted", help="It is a stream that nobody has submitted yet, and no mistyped name.")
+]
 LookFor = Annotated[
     str,
     typer.Option(

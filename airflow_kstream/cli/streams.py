@@ -20,6 +20,7 @@ from airflow_kstream.cli.stream_options import (
     LookFor,
     Name,
     NameOrAll,
+    NeverSubmitted,
     Now,
     OfUser,
     Reason,
@@ -29,7 +30,7 @@ from airflow_kstream.cli.stream_options import (
 )
 from airflow_kstream.clients.local.regular_files import read_text
 from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound, StreamEnded
-from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.plan import Phase, Report, Stop, Submit
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.former_spec import failed_spec_words
@@ -41,10 +42,16 @@ from airflow_kstream.supervise.doctor.examination import foretell
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.adopt import adopt as adopt_application
-from airflow_kstream.supervise.streams.desired import declared_at_last, known_spec, request_restart, set_desired
-from airflow_kstream.supervise.streams.desired import hold as put_on_hold
+from airflow_kstream.supervise.streams.desired import (
+    declared_at_last,
+    known_spec,
+    request_restart,
+    set_desired,
+    spec_of_any,
+)
 from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.evidence import take_evidence
+from airflow_kstream.supervise.streams.hold import hold as put_on_hold
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import require_available
 from airflow_kstream.supervise.streams.reconcile import Reconciler
@@ -55,6 +62,10 @@ from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.evidence import evidence_lines
 from airflow_kstream.views.streams import streams_table
 
+_FIRST_WORD = (
+    "Of a stream that nobody has submitted yet, `stop` and `hold` take --never-submitted; "
+    "`kstream streams reconcile` submits it from its declaration"
+)
 app = typer.Typer(
     no_args_is_help=True,
     help="Streams: see, plan, reconcile, start, stop, hold, restart, adopt, take over, accept, freeze, evidence.",
@@ -112,13 +123,19 @@ def reconcile(
 
 
 @app.command()
-def stop(cluster_name: ClusterOption, name: Name, reason: Reason = "", despite_freeze: DespiteFreeze = False) -> None:
+def stop(
+    cluster_name: ClusterOption,
+    name: Name,
+    reason: Reason = "",
+    despite_freeze: DespiteFreeze = False,
+    never_submitted: NeverSubmitted = False,
+) -> None:
     """Stop the stream and wait until it has stopped (marker, then SIGTERM, then kill).
 
-    A stream that was never submitted stays unsubmitted until `start`. While the cluster is frozen, nothing is stopped
-    without `--despite-freeze`.
+    With `--never-submitted`, one that no generation was submitted of stays unsubmitted until `start`. While the cluster
+    is frozen, nothing is stopped without `--despite-freeze`.
     """
-    with _known(Client(cluster_name), name) as run:
+    with _known(Client(cluster_name), name, never_submitted) as run:
         require_word(run, despite_freeze=despite_freeze, tried=f"stop {name}")
         set_desired(run, DesiredState.STOPPED, reason)
         meant = replace(run, despite_freeze=despite_freeze)
@@ -149,13 +166,13 @@ def start(
 
 
 @app.command()
-def hold(cluster_name: ClusterOption, name: Name, reason: Reason = "") -> None:
+def hold(cluster_name: ClusterOption, name: Name, reason: Reason = "", never_submitted: NeverSubmitted = False) -> None:
     """Set the desired state to held: no supervisor starts, restarts or stops the stream until `start` or `stop`.
 
-    A stop that was begun before is not undone; the output tells how the stream stands. A stream can be held before it
-    was ever submitted.
+    A stop that was begun before is not undone; the output tells how the stream stands. With `--never-submitted`, a
+    stream is held before it was ever submitted.
     """
-    with _known(Client(cluster_name), name) as run:
+    with _known(Client(cluster_name), name, never_submitted) as run:
         left = put_on_hold(run, reason)
     say(f"{name}: {DesiredState.HELD}; {left}")
 
@@ -309,10 +326,17 @@ def _claimed(client: Client, name: str) -> Iterator[StreamRun]:
 
 
 @contextmanager
-def _known(client: Client, name: str) -> Iterator[StreamRun]:
+def _known(client: Client, name: str, never_submitted: bool = False) -> Iterator[StreamRun]:
     """Open it likewise or, before its first claim, as the connection's principal: a person may speak first."""
-    with _opened(client, name, known_spec) as run:
+    with _opened(client, name, spec_of_any if never_submitted else _spec_of_known) as run:
         yield run
+
+
+def _spec_of_known(session: ClusterSession, stream: StreamId) -> StreamSpec:
+    try:
+        return known_spec(session, stream)
+    except NotFound as error:
+        raise NotFound(f"{error.message}. {_FIRST_WORD}", tried=error.tried) from None
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from airflow_kstream.views.tables import moment
 app = typer.Typer(no_args_is_help=True, help="Hadoop's delegation tokens: show, history, renew, cancel, push.")
 app.command()(history)
 
-# `cancel` reads no environment variable: its caller must name the cluster.
+# `cancel` and `push` read no environment variable: their caller must name the cluster.
 ExplicitCluster = Annotated[
     str, typer.Option("--cluster", "-c", help="As for other commands, but never from KSTREAM_CLUSTER.")
 ]
@@ -145,7 +145,7 @@ def _pushes(
         pushed = push_by_hand(session, application_id, binary, shorten=shorten)
     yield pushed
     while keep:
-        time.sleep(max((pushed.again_by - datetime.now(UTC)).total_seconds(), _RETRY_SECONDS))
+        _wait_until(pushed.again_by, pushed.end)
         try:
             with open_session(cluster, identity) as session:
                 if not session.yarn.application(application_id).alive:
@@ -156,6 +156,16 @@ def _pushes(
             note(f"not pushed: {error}; its token ends {moment(pushed.end, datetime.now(UTC))}")
             continue
         yield pushed
+
+
+def _wait_until(due: datetime, end: datetime) -> None:
+    """Wait for the next push. Ctrl-C says by when somebody else has to push."""
+    now = datetime.now(UTC)
+    try:
+        time.sleep(max((due - now).total_seconds(), _RETRY_SECONDS))
+    except KeyboardInterrupt:
+        note(f"nobody pushes any longer; its token ends {moment(end, datetime.now(UTC))}")
+        raise
 
 
 def _say_pushed(pushed: HandPush) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import tempfile
 from contextlib import ExitStack
@@ -39,15 +40,27 @@ def demo(
 def up(
     root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
 ) -> None:
-    """Run a kerberized cluster and Airflow with four streams and a stuck file, to play with until Ctrl-C."""
+    """Run a kerberized cluster and Airflow with four streams and a stuck file, to play with until Ctrl-C.
+
+    A temporary folder is removed at the end, unless something did not start: then its logs tell why.
+    """
     end_on_signals()
     folder = root or Path(tempfile.mkdtemp(prefix="kstream-up-"))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     console = DemoConsole(Console())
-    with ExitStack() as stack:
+    console.say(f"logs and data are in {folder}")
+    with ExitStack() as afterwards, ExitStack() as stack:
         cluster = start_cluster(folder, console, stack)
         _welcome(start_playground(cluster, folder, console, stack), console)
+        if root is None:
+            afterwards.callback(_remove, folder, console)
+        stack.callback(console.say, "ending Airflow, the streams and the cluster: some seconds")
         signal.pause()
+
+
+def _remove(folder: Path, console: DemoConsole) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    console.say(f"all of it has ended, and {folder} is removed")
 
 
 def _welcome(playground: Playground, console: DemoConsole) -> None:

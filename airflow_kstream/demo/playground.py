@@ -53,10 +53,10 @@ class Playground:
         """Return five commands to try, each with what it shows."""
         return (
             "./kstream streams status                        # the same fleet, asked of the cluster itself",
-            "./kstream streams evidence clicks               # which task stands still, and in which work",
+            "./kstream streams evidence clicks               # once it is STALLED: which task stands still",
             './kstream streams hold orders --reason "lunch"  # nobody restarts it; then look at its page',
             f"./kstream leases explain {STUCK}",
-            "./kstream tickets list                          # whose tickets are kept fresh",
+            "./kstream doctor                                # what will go wrong, for which stream, and from when on",
         )
 
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from airflow_kstream.model.durations import written_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import PERSISTED
+from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.model.printable import printable
 from airflow_kstream.model.secrets import MASK, is_secret
 
@@ -155,7 +156,8 @@ def _no_fields(parent: str, names: list[str], siblings: tuple[str, ...]) -> str:
     dotted = ", ".join(_first([f"{parent}{name}" for name in names]))
     are = "is no such field" if len(names) == 1 else "are no such fields"
     owner = f" of {parent.rstrip('.')}" if parent else ""
-    return f"{dotted}: there {are}; the fields{owner} are {', '.join(siblings)}"
+    meant = did_you_mean(names[0], siblings) if len(names) == 1 else ""
+    return f"{dotted}: there {are}; the fields{owner} are {', '.join(siblings)}{meant}"
 
 
 def _complaint(place: _Place, detail: dict[str, Any]) -> str:

@@ -83,6 +83,8 @@ class Conflict(KstreamError):
 class TooEarly(Conflict):
     """A refusal to do harm, which the same call does not do from a later moment on. The message names the moment."""
 
+    retryable = True
+
 
 class CredentialError(KstreamError):
     """A credential that does not serve. The message names the file or principal, never its content."""

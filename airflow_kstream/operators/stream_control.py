@@ -19,9 +19,16 @@ from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.streams.acting import SpecOf, open_by_name
 from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.desired import declared_at_last, hold, known_spec, request_restart, set_desired
+from airflow_kstream.supervise.streams.desired import (
+    declared_at_last,
+    known_spec,
+    request_restart,
+    set_desired,
+    spec_of_any,
+)
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.freeze_warnings import what_falls_into_the_freeze
+from airflow_kstream.supervise.streams.hold import hold
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -66,7 +73,8 @@ class StreamControlOperator(KstreamOperator):
     :param stream: the stream's name; empty for freeze and unfreeze (templated).
     :param reason: why; every supervisor shows it (templated).
     :param lasts: for how long to freeze, from now on, such as `4h`; at most 7d (templated).
-    :param streams: the streams that this task may control; by default any of the `state_dir`.
+    :param streams: the streams that this task may control, submitted before or not; by default those that the
+        `state_dir` knows.
     :raises AirflowFailException: when the input is wrong.
     """
 
@@ -152,11 +160,17 @@ class StreamControlOperator(KstreamOperator):
     def _on_stream(self, action: Action, stream: str, reason: str, by: str) -> str:
         with (
             KstreamClusterHook(self.cluster_conn_id).cluster() as cluster,
-            open_by_name(cluster, stream, self.log.warning, _SPECS.get(action, known_spec)) as (session, spec),
+            open_by_name(cluster, stream, self.log.warning, self._spec_of(action)) as (session, spec),
         ):
             run = StreamRun(session, spec, engine_of(spec), AirflowSecrets(), by=by)
             said = self._say(run, action, reason)
             return f"{stream}: {self._stopped(run, said) if action is Action.STOP else said}"
+
+    def _spec_of(self, action: Action) -> SpecOf:
+        """Return what finds its spec: there is nothing to restart of a stream that was never submitted."""
+        if action is Action.RESTART:
+            return declared_at_last
+        return known_spec if self.streams is None else spec_of_any
 
     def _say(self, run: StreamRun, action: Action, reason: str) -> str:
         freeze = run.freeze()
@@ -212,5 +226,3 @@ _WORDS: Mapping[Action, Callable[[StreamRun, str], str]] = {
     Action.RESTART: _restart,
     Action.HOLD: _hold,
 }
-# A stream that was never submitted can be started, stopped and held; there is nothing to restart.
-_SPECS: Mapping[Action, SpecOf] = {Action.RESTART: declared_at_last}

@@ -152,9 +152,14 @@ def test_wrong_input_is_refused_on_the_worker_and_not_retried(fleet: Fleet, fiel
 
 
 def test_a_stream_that_was_never_submitted_has_nothing_to_restart(fleet: Fleet) -> None:
+    assert say(Action.HOLD, stream="new", streams=["new"]) == "new: held; it was never submitted"
     with pytest.raises(NotFound, match="no generation of it was ever claimed"):
-        say(Action.RESTART, stream="new", streams=None)
-    assert say(Action.HOLD, stream="new", streams=None) == "new: held; it was never submitted"
+        say(Action.RESTART, stream="new", streams=["new"])
+
+
+def test_a_task_that_may_control_any_stream_knows_a_mistyped_name(fleet: Fleet) -> None:
+    with pytest.raises(NotFound, match="has orders, sales; did you mean orders"):
+        say(Action.HOLD, stream="ordres", streams=None)
 
 
 class TestForm:

@@ -8,6 +8,10 @@ from datetime import date
 
 from airflow_kstream.model.baseline import Acceptance, Baseline
 from airflow_kstream.model.finding import Accepted, DoctorReport, Finding
+from airflow_kstream.model.near_names import did_you_mean
+from airflow_kstream.policy.doctor.checks import CHECKS
+
+_NAMES = [check.id for check in CHECKS]
 
 
 def without_accepted(report: DoctorReport, baseline: Baseline, today: date) -> DoctorReport:
@@ -46,5 +50,7 @@ def _notes(report: DoctorReport, baseline: Baseline, today: date) -> Iterator[st
     for one in baseline.accepted:
         if today >= one.ends:
             yield f"the acceptance of {one.finding} by {one.by} ended on {one.until}"
-        elif one.finding not in found and one.finding.partition(":")[0] not in undecided:
+        elif (check := one.finding.partition(":")[0]) not in _NAMES:
+            yield f"the baseline accepts {one.finding}: there is no check {check}{did_you_mean(check, _NAMES)}"
+        elif one.finding not in found and check not in undecided:
             yield f"nothing is found any longer that {one.finding} accepts: remove it from the baseline"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, NotFound
+from airflow_kstream.model.errors import Conflict, InvalidInput, NotFound
 from airflow_kstream.model.fields import require_stream_name
 from airflow_kstream.model.generation import Desired, DesiredState, StreamId
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
-from airflow_kstream.policy.streams.held import left_as
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.observe import observe
+from airflow_kstream.supervise.streams.registry import require_known
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
@@ -42,17 +41,17 @@ def request_restart(run: StreamRun, reason: str) -> int:
     return claim.generation
 
 
-def hold(run: StreamRun, reason: str) -> str:
-    """Set the desired state to held, and say what that leaves the stream as."""
-    set_desired(run, DesiredState.HELD, reason)
-    try:
-        return left_as(observe(run))
-    except KstreamError as error:
-        # The word stands; what became of the stream meanwhile is only news.
-        return f"how it stands can't be seen now: {error.without_advice}"
-
-
 def known_spec(session: ClusterSession, stream: StreamId) -> StreamSpec:
+    """Return the spec of a stream that has a folder: a name that nobody knows is a mistyped one.
+
+    Raises NotFound: when it has none. Raises InvalidInput: as `spec_of_any`.
+    """
+    require_stream_name(stream.name)
+    require_known(session, stream.name, tried=f"find stream {stream.name}")
+    return spec_of_any(session, stream)
+
+
+def spec_of_any(session: ClusterSession, stream: StreamId) -> StreamSpec:
     """Return the newest claim's spec or, before the first claim, one that only names the stream.
 
     Raises InvalidInput: when the claim or its spec can't be read, or this can't be a stream's name.
@@ -71,10 +70,11 @@ def declared_at_last(session: ClusterSession, stream: StreamId) -> StreamSpec:
 
     Raises NotFound: when it was never submitted. Raises InvalidInput: when the claim or its spec can't be read.
     """
-    folder = StreamFolder(session.hdfs, stream)
+    folder, tried = StreamFolder(session.hdfs, stream), f"read the claims of {stream.name}"
     claim = folder.claim(folder.names())
     if claim is None:
-        raise NotFound("no generation of it was ever claimed", tried=f"read the claims of {stream.name}")
+        require_known(session, stream.name, tried)
+        raise NotFound("no generation of it was ever claimed", tried=tried)
     if isinstance(claim.spec, UnknownSpec):
         raise InvalidInput(claim.doubt, tried=f"read the claim of generation {claim.generation} of {stream.name}")
     return claim.spec

@@ -100,11 +100,13 @@ def take_evidence(
     Takes half a minute, and at most 80 seconds. What one source lacks is no reason to leave out another. With the id of
     a `query`, what shows whether its batch moves is its own, and not that of other queries of the application.
 
-    Raises NotFound: when the application doesn't run. Raises Denied, Unavailable: when nothing at all could be taken,
-    or when nothing can be kept.
+    Raises NotFound: when the application doesn't run, or not yet, which passes. Raises Denied, Unavailable: when
+    nothing at all could be taken, or when nothing can be kept.
     """
     if app.state is not ApplicationState.RUNNING:
-        raise NotFound(f"{app.id} is {app.state}, and nothing of it runs", tried=f"take evidence of {run.spec.name}")
+        nothing = "has not begun to run" if app.alive else "runs no longer"
+        not_running = NotFound(f"{app.id} is {app.state}: it {nothing}", tried=f"take evidence of {run.spec.name}")
+        raise not_running.passing(app.alive)
     taken = _Taken()
     _dump(run, app, taken, tell, query)
     still = hanging(taken.rounds)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import Claim, StreamId
+from airflow_kstream.model.near_names import did_you_mean
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 
@@ -28,6 +29,18 @@ def stream_names(session: ClusterSession) -> tuple[str, ...]:
     """Return the streams that have a folder in this state_dir. Raises NotFound: when there is no such state_dir."""
     session.hdfs.status(session.cluster.state_dir)
     return tuple(stream.name for stream in stream_ids(session))
+
+
+def require_known(session: ClusterSession, name: str, tried: str) -> None:
+    """Raises NotFound: when no stream of this name has a folder in the state_dir."""
+    known = [stream.name for stream in stream_ids(session)]
+    if name not in known:
+        raise no_such_stream(session, name, known, tried)
+
+
+def no_such_stream(session: ClusterSession, name: str, known: Collection[str], tried: str) -> NotFound:
+    there = ", ".join(sorted(known)) or "no stream"
+    return NotFound(f"{session.cluster.state_dir} has {there}{did_you_mean(name, known)}", tried=tried)
 
 
 def newest_claims(session: ClusterSession) -> Iterator[RegisteredStream]:

@@ -9,7 +9,7 @@ from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.generation import ALL_STREAMS_TAG, StreamId
 from airflow_kstream.policy.streams.unclaimed import lost_folder
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.registry import stream_names
+from airflow_kstream.supervise.streams.registry import no_such_stream, stream_names
 from airflow_kstream.supervise.streams.strangers import Numbered
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 
@@ -38,8 +38,7 @@ def standing(session: ClusterSession, name: str = "") -> Mapping[str, Verdict]:
         raise doubt
     lost = {stream: _lost(session, living) for stream, living in running.items() if stream not in names}
     if name and name not in {*names, *lost}:
-        there = f"{session.cluster.state_dir} has {', '.join(sorted({*names, *lost})) or 'no stream'}"
-        raise NotFound(there, tried=f"look at stream {name}")
+        raise no_such_stream(session, name, {*names, *lost}, tried=f"look at stream {name}")
     wanted = {name} if name else {*names, *lost}
     watch = Watch(session, reads_logs=len(wanted) <= _MOST_LOGS)
     seen = watch.round([stream for stream in names if stream in wanted])

@@ -33,6 +33,8 @@ from airflow_kstream.supervise.streams.registry import RegisteredStream, newest_
 from airflow_kstream.supervise.streams.token_pushes import push_of, record_push
 
 _PAGES_SECONDS = 20.0
+# Spark 3 and later, and before; either may stand in a job's confs (ConfigBuilder's alternatives).
+_KEYTABS = ("spark.kerberos.keytab", "spark.yarn.keytab")
 _SECONDS = "%Y-%m-%d %H:%M:%S"
 _EVERY, _WITHIN = timedelta(seconds=0.5), timedelta(seconds=30)
 
@@ -78,9 +80,9 @@ def push_by_hand(session: ClusterSession, application_id: str, spark_submit: str
     They are made as `session`'s identity, or for the user whom it impersonates where the job's own was made so.
 
     Raises TooEarly: when it ends earlier than the present one, unless `shorten` is set. Raises Conflict: when the
-    application does not run. Raises Denied: when its tokens are another principal's, or the driver demands
-    authentication. Raises Unavailable: when the driver does not
-    answer, or does not use the token within half a minute.
+    application does not run, or has a keytab. Raises Denied: when its tokens are another principal's, or the driver
+    demands authentication. Raises Unavailable: when the driver does not answer, or does not use the token within half a
+    minute.
     """
     app = session.yarn.application(application_id)
     if app.state is not ApplicationState.RUNNING:
@@ -129,6 +131,8 @@ def _driver(session: ClusterSession, application: str) -> tuple[str, int]:
     server, identity = session.yarn.active(), session.identity
     with closing(SparkPages(server, application, identity, session.cluster.tls, _PAGES_SECONDS)) as pages:
         properties = pages.properties()
+    if keytab := next((name for name in _KEYTABS if properties.get(name)), ""):
+        raise Conflict(f"it has a keytab ({keytab}) and makes its own tokens: there is nothing to push", tried=tried)
     if properties.get("spark.authenticate", "false").lower() == "true":
         raise Denied("it demands authentication (spark.authenticate), whose secret nobody outside knows", tried=tried)
     host, port = properties.get("spark.driver.host", ""), properties.get("spark.driver.port", "")

@@ -52,6 +52,13 @@ def test_an_acceptance_that_fits_nothing_is_a_note() -> None:
     )
 
 
+def test_an_acceptance_of_a_check_that_does_not_exist_names_the_one_that_was_meant() -> None:
+    report = without_accepted(REPORT, baseline("nm-recoverry"), TODAY)
+    assert report.notes == (
+        "the baseline accepts nm-recoverry: there is no check nm-recoverry; did you mean nm-recovery?",
+    )
+
+
 def test_an_acceptance_of_what_could_not_be_asked_is_no_note() -> None:
     undecided = Undecided("rm-recovery", Unasked("it", "the server is away"))
     report = without_accepted(DoctorReport((), (undecided,)), baseline("rm-recovery:recovery"), TODAY)

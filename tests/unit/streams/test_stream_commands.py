@@ -27,8 +27,11 @@ from tests.unit.streams.life import SPEC, Life
 from tests.unit.streams.simulated_servers import CLUSTER
 
 NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
-
-
+NEVER = "--never-submitted"
+HORIZON = (
+    "; its horizon is in 7d (the delegation token reaches its max-lifetime and nobody makes another), "
+    "and nobody restarts it before `kstream streams start orders`"
+)
 FORETOLD = ("its second attempt will fail from 2026-05-14 03:12 UTC on (second-attempt)",)
 
 
@@ -203,7 +206,7 @@ def test_restart_of_a_stopped_stream_tells_to_start_it_first(kstream: CommandLin
 
 
 def test_a_stream_can_be_held_before_it_was_ever_submitted(at_first: CommandLine) -> None:
-    assert at_first.run("hold", "--reason", "not before Monday") == (0, ["orders: held; it was never submitted"])
+    assert at_first.run("hold", NEVER, "--reason", "not before Monday") == (0, ["orders: held; it was never submitted"])
     report = at_first.life.begin()
     assert (report.phase, report.generation, at_first.generations) == (Phase.HELD, 0, [])
     assert "not before Monday; it was never submitted" in report.why
@@ -214,7 +217,7 @@ def test_a_stream_can_be_held_before_it_was_ever_submitted(at_first: CommandLine
 
 
 def test_a_stream_can_be_stopped_before_it_was_ever_submitted(at_first: CommandLine) -> None:
-    code, lines = at_first.run("stop")
+    code, lines = at_first.run("stop", NEVER)
     assert (code, at_first.generations) == (0, [])
     assert lines[-1].startswith("orders is stopped: ")
     assert at_first.life.begin().phase is Phase.STOPPED
@@ -223,6 +226,7 @@ def test_a_stream_can_be_stopped_before_it_was_ever_submitted(at_first: CommandL
 
 
 def test_start_now_without_a_declaration_says_where_to_give_one(at_first: CommandLine) -> None:
+    at_first.run("stop", NEVER)
     code, lines = at_first.run("start", "--now")
     assert (code, at_first.generations) == (1, [])
     assert "no generation of it was ever claimed; run `kstream streams reconcile` with its declaration" in lines[-1]
@@ -239,12 +243,22 @@ def test_what_cannot_be_a_streams_name_is_not_held(at_first: CommandLine) -> Non
 def test_a_folder_that_a_person_makes_first_has_the_rights_of_the_state_dir(at_first: CommandLine) -> None:
     """The person logs in as the connection; the stream's own principal has to write its claim there."""
     at_first.life.hdfs.modes[CLUSTER.state_dir] = "1777"
-    at_first.run("hold")
+    at_first.run("hold", NEVER)
     assert at_first.life.hdfs.modes[at_first.life.run.id.folder] == "1777"
 
 
-def test_hold_leaves_a_running_generation_and_says_so(kstream: CommandLine) -> None:
-    assert kstream.run("hold") == (0, ["orders: held; generation 1 (application_1_0001) is RUNNING"])
+@pytest.mark.parametrize("word", ["hold", "stop", "start", "restart", "evidence"])
+def test_a_mistyped_name_is_no_stream_and_names_those_that_are(kstream: CommandLine, word: str) -> None:
+    files = set(kstream.life.hdfs.files)
+    code, lines = kstream.run(word, name="ordres")
+    assert code == 1
+    assert f"{CLUSTER.state_dir} has orders; did you mean orders?" in " ".join(lines)
+    assert set(kstream.life.hdfs.files) == files
+
+
+def test_hold_leaves_a_running_generation_and_says_when_it_dies(kstream: CommandLine) -> None:
+    code, lines = kstream.run("hold")
+    assert (code, lines) == (0, [f"orders: held; generation 1 (application_1_0001) is RUNNING{HORIZON}"])
     report = kstream.life.reconcile()
     assert (report.phase, report.succeeded, kstream.generations) == (Phase.HELD, True, [True])
 
@@ -254,7 +268,7 @@ def test_hold_after_a_stop_was_begun_says_that_it_is_not_undone(kstream: Command
     _, lines = kstream.run("hold")
     assert lines == [
         "orders: held; generation 1 (application_1_0001) is RUNNING; "
-        "its stop was begun before, may still end it, and it then stays dead"
+        f"its stop was begun before, may still end it, and it then stays dead{HORIZON}"
     ]
 
 
@@ -292,7 +306,7 @@ def test_a_word_that_comes_while_a_stop_is_prepared_keeps_the_generation(
 def test_a_word_that_comes_while_a_submission_is_prepared_leaves_no_claim(
     at_first: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_first.life.engine, "preflight", lambda *of: at_first.run("stop"))
+    monkeypatch.setattr(at_first.life.engine, "preflight", lambda *of: at_first.run("stop", NEVER))
     report = at_first.life.begin()
     assert (report.phase, at_first.generations) == (Phase.STOPPED, [])
     assert not any(name.startswith("gen-") for name in at_first.life.run.folder.names())

@@ -31,7 +31,7 @@ from airflow_kstream.supervise.streams import checkpoint_lock, formats
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.brake import Brake
-from airflow_kstream.supervise.streams.desired import hold
+from airflow_kstream.supervise.streams.hold import hold
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.take_over import take_over
 from airflow_kstream.supervise.streams.witnesses import Witnesses
