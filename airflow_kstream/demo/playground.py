@@ -92,7 +92,7 @@ def _stream(name: str, credentials: Any, *arguments: str, **more: Any) -> Stream
 
 def start_cluster(root: Path, console: DemoConsole, stack: ExitStack) -> Minicluster:
     """Start a cluster whose tokens live for minutes; `stack` stops it."""
-    console.say("starting a kerberized cluster: KDC, HDFS with two NameNodes, YARN")
+    console.say("starting a kerberized cluster (the first time some minutes): KDC, HDFS with two NameNodes, YARN")
     plan = MiniclusterConfig(
         root / "minicluster", frozenset({Feature.HA}), renew_interval=RENEW_INTERVAL, max_lifetime=MAX_LIFETIME
     )

@@ -61,6 +61,9 @@ def spark_conf(site: Site) -> dict[str, str]:
         # the last 20 minutes and that nobody completed: some hundred files of killed writers fill the disk
         # (DatanodeDescriptor.chooseStorage4Block).
         "spark.hadoop.parquet.block.size": str(BLOCK_BYTES),
+        # With blocks as small as that, Parquet would fill each file's first one with zeros: 4 MB a batch
+        # (ParquetFileWriter.PaddingAlignment, which allows for 8 MB).
+        "spark.hadoop.parquet.writer.max-padding": "0",
         **classes,
         **{f"spark.yarn.appMasterEnv.{name}": value for name, value in environment.items()},
         **{f"spark.executorEnv.{name}": value for name, value in environment.items()},

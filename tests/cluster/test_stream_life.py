@@ -78,6 +78,9 @@ def test_a_stream_with_an_instance_principal_is_adopted_and_stops_at_its_marker(
         assert any("keytab" in file.name for file in first.session.hdfs.list(staging))
         ended = stop(first)
         assert first.session.hdfs.list(staging) == ()
+        written = [file.length for file in first.session.hdfs.list(f"/user/{getuser()}/instance/table")]
+    # Not filled up to a whole block: a playground would fill the disk in a night.
+    assert 0 < max(written) < 100_000
     assert (ended.phase, ended.succeeded) == (Phase.STOPPED, True)
     assert "its driver stopped at the marker" in " ".join(done.what for done in ended.done)
 

@@ -175,7 +175,10 @@ def test_start_now_leaves_a_running_generation_alone(kstream: CommandLine) -> No
 
 
 def test_restart_requests_and_replaces_nothing(kstream: CommandLine) -> None:
-    assert kstream.run("restart") == (0, ["generation 1 of orders is to be replaced"])
+    assert kstream.run("restart") == (
+        0,
+        ["generation 1 of orders is to be replaced: its supervisor begins at its next look"],
+    )
     assert kstream.generations == [True]
     assert kstream.life.watch().calls_for_action
 
