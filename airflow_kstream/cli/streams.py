@@ -192,9 +192,8 @@ def restart(
     """
     with _claimed(Client(cluster_name, spark_submit, spark_conn_id), name) as run:
         generation = request_restart(run, reason)
-        say(
-            f"generation {generation} of {name} is to be replaced{'' if now else ': its supervisor begins at its next look'}"
-        )
+        begins = "" if now else ": its supervisor begins at its next look"
+        say(f"generation {generation} of {name} is to be replaced{begins}")
         note_freeze(run.session)
         if now:
             _reconcile(run)
