@@ -44,7 +44,7 @@ def list_(
     """List the open files below a path, with the condition of each. Touches no lease.
 
     Each listing is kept in state_dir: the second one tells how long a file has been unchanged. For a superuser the
-    NameNode lists its leases; for other users the folder is walked (fsck), and the holders are not known.
+    NameNode lists its leases; for other users the folder is walked (fsck), and the holders' hosts are not known.
     """
     wanted = OpenFileFilter(path=path, patterns=tuple(patterns or ()), owner=owner, holder=holder, host=host)
     search = wanted.search(options.duration("--min-age", min_age))

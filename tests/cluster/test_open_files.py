@@ -115,6 +115,18 @@ def test_a_user_is_denied_the_listing_and_told_why(minicluster: Minicluster) -> 
         next(namenode.open_files(FOLDER))
 
 
+def test_an_ordinary_user_learns_each_files_holder_and_no_lease_notices(minicluster: Minicluster, hdfs: Hdfs) -> None:
+    """The NameNode's own list, which only the superuser gets, has the same names before and after."""
+    with rpc(minicluster) as superuser, rpc(minicluster, "streamer") as namenode:
+        before = {file.path: file.holder for file in superuser.open_files(FOLDER)}
+        asked = [*before, f"{FOLDER}/closed", f"{FOLDER}/missing", FOLDER]
+        told = namenode.holders(asked)
+        after = {file.path: file.holder for file in superuser.open_files(FOLDER)}
+    assert dict(zip(asked, told, strict=True)) == before | dict.fromkeys(asked[-3:])
+    assert before == after
+    assert hdfs.read(f"{FOLDER}/closed") == "closed"
+
+
 def test_names_of_every_kind_are_looked_at_as_they_are(minicluster: Minicluster) -> None:
     with rpc(minicluster, "streamer") as namenode:
         states = namenode.states(ODD)

@@ -104,7 +104,7 @@ def long_dead(minicluster: Minicluster) -> Bucket:
     That limit (60 s) can't be set. Once the writer that was killed last counts as dead, so do the others, and probing
     its file renews no other lease.
     """
-    for name in ("many", "walked", "interrupted"):
+    for name in ("many", "walked", "nameless", "interrupted"):
         leave_open(minicluster, [f"{PLACE}/{name}/{file}" for file in ("one", "two", STRANGE)], 1000)
     with writer(minicluster) as flink:
         bucket = leave_bucket(flink, f"{PLACE}/flink", valid_length=1000, flushed=1700)
@@ -249,15 +249,40 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_without_superuser_rights_a_folder_is_walked_and_every_dead_holder_found(
+def test_without_superuser_rights_a_folder_is_walked_and_one_file_of_each_holder_probed(
     minicluster: Minicluster, owner: LeaseSession
 ) -> None:
-    """The walk names no holder: each file is probed, and those that name a holder are settled a minute later."""
+    """The walk names no holder, but the NameNode does: nobody waits for a lease that an earlier probe renewed."""
     folder = f"{PLACE}/walked"
-    done = rescued(owner, below(folder))
+    stuck = [f"{folder}/{name}" for name in ("one", "two", STRANGE)]
+    told: list[str] = []
+    with writer(minicluster) as living:
+        living.leave(f"{folder}/living", 2000)
+        living.leave(f"{folder}/living-too", 2000)
+        done = recover_stuck_files(owner, below(folder), Watcher(tell=told.append))
+        assert open_files(minicluster, folder) == dict.fromkeys(
+            [f"{folder}/living", f"{folder}/living-too"], living.holder
+        )
+        living.write(f"{folder}/living", 10)
+        living.close(f"{folder}/living")
     assert done.survey.route == "fsck"
+    assert outcomes(done) == dict.fromkeys(stuck, Outcome.CLOSED)
+    asked = [record for record in read_journal(owner.base.hdfs, audit_of(owner)) if record.run == run_of(done)]
+    assert [record.action for record in asked].count("ask") == 2
+    assert not any("waiting" in line for line in told)
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_where_nobody_names_holders_every_file_is_probed_and_the_wait_is_told(
+    minicluster: Minicluster, owner: LeaseSession
+) -> None:
+    """By HTTP alone: files that name a holder are settled a minute later."""
+    folder = f"{PLACE}/nameless"
+    told: list[str] = []
+    done = recover_stuck_files(replace(owner, rpc=None), below(folder), Watcher(tell=told.append))
     assert outcomes(done) == dict.fromkeys([f"{folder}/{name}" for name in ("one", "two", STRANGE)], Outcome.CLOSED)
     assert open_files(minicluster, folder) == {}
+    assert any("waiting 62 s" in line for line in told)
 
 
 def test_a_flink_part_file_is_compared_with_its_valid_length(

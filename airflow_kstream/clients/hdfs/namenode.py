@@ -6,8 +6,11 @@ which are secrets; they are never read.
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
@@ -27,6 +30,7 @@ _ALL_OPEN_FILES = 1
 _CONNECT_AND_READ_SECONDS = (5.0, 30.0)
 # The number of requests that a failover makes us repeat, and of answers held at a time.
 _SLICE = 500
+Row = TypeVar("Row", str, bytes)
 
 
 class NameNodeRpc:
@@ -81,6 +85,25 @@ class NameNodeRpc:
     def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]:
         """Return for each file whether it is closed; if one can't be read, the error is its entry."""
         return [closed for part in _slices(paths) for closed in self._closed(part)]
+
+    def holders(self, paths: Sequence[str]) -> list[str | None]:
+        """Return the client name that owns each open file's lease; None for files that are not open, and if a
+        NameNode doesn't tell.
+
+        It touches no lease, and needs no right to the file itself: a client that never existed requests another
+        DataNode for its pipeline, and the NameNode's refusal names the owner (FSNamesystem.checkLease, which
+        getAdditionalDatanode calls under the read lock). A NameNode whose own
+        dfs.client.block.write.replace-datanode-on-failure.enable is false refuses before that.
+        """
+        stranger = f"kstream-{uuid.uuid4()}"
+        no_block = encode({1: "", 2: 0, 3: 0})
+        requests = [encode({1: checked_path(path), 2: no_block, 5: 0, 6: stranger}) for path in paths]
+        answers = [
+            answer
+            for part in _slices(requests)
+            for answer in self._namenode.call("ask for the holders of files", "getAdditionalDatanode", part)
+        ]
+        return [owner_named(answer, stranger) for answer in answers]
 
     def close(self) -> None:
         """Close the connections; a later call connects again."""
@@ -170,5 +193,19 @@ def _time(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def _slices(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (paths[start : start + _SLICE] for start in range(0, len(paths), _SLICE))
+def owner_named(refusal: Answer, stranger: str) -> str | None:
+    """Read the owner's name. Paths may look like an answer, so only words that a path can't hold count.
+
+    Hadoop 2 ends its sentence with the stranger's name; later ones begin with it.
+    """
+    if not isinstance(refusal, RemoteError):
+        return None
+    client = re.escape(stranger)
+    named = re.match(rf"Client \(={client}\) is not the lease owner \(=(\S+?): /", refusal.message) or re.search(
+        rf" owned by (\S+) but is accessed by {client}$", refusal.message
+    )
+    return named[1] if named else None
+
+
+def _slices(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    return (rows[start : start + _SLICE] for start in range(0, len(rows), _SLICE))

@@ -46,9 +46,10 @@ class _HolderProbe:
     """The probes of one run, and what they show about holders.
 
     Probing a dead holder's file begins its recovery and renews the rest of the holder's lease, so its other files
-    look held for 60 s. Therefore one file of each holder is probed, and the answer counts for all of them. A walk of
-    the tree does not name holders; there every file is probed, and the answer for a living holder names it. If a
-    probe has renewed a dead holder's lease, one file of each holder so named is probed again after the 60 s.
+    look held for 60 s. Therefore one file of each holder is probed, and the answer counts for all of them. Where
+    nobody names the holders (`NameNodeRpc.holders` says when), every file is probed, and the answer for a living
+    holder names it. If a probe has renewed a dead holder's lease, one file of each holder so named is probed again
+    after the 60 s.
     """
 
     def __init__(self, web: LeaseHdfs, journal: Journal, watcher: Watcher) -> None:
@@ -82,7 +83,8 @@ class _HolderProbe:
         if renewed_by_us and held:
             seconds = (_SOFT_LIMIT + _MARGIN).total_seconds()
             self._watcher.tell(
-                f"waiting {seconds:.0f} s: probing one of a dead holder's files renewed its lease on the others"
+                f"waiting {seconds:.0f} s: probing one of a dead holder's files renewed its lease on the others, "
+                "and this NameNode does not tell whose lease a file has"
             )
             self._watcher.stop.wait(seconds)
             answers |= self._recorded_and_probed({path: holder for holder, path in held.items()})

@@ -173,7 +173,7 @@ class Surveyor:
             except Denied:
                 self._tell_once(
                     f"{self._session.identity} is not a superuser, so it may not list all open files: "
-                    f"walking {self._search.path} instead, which names no holders"
+                    f"walking {self._search.path} instead"
                 )
             except NotFound:
                 # True of a router, and of NameNodes before 2.8.3.
@@ -199,21 +199,30 @@ class Surveyor:
             )
         cluster = self._session.cluster
         rows = open_files_by_fsck(cluster.namenodes, self._session.identity, cluster.tls, self._search.path)
-        return (row for row in rows if matches(row, self._search))
+        # A walk names no holders; they are asked for, and compared with the search, once the files are read.
+        anyones = replace(self._search, holder=None)
+        return (row for row in rows if matches(row, anyones))
 
     def _states(self, rows: Iterable[OpenFile]) -> tuple[list[tuple[OpenFile, FileState]], dict[str, str]]:
         known: list[tuple[OpenFile, FileState]] = []
         unreadable: dict[str, str] = {}
         visible = VisibleLengths(self._session.pool)
         for batch in _batches(rows):
-            for row, state in zip(batch, self._measured(batch, visible), strict=True):
-                if isinstance(state, NotFound):
+            for row, state in zip(self._with_holders(batch), self._measured(batch, visible), strict=True):
+                if isinstance(state, NotFound) or not matches(row, self._search):
                     continue
                 if isinstance(state, KstreamError):
                     unreadable[row.path] = state.message
                 elif state.is_open:
                     known.append((replace(row, file_id=state.file_id), state))
         return known, unreadable
+
+    def _with_holders(self, rows: list[OpenFile]) -> list[OpenFile]:
+        nameless = [row.path for row in rows if row.holder is None]
+        if self._session.rpc is None or not nameless:
+            return rows
+        holders = dict(zip(nameless, self._session.rpc.holders(nameless), strict=True))
+        return [replace(row, holder=row.holder or holders[row.path]) for row in rows]
 
     def _measured(self, rows: list[OpenFile], visible: VisibleLengths) -> list[FileState | KstreamError]:
         """Read the states, with a reader's length if a writer may be filling a block unknown to the NameNode."""
