@@ -279,7 +279,7 @@ def test_where_nobody_names_holders_every_file_is_probed_and_the_wait_is_told(
     """By HTTP alone: files that name a holder are settled a minute later."""
     folder = f"{PLACE}/nameless"
     told: list[str] = []
-    done = recover_stuck_files(replace(owner, rpc=None), below(folder), Watcher(tell=told.append))
+    done = recover_stuck_files(replace(owner, rpc=None, lengths=owner.pool), below(folder), Watcher(tell=told.append))
     assert outcomes(done) == dict.fromkeys([f"{folder}/{name}" for name in ("one", "two", STRANGE)], Outcome.CLOSED)
     assert open_files(minicluster, folder) == {}
     assert any("waiting 62 s" in line for line in told)

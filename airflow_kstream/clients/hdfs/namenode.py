@@ -1,7 +1,7 @@
 """Open files as the active NameNode knows them, over its RPC: no JVM, and many files at a time.
 
 Field numbers are those of ClientNamenodeProtocol.proto and hdfs.proto. The NameNode's answers contain block tokens,
-which are secrets; they are never read.
+which are secrets; only `last_replicas` reads them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
+from airflow_kstream.clients.rpc.digest import Token
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.sasl import protections
@@ -31,6 +33,20 @@ _CONNECT_AND_READ_SECONDS = (5.0, 30.0)
 # The number of requests that a failover makes us repeat, and of answers held at a time.
 _SLICE = 500
 Row = TypeVar("Row", str, bytes)
+
+
+@dataclass(frozen=True)
+class LastReplicas:
+    """The last block of an open file, for a question to its DataNodes: `addresses` are host:port of their RPC servers.
+
+    `before` is the length of the blocks before it, in bytes; `block` the message that names it. None of them is of use
+    without `token`.
+    """
+
+    before: int
+    block: bytes
+    addresses: tuple[str, ...]
+    token: Token
 
 
 class NameNodeRpc:
@@ -86,6 +102,12 @@ class NameNodeRpc:
         """Return for each file whether it is closed; if one can't be read, the error is its entry."""
         return [closed for part in _slices(paths) for closed in self._closed(part)]
 
+    def last_replicas(self, paths: Sequence[str]) -> list[LastReplicas | KstreamError | None]:
+        """Return where the last block of each open file is, None if it has none that is being written, or a striped
+        one; if a file can't be read, the error is its entry.
+        """
+        return [replicas for part in _slices(paths) for replicas in self._last_replicas(part)]
+
     def holders(self, paths: Sequence[str]) -> list[str | None]:
         """Return the client name that owns each open file's lease; None for files that are not open, and if a
         NameNode doesn't tell.
@@ -115,14 +137,23 @@ class NameNodeRpc:
         for path, answer in zip(paths, answers, strict=True):
             yield self._refusal(answer, path) if isinstance(answer, RemoteError) else bool(answer.number(1))
 
+    def _last_replicas(self, paths: Sequence[str]) -> Iterator[LastReplicas | KstreamError | None]:
+        for path, located in zip(paths, self._located(paths), strict=True):
+            if isinstance(located, RemoteError):
+                yield self._refusal(located, path)
+            else:
+                yield _last_replicas(located.message(1)) if 1 in located else None
+
+    def _located(self, paths: Sequence[str]) -> list[Answer]:
+        # The last block comes with any range but an empty one.
+        requests = [encode({1: checked_path(path), 2: 0, 3: 1}) for path in paths]
+        return self._namenode.call("locate blocks", "getBlockLocations", requests)
+
     def _states(self, paths: Sequence[str]) -> Iterator[FileState | KstreamError]:
         infos = self._namenode.call(
             "read the state of files", "getFileInfo", [encode({1: checked_path(path)}) for path in paths]
         )
-        # The last block comes with any range but an empty one.
-        requests = [encode({1: checked_path(path), 2: 0, 3: 1}) for path in paths]
-        blocks = self._namenode.call("locate blocks", "getBlockLocations", requests)
-        for path, info, located in zip(paths, infos, blocks, strict=True):
+        for path, info, located in zip(paths, infos, self._located(paths), strict=True):
             yield self._state(path, info, located)
 
     def _state(self, path: str, info: Answer, located: Answer) -> FileState | KstreamError:
@@ -173,6 +204,21 @@ def _file_state(path: str, info: Message, located: Message) -> FileState:
         length=located.number(1) + (block.length if block and not block.complete else 0),
         block=block,
         erasure_coded=17 in info or 7 in located,
+    )
+
+
+def _last_replicas(located: Message) -> LastReplicas | None:
+    written = bool(located.number(3)) and 4 in located and not located.number(5)
+    if not written or 7 in located:
+        return None
+    last = located.message(4)
+    nodes = [node.message(1) for node in last.messages(3)]
+    token = last.message(5)
+    return LastReplicas(
+        before=located.number(1),
+        block=last.data(1),
+        addresses=tuple(f"{node.text(2)}:{node.number(6)}" for node in nodes),
+        token=Token(token.data(1), token.data(2)),
     )
 
 

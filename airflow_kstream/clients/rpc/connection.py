@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_kstream.clients.lazy import gssapi
+from airflow_kstream.clients.rpc.digest import DigestLogin, Token
 from airflow_kstream.clients.rpc.java_exceptions import simple_name
 from airflow_kstream.clients.rpc.sasl import KerberosLogin, Protection, credentials
 from airflow_kstream.model.errors import CredentialError
@@ -65,26 +66,26 @@ class BrokenConnection(ConnectionError):
 
 
 class RpcConnection:
-    """A connection that is logged in as `identity`, or as the user that it impersonates. Not for several threads.
+    """A connection, logged in as `identity`, as the user that it impersonates, or by a token. Not for several threads.
 
     Any exception except a RemoteError that is *returned* leaves it unusable. Raises RemoteError: when the server
     refuses the login. Raises CredentialError or Unavailable: when there is no ticket. Raises OSError (including
     BrokenConnection), Malformed, NoProtection or GSSError: when the connection fails.
     """
 
-    def __init__(self, address: str, identity: Identity, terms: Terms) -> None:
+    def __init__(self, address: str, identity: Identity | Token, terms: Terms) -> None:
         host, _, port = address.rpartition(":")
         self._terms = terms
         self._client = uuid.uuid4().bytes
         self._next_call = 0
-        self._login: KerberosLogin | None = None
+        self._seal: KerberosLogin | None = None
         self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout=terms.connect_seconds)
         self._stream = _Stream(self._socket)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._stream.write(_PREAMBLE)
             self._log_in(host, identity)
-            self._send(_CONTEXT_CALL, -1, encode({2: _user(identity), 3: terms.protocol}))
+            self._send(_CONTEXT_CALL, -1, encode({**_user(identity), 3: terms.protocol}))
             self._socket.settimeout(terms.read_seconds)
         except BaseException:
             self.close()
@@ -124,10 +125,10 @@ class RpcConnection:
         return len(content).to_bytes(4) + content
 
     def _wrapped(self, frame: bytes) -> bytes:
-        if self._login is None or not self._login.wraps:
+        if self._seal is None:
             return frame
         with _sealing():
-            sealed = self._login.wrap(frame)
+            sealed = self._seal.wrap(frame)
         return self._frame(_SASL_CALL, -1, delimited(encode({2: _WRAP, 3: sealed})))
 
     def _answer(self) -> tuple[int, Answer]:
@@ -143,22 +144,34 @@ class RpcConnection:
 
     # Logging in.
 
-    def _log_in(self, host: str, identity: Identity) -> None:
+    def _log_in(self, host: str, identity: Identity | Token) -> None:
         self._send(_SASL_CALL, -1, encode({2: _NEGOTIATE}))
-        offer = _kerberos_offer(self._sasl_answer())
+        offers = self._sasl_answer()
+        if isinstance(identity, Token):
+            offer = _offer(offers, "TOKEN", "DIGEST-MD5")
+            digest = DigestLogin(identity, f"{offer.text(3)}/{offer.text(4)}")
+            self._exchange(digest, offer, digest.step(offer.data(5)))
+            return
+        offer = _offer(offers, "KERBEROS", "GSSAPI")
         service = self._service(host, offer)
         with credentials(identity) as ticket:
             login = KerberosLogin(service, ticket, self._terms.protections)
-            self._send(_SASL_CALL, -1, encode({2: _INITIATE, 3: login.step(), 4: offer}))
+            self._exchange(login, offer, login.step())
+
+    def _exchange(self, login: KerberosLogin | DigestLogin, offer: Message, first: bytes) -> None:
+        # The server expects its offer back.
+        chosen = encode({number: offer.text(number) for number in (1, 2, 3, 4)})
+        self._send(_SASL_CALL, -1, encode({2: _INITIATE, 3: first, 4: chosen}))
+        answer = self._sasl_answer()
+        while answer.number(2) == _CHALLENGE:
+            self._send(_SASL_CALL, -1, encode({2: _RESPONSE, 3: login.step(answer.data(3))}))
             answer = self._sasl_answer()
-            while answer.number(2) == _CHALLENGE:
-                self._send(_SASL_CALL, -1, encode({2: _RESPONSE, 3: login.step(answer.data(3))}))
-                answer = self._sasl_answer()
+        login.end(answer.data(3))
         # Otherwise a server could skip the last challenge and pass without having proved itself.
         if answer.number(2) != _LOGGED_IN or not login.agreed:
             raise BrokenConnection("the server ended the login in the middle")
-        self._login = login
-        if login.wraps:
+        if isinstance(login, KerberosLogin) and login.wraps:
+            self._seal = login
             self._stream = _WrappedStream(self._stream, login)
 
     def _sasl_answer(self) -> Message:
@@ -169,13 +182,13 @@ class RpcConnection:
             raise BrokenConnection("the server answers a login with something else")
         return answer
 
-    def _service(self, host: str, offer: bytes) -> str:
+    def _service(self, host: str, offer: Message) -> str:
         """Return the server's principal: our settings give it, and the server's own claim must fit in for _HOST."""
         primary, instance, realm = split_principal(self._terms.service_principal)
         if instance != "_HOST":
             return self._terms.service_principal
         # Hadoop's own clients query the reverse DNS and believe it; we query it only when the names differ.
-        claimed = Message(offer).text(4).lower()
+        claimed = offer.text(4).lower()
         if claimed not in (host.lower(), socket.getfqdn(self._socket.getpeername()[0]).lower()):
             raise CredentialError(f"the server at {host} calls itself {claimed!r}, which is not a name of that host")
         return f"{primary}/{claimed}@{realm}"
@@ -273,16 +286,21 @@ def _remote_error(header: Message) -> RemoteError:
     return RemoteError(java_class, lines[0].removeprefix(f"{header.text(4)}: "))
 
 
-def _kerberos_offer(answer: Message) -> bytes:
-    """Return the way to log in by Kerberos as the server described it: it expects that back."""
+def _offer(answer: Message, method: str, mechanism: str) -> Message:
+    """Return this way to log in as the server described it."""
     offers = answer.messages(4)
     for offer in offers:
-        if (offer.text(1), offer.text(2)) == ("KERBEROS", "GSSAPI"):
-            return encode({number: offer.text(number) for number in (1, 2, 3, 4)})
-    raise BrokenConnection(f"the server does not offer a Kerberos login, only {[offer.text(1) for offer in offers]}")
+        if (offer.text(1), offer.text(2)) == (method, mechanism):
+            return offer
+    raise BrokenConnection(
+        f"the server does not offer a {method.title()} login, only {[offer.text(1) for offer in offers]}"
+    )
 
 
-def _user(identity: Identity) -> bytes:
+def _user(identity: Identity | Token) -> dict[int, Value]:
+    """Return the context's field with the user; a token names its own."""
+    if isinstance(identity, Token):
+        return {}
     if identity.do_as:
-        return encode({1: identity.do_as, 2: identity.principal})
-    return encode({1: identity.principal})
+        return {2: encode({1: identity.do_as, 2: identity.principal})}
+    return {2: encode({1: identity.principal})}

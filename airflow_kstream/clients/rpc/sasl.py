@@ -79,6 +79,9 @@ class KerberosLogin:
             return self._choose(challenge or b"")
         return self._context.step(challenge) or b""
 
+    def end(self, last: bytes) -> None:
+        """Do nothing with the server's last words: it proved itself before them."""
+
     def wrap(self, data: bytes) -> bytes:
         return self._context.wrap(data, encrypt=self._chosen is Protection.PRIVACY).message
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
 from airflow_kstream.clients.hdfs.leases import LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
+from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
@@ -16,13 +17,17 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 
 @dataclass(frozen=True)
 class LeaseSession:
-    """Open sessions. `rpc` is None if the connection names no Hadoop conf folder: then everything goes by HTTP."""
+    """Open sessions. `rpc` is None if the connection names no Hadoop conf folder: then everything goes by HTTP.
+
+    `lengths` measures what readers get of open files.
+    """
 
     base: ClusterSession
     web: LeaseHdfs
     pool: LeaseHdfsPool
     jmx: NameNodeJmx
     rpc: NameNodeRpc | None
+    lengths: ReplicaLengths | LeaseHdfsPool
 
     @property
     def cluster(self) -> Cluster:
@@ -43,10 +48,13 @@ def open_lease_session(cluster: Cluster, identity: Identity) -> Iterator[LeaseSe
     """Open the sessions. No request goes to any server yet."""
     web = (cluster.namenodes, identity, cluster.tls)
     with ExitStack() as opened:
+        pool = opened.enter_context(closing(LeaseHdfsPool(*web)))
+        rpc = opened.enter_context(closing(namenode_rpc(cluster, identity))) if cluster.hadoop_conf_dir else None
         yield LeaseSession(
             base=opened.enter_context(open_session(cluster, identity)),
             web=opened.enter_context(closing(LeaseHdfs(*web))),
-            pool=opened.enter_context(closing(LeaseHdfsPool(*web))),
+            pool=pool,
             jmx=opened.enter_context(closing(NameNodeJmx(*web))),
-            rpc=opened.enter_context(closing(namenode_rpc(cluster, identity))) if cluster.hadoop_conf_dir else None,
+            rpc=rpc,
+            lengths=ReplicaLengths(rpc, pool) if rpc else pool,
         )

@@ -206,7 +206,7 @@ class Surveyor:
     def _states(self, rows: Iterable[OpenFile]) -> tuple[list[tuple[OpenFile, FileState]], dict[str, str]]:
         known: list[tuple[OpenFile, FileState]] = []
         unreadable: dict[str, str] = {}
-        visible = VisibleLengths(self._session.pool)
+        visible = VisibleLengths(self._session.lengths)
         for batch in _batches(rows):
             for row, state in zip(self._with_holders(batch), self._measured(batch, visible), strict=True):
                 if isinstance(state, NotFound) or not matches(row, self._search):

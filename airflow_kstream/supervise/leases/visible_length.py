@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
+from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.supervise.leases.session import LeaseSession
@@ -20,8 +21,8 @@ class VisibleLengths:
     is tried once in the life of this object and not for each of its files.
     """
 
-    def __init__(self, pool: LeaseHdfsPool) -> None:
-        self._pool = pool
+    def __init__(self, source: ReplicaLengths | LeaseHdfsPool) -> None:
+        self._source = source
         self._silent: set[_Hosts] = set()
 
     def of(self, states: Sequence[FileState | KstreamError]) -> dict[str, int]:
@@ -39,7 +40,7 @@ class VisibleLengths:
         return {path: hosts for path, hosts in hidden.items() if hosts not in self._silent}
 
     def _measured(self, paths: list[str], hosts: dict[str, _Hosts]) -> dict[str, int]:
-        answers = dict(zip(paths, self._pool.visible_lengths(paths), strict=True))
+        answers = dict(zip(paths, self._source.visible_lengths(paths), strict=True))
         self._silent |= {hosts[path] for path, answer in answers.items() if isinstance(answer, Unavailable)}
         return {path: length for path, length in answers.items() if isinstance(length, int)}
 
@@ -55,7 +56,7 @@ class MeasuredStates:
     def __init__(self, session: LeaseSession, living: frozenset[str]) -> None:
         self._session = session
         self._living = living
-        self._visible = VisibleLengths(session.pool)
+        self._visible = VisibleLengths(session.lengths)
 
     def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]:
         states = self._session.states.states(paths)

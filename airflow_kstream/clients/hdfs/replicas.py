@@ -1,0 +1,88 @@
+"""The length of open files for readers, as their DataNodes' RPC servers tell it: no redirect, no HTTP, no JVM's client.
+
+WebHDFS tells it, too, but makes the DataNode open each file as a client of its own: ten times the work, and its
+redirect names another file if a name is not in Unicode's form NFC (NamenodeWebHdfsMethods.redirectURI).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
+from airflow_kstream.clients.hdfs.namenode import LastReplicas, NameNodeRpc
+from airflow_kstream.clients.rpc.connection import RemoteError, RpcConnection, Terms
+from airflow_kstream.clients.rpc.digest import Token
+from airflow_kstream.clients.rpc.sasl import NoProtection
+from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.formats.protobuf import Malformed, encode
+
+_PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientDatanodeProtocol"
+_CONNECT_AND_READ_SECONDS = (5.0, 20.0)
+_WIDTH = 8
+# All DataNodes know nothing of a block whose pipeline is just being made: nothing was flushed to it (DFSInputStream).
+_NO_REPLICA = "ReplicaNotFoundException"
+
+Length = int | KstreamError
+
+
+class ReplicaLengths:
+    """The lengths of many files, `_WIDTH` at a time; results in order, a file's error among them.
+
+    Files are asked of WebHDFS if RPC doesn't do: erasure-coded ones, and those of DataNodes whose RPC server can't be
+    reached or wants protection or a login that we can't give. Such a server is tried once in the life of this object.
+    """
+
+    def __init__(
+        self, namenode: NameNodeRpc, web: LeaseHdfsPool, seconds: tuple[float, float] = _CONNECT_AND_READ_SECONDS
+    ) -> None:
+        self._namenode = namenode
+        self._web = web
+        self._terms = Terms(_PROTOCOL, "", (), *seconds)
+        self._closed: set[str] = set()
+
+    def visible_lengths(self, paths: Sequence[str]) -> list[Length]:
+        """Measure the lengths. Raises Unavailable: when no NameNode is active."""
+        with ThreadPoolExecutor(_WIDTH) as threads:
+            told = list(threads.map(self._told, self._namenode.last_replicas(paths)))
+        rest = [path for path, length in zip(paths, told, strict=True) if length is None]
+        by_web = dict(zip(rest, self._web.visible_lengths(rest), strict=True))
+        return [by_web[path] if length is None else length for path, length in zip(paths, told, strict=True)]
+
+    def _told(self, replicas: LastReplicas | KstreamError | None) -> Length | None:
+        """Return the length that the first DataNode tells, or None if WebHDFS has to tell it."""
+        if not isinstance(replicas, LastReplicas):
+            return replicas
+        silent, without = None, 0
+        for address in (address for address in replicas.addresses if address not in self._closed):
+            try:
+                return replicas.before + self._asked(address, replicas)
+            except TimeoutError:
+                silent = Unavailable("it does not answer in time", tried="ask for a block's length", server=address)
+            except RemoteError as error:
+                without += error.java_class == _NO_REPLICA
+            except _Unreachable:
+                self._closed.add(address)
+        return replicas.before if without and without == len(replicas.addresses) else silent
+
+    def _asked(self, address: str, replicas: LastReplicas) -> int:
+        # A login for each block: its token is the proof that the NameNode lets us read it.
+        with closing(self._connected(address, replicas.token)) as connection:
+            try:
+                (answer,) = connection.call("getReplicaVisibleLength", [encode({1: replicas.block})])
+            except (ConnectionError, Malformed) as error:
+                raise _Unreachable from error
+        if isinstance(answer, RemoteError):
+            raise answer
+        return answer.number(1)
+
+    def _connected(self, address: str, token: Token) -> RpcConnection:
+        try:
+            return RpcConnection(address, token, self._terms)
+        except (OSError, Malformed, NoProtection) as error:
+            raise _Unreachable from error
+
+
+class _Unreachable(Exception):
+    """The lack of an RPC server that lets us in."""
