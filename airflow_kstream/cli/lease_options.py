@@ -61,7 +61,7 @@ PerDatanode = Annotated[
         "--per-datanode",
         min=1,
         max=1_000_000,
-        show_default="256, or --in-all if that is less",
+        show_default="512, or --in-all if that is less",
         help="The most recoveries at once on one DataNode.",
     ),
 ]

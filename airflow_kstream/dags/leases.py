@@ -115,7 +115,7 @@ FORM: Mapping[str, dict[str, Any]] = {
     "per_datanode": {
         "default": None,
         "title": "At once on one DataNode",
-        "description": "The most recoveries at once on one DataNode. Leave it empty for 256.",
+        "description": "The most recoveries at once on one DataNode. Leave it empty for 512.",
         "type": ["integer", "null"],
         "minimum": 1,
         "maximum": _MOST_AT_ONCE,

@@ -1,8 +1,8 @@
 """Concurrency limits: few recoveries at first, more while they succeed, fewer after failures.
 
-Each DataNode's limit begins at 32, doubles after that many files were closed in time, up to `per_datanode`, and halves
-after a failure: a file that is not closed within 15 s. The limit of all together does the same, up to `in_all`; there,
-refused requests and slow answers are failures.
+Each DataNode's limit begins at 32, quadruples after that many files were closed in time, up to `per_datanode`, and
+halves after a failure: a file that is not closed within 15 s. The limit of all together does the same, up to `in_all`;
+there, refused requests and slow answers are failures.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ SLOW_CLOSE = timedelta(seconds=15)
 # A mean answer that takes longer is a failure of the NameNode.
 _SLOW_ANSWER = timedelta(seconds=1)
 _START = 32
+# A DataNode begins recoveries only with its heartbeats, so each step takes one, 3 s by default.
+_GROWTH = 4
 # Also in an unlimited run, because of bugs in NameNode and DataNodes (HDFS-17150, HDFS-17358).
 _ERASURE_CODED = 2
 
@@ -48,7 +50,7 @@ class ConcurrencyLimit:
         self._successes += 1
         full = self.size is not None and self._successes >= self.size
         if full and self.size is not None and self.most is not None and _is_over(self._failed, now):
-            self.size = min(self.size * 2, self.most)
+            self.size = min(self.size * _GROWTH, self.most)
             self._successes = 0
 
     def on_failure(self, now: timedelta) -> None:

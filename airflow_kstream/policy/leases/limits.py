@@ -14,7 +14,7 @@ _LAST_THAT_RESTARTS = (2, 9, 0)
 # The pause before a repeated request to those NameNodes, multiplied by the attempt.
 _RETRY_AFTER_OLD = timedelta(seconds=64)
 _SHORTEST = timedelta(seconds=1)
-PER_DATANODE, IN_ALL = 256, 1000
+PER_DATANODE, IN_ALL = 512, 1000
 
 
 @dataclass(frozen=True)

@@ -178,14 +178,14 @@ def recover_stuck_files(
 
 
 def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:
-    """Return the survey, after a second scan if the first can't tell an idle file from a growing one."""
+    """Return the survey, after a second look if the first can't tell an idle file from a growing one."""
     survey = surveyor.scan()
     if not any(_needs_another_scan(finding, survey) for finding in survey.findings):
         return survey
     seconds = survey.rules.settle.total_seconds() + _CLOCK_GRAIN
     watcher.tell(f"checking again in {seconds:.0f} s: a single check can't tell an idle file from a growing one")
     watcher.stop.wait(seconds)
-    return surveyor.scan()
+    return surveyor.look_again(survey)
 
 
 def _needs_another_scan(finding: Finding, survey: Survey) -> bool:

@@ -94,7 +94,7 @@ class RecoveryRequest(OpenFileFilter):
     :param approve: exact paths that a person decided to recover although their holder lives.
     :param approved_by: that person.
     :param limits: `default` starts with low concurrency and adapts to the cluster; `unlimited` has no limits.
-    :param per_datanode: the most recoveries at once on one DataNode (256, or `in_all` if that is less).
+    :param per_datanode: the most recoveries at once on one DataNode (512, or `in_all` if that is less).
     :param in_all: the most recoveries at once on all DataNodes together (1000).
     :param deadline: how long to wait for a file to close, from the first request on (`15m`).
     :param backend: `native`, or `hdfs-debug` for Hadoop's own `hdfs debug recoverLease`, a JVM for each file.

@@ -150,8 +150,16 @@ class Surveyor:
         the whole namespace.
         """
         began = self._session.base.hdfs.now()
+        return self._looked_at(*self._rows(), began)
+
+    def look_again(self, survey: Survey) -> Survey:
+        """Measure and judge what the last scan found once more, without another walk. Raises Unavailable: as `scan`."""
+        began = self._session.base.hdfs.now()
+        again = self._looked_at(survey.route, [history.file for history in self._seen.values()], began)
+        return replace(again, unreadable={**survey.unreadable, **again.unreadable})
+
+    def _looked_at(self, route: str, rows: Iterable[OpenFile], began: datetime) -> Survey:
         health = self._session.jmx.health()
-        route, rows = self._rows()
         states, unreadable = self._states(rows)
         now = self._session.base.hdfs.now()
         before = self._seen | self._history.load()

@@ -108,7 +108,7 @@ def test_durations_and_names_are_read_as_people_write_them() -> None:
 @pytest.mark.parametrize(
     ("fields", "limits"),
     [
-        ({}, RecoveryLimits(256, 1000, timedelta(minutes=15))),
+        ({}, RecoveryLimits(512, 1000, timedelta(minutes=15))),
         ({"per_datanode": 500}, RecoveryLimits(500, 1000)),
         ({"in_all": "100"}, RecoveryLimits(100, 100)),
         ({"per_datanode": "2000", "in_all": 20000, "deadline": "1h"}, RecoveryLimits(2000, 20000, timedelta(hours=1))),
