@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -106,6 +107,8 @@ def long_dead(minicluster: Minicluster) -> Bucket:
     """
     for name in ("many", "walked", "nameless", "interrupted"):
         leave_open(minicluster, [f"{PLACE}/{name}/{file}" for file in ("one", "two", STRANGE)], 1000)
+    leave_open(minicluster, [f"{PLACE}/parted/{part}/file" for part in ("one", "two")], 1000)
+    leave_open(minicluster, [f"{PLACE}/together/{number}" for number in range(40)], 1000)
     with writer(minicluster) as flink:
         bucket = leave_bucket(flink, f"{PLACE}/flink", valid_length=1000, flushed=1700)
         flink.kill()
@@ -283,6 +286,35 @@ def test_where_nobody_names_holders_every_file_is_probed_and_the_wait_is_told(
     assert outcomes(done) == dict.fromkeys([f"{folder}/{name}" for name in ("one", "two", STRANGE)], Outcome.CLOSED)
     assert open_files(minicluster, folder) == {}
     assert any("waiting 62 s" in line for line in told)
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_what_one_run_learned_of_a_holder_the_next_one_knows(minicluster: Minicluster, owner: LeaseSession) -> None:
+    """The first run's probe renewed the lease on the holder's files in other folders, too."""
+    for part in ("one", "two"):
+        done = rescued(owner, below(f"{PLACE}/parted/{part}"))
+        assert outcomes(done) == {f"{PLACE}/parted/{part}/file": Outcome.CLOSED}
+    assert open_files(minicluster, f"{PLACE}/parted") == {}
+
+
+@pytest.mark.usefixtures("long_dead")
+def test_of_two_runs_at_once_the_second_waits_for_the_first_and_both_leave_nothing_open(
+    minicluster: Minicluster,
+) -> None:
+    folder = f"{PLACE}/together"
+    told: list[str] = []
+
+    def run(_: int) -> RecoveryReport:
+        with as_(minicluster, "streamer") as session:
+            return recover_stuck_files(session, below(folder), Watcher(tell=told.append))
+
+    with ThreadPoolExecutor(2) as threads:
+        runs = list(threads.map(run, range(2)))
+    assert open_files(minicluster, folder) == {}
+    closed = sorted(path for done in runs for path, outcome in outcomes(done).items() if outcome is Outcome.CLOSED)
+    assert closed == sorted(f"{folder}/{number}" for number in range(40))
+    assert not any(done.incomplete for done in runs)
+    assert [line.partition(" run ")[0] for line in told if line.startswith("waiting")] == ["waiting for the"]
 
 
 def test_a_flink_part_file_is_compared_with_its_valid_length(

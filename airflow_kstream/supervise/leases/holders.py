@@ -21,9 +21,12 @@ _MARGIN = timedelta(seconds=2)
 def probe(session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher) -> HolderKnowledge:
     """Probe the holders of the files that are worth it. Raises KstreamError: when the journal can't be written.
 
-    `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent.
+    `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent. Nor are
+    holders probed that an earlier run found dead within the last minute: its probe renewed their leases, so they would
+    look alive.
     """
-    return _HolderProbe(session.web, journal, watcher).knowledge(survey)
+    since = survey.at - _SOFT_LIMIT
+    return _HolderProbe(session.web, journal, watcher, journal.found_dead(since)).knowledge(survey)
 
 
 def foresee(pool: LeaseHdfsPool, survey: Survey) -> HolderKnowledge:
@@ -52,17 +55,20 @@ class _HolderProbe:
     after the 60 s.
     """
 
-    def __init__(self, web: LeaseHdfs, journal: Journal, watcher: Watcher) -> None:
+    def __init__(self, web: LeaseHdfs, journal: Journal, watcher: Watcher, dead: Iterable[str]) -> None:
         self._web = web
         self._journal = journal
         self._watcher = watcher
-        self._liveness: dict[str, HolderLiveness] = {}
+        self._liveness = dict.fromkeys(dead, HolderLiveness.DEAD)
         self._answers: dict[str, HolderAnswer] = {}
         self._failures: dict[str, str] = {}
 
     def knowledge(self, survey: Survey) -> HolderKnowledge:
-        self._probe_named(_paths_by_holder(survey.worth_probing))
+        files = _paths_by_holder(survey.worth_probing)
+        self._probe_named({holder: paths for holder, paths in files.items() if holder not in self._liveness})
         self._probe_nameless([finding.path for finding in survey.worth_probing if not finding.history.file.holder])
+        # At once, for other runs that meet the same holders.
+        self._journal.flush()
         return {finding.path: self._status(finding) for finding in survey.findings}
 
     def _probe_named(self, files: dict[str, list[str]]) -> None:

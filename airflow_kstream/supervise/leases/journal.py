@@ -13,13 +13,16 @@ from typing import Any
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.clients.hdfs.webhdfs import FileStatus, Hdfs
 from airflow_kstream.clients.local.whoami import user_at_host
 from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
+from airflow_kstream.model.hdfs_path import is_below
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease import HolderLiveness
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery, Target
 from airflow_kstream.model.plain import fields_of
 
+_AUDIT = "/audit"
 _FOLDER_MODE, _FILE_MODE = "750", "640"
 # Of each line. Lines of version 1 had no number. Only people act on a line, so lines of any version are read.
 _VERSION = 2
@@ -27,6 +30,11 @@ _IN_EVERY_LINE = {"run", "path", "at", "who", "principal"}
 _NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kind>intents|results)\.jsonl")
 # Longer than a failover takes.
 _PATIENCE = timedelta(seconds=30)
+# A run that works writes its results every 10 s.
+_SILENT_AFTER = timedelta(seconds=30)
+# What is recorded: the run itself, a probe of a holder, or a recovery (any other word).
+_RUN, _ASK = "run", "ask"
+_FOUND_DEAD = f"its holder is {HolderLiveness.DEAD}"
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,16 @@ class JournalRecord:
         return fields_of(self)
 
 
+@dataclass(frozen=True)
+class RunAtWork:
+    """A run that began and has not ended: whose it is, and the folder below which it recovers."""
+
+    run: str
+    who: str
+    path: str
+    begun: datetime
+
+
 class Journal:
     """The record of one run: few files of JSON lines in `folder`/audit, each complete or absent.
 
@@ -63,15 +81,40 @@ class Journal:
     def __init__(self, hdfs: Hdfs, folder: str, run_id: str, identity: Identity) -> None:
         self.run_id = run_id
         self._hdfs = hdfs
-        self._folder = f"{folder.rstrip('/')}/audit"
+        self._folder = f"{folder.rstrip('/')}{_AUDIT}"
         self._by = {"version": _VERSION, "run": run_id, "who": user_at_host(), "principal": str(identity)}
         self._results: list[str] = []
         self._number = 0
+        self._root = ""
 
     @classmethod
     def begin(cls, hdfs: Hdfs, folder: str, identity: Identity) -> Journal:
         """Start the journal of a new run. No file is written until there is something to record."""
         return cls(hdfs, folder, f"{hdfs.now():%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}", identity)
+
+    def begun(self, path: str) -> None:
+        """Record that this run is about to touch leases below `path`, so that other runs see it at work."""
+        self._root = path
+        self._write("intents", [self._intent(_RUN, {"path": path, "reason": "to recover stuck files below it"})])
+
+    def runs_before(self) -> list[RunAtWork]:
+        """Return the runs at work in the same folder or a part of it that began before this one.
+
+        Of two runs that begin at once, each sees the other, and both agree which was first: HDFS's clock decides. A run
+        that has written nothing for half a minute is not at work: it was killed, or waits for something.
+        """
+        runs = [run for run in runs_at_work(self._hdfs, self._folder) if _overlap(run.path, self._root)]
+        own = next((run.begun for run in runs if run.run == self.run_id), None)
+        return [run for run in runs if own is None or (run.begun, run.run) < (own, self.run_id)]
+
+    def found_dead(self, since: datetime) -> frozenset[str]:
+        """Return the holders that other runs' probes found dead since then."""
+        records = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since)
+        return frozenset(
+            record.holder
+            for record in records
+            if record.action == _ASK and record.holder and record.at >= since and record.why == _FOUND_DEAD
+        )
 
     def intend(self, targets: Sequence[Target]) -> None:
         """Record the targets before any request for them."""
@@ -80,11 +123,11 @@ class Journal:
     def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
         """Record holder probes (by path) before they are sent. Probing a dead holder's file starts its recovery."""
         questions = [{"path": path, "holder": holder, "reason": reason} for path, holder in holders.items()]
-        self._write("intents", [self._intent("ask", question) for question in questions])
+        self._write("intents", [self._intent(_ASK, question) for question in questions])
 
     def answered(self, answers: Mapping[str, str]) -> None:
         """Keep what the probes showed, in words by path, until the next `flush`."""
-        fields = {"action": "ask", "at": self._hdfs.now().isoformat()} | self._by
+        fields = {"action": _ASK, "at": self._hdfs.now().isoformat()} | self._by
         self._results.extend(_line(fields | {"path": path, "why": words}) for path, words in answers.items())
 
     def ended(self, recovery: Recovery) -> None:
@@ -100,6 +143,8 @@ class Journal:
 
     def close(self) -> None:
         """Make a last attempt to write. Results that fail are lost, and their intents read as unconfirmed."""
+        if self._root:
+            self._results.append(self._intent(_RUN, {"path": self._root, "why": "it ended"}))
         with contextlib.suppress(KstreamError):
             self.flush(timedelta(0))
 
@@ -127,7 +172,7 @@ class Journal:
 
 def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterator[JournalRecord]:
     """Yield the records of every run that wrote since then, oldest run first, with one run in memory at a time."""
-    place = f"{folder.rstrip('/')}/audit"
+    place = f"{folder.rstrip('/')}{_AUDIT}"
     runs: dict[str, list[tuple[str, str]]] = {}
     recent: set[str] = set()
     for file in hdfs.list(place):
@@ -139,19 +184,45 @@ def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iter
         yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]))
 
 
+def runs_at_work(hdfs: Hdfs, place: str) -> list[RunAtWork]:
+    """Return the runs in this folder of records that began, have not ended, and wrote something lately."""
+    files: dict[str, list[FileStatus]] = {}
+    for file in hdfs.list(place):
+        if match := _NAME.fullmatch(file.name):
+            files.setdefault(match["run"], []).append(file)
+    recent = hdfs.now() - _SILENT_AFTER
+    lately = [sorted(of_one, key=lambda file: file.name) for of_one in files.values()]
+    at_work = (_at_work(hdfs, place, of_one) for of_one in lately if max(file.modified for file in of_one) >= recent)
+    return [run for run in at_work if run]
+
+
+def _at_work(hdfs: Hdfs, place: str, files: Sequence[FileStatus]) -> RunAtWork | None:
+    first, last = (list(_lines(hdfs.read(f"{place}/{file.name}"))) for file in (files[0], files[-1]))
+    begun = next((line for line in first if line.get("action") == _RUN), None)
+    if begun is None or any(line.get("action") == _RUN and line.get("why") for line in last):
+        return None
+    return RunAtWork(begun["run"], begun["who"], begun["path"], files[0].modified)
+
+
+def _overlap(one: str, another: str) -> bool:
+    return is_below(one, another) or is_below(another, one)
+
+
 def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRecord]:
     intents: list[dict[str, Any]] = []
     results: dict[str, dict[str, Any]] = {}
     answers: dict[str, dict[str, Any]] = {}
     for kind, path in files:
         for line in _lines(hdfs.read(path)):
+            if line.get("action") == _RUN:
+                continue
             if kind == "intents":
                 intents.append(line)
             else:
-                (answers if line.get("action") == "ask" else results)[line["path"]] = line
-    intended = {intent["path"] for intent in intents if intent.get("action") != "ask"}
+                (answers if line.get("action") == _ASK else results)[line["path"]] = line
+    intended = {intent["path"] for intent in intents if intent.get("action") != _ASK}
     yield from (
-        _record(intent, (answers if intent.get("action") == "ask" else results).get(intent["path"]))
+        _record(intent, (answers if intent.get("action") == _ASK else results).get(intent["path"]))
         for intent in intents
     )
     # A recovery that was never requested has a result and no intent.
@@ -161,7 +232,7 @@ def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRe
 def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
     action = intent.get("action", "recover")
     outcome: Outcome | None = None
-    if action != "ask":
+    if action != _ASK:
         outcome = _outcome(result)
     return JournalRecord(
         run=intent["run"],

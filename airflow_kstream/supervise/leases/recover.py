@@ -31,8 +31,9 @@ from airflow_kstream.supervise.leases.visible_length import MeasuredStates
 
 # When a file is requested, its state is no older than it takes to measure this many files.
 _MEASURED_AT_ONCE = 100
-# In seconds. The NameNode reports its time in whole seconds.
+# In seconds, like the next one. The NameNode reports its time in whole seconds.
 _CLOCK_GRAIN = 1.0
+_LOOK_AT_OTHERS_EVERY = 1.0
 _CLOSED_BY_PROBE = Decision(True, "it was closed when its holder was probed")
 
 Probe = Callable[[LeaseSession, Survey, Journal, Watcher], HolderKnowledge]
@@ -160,7 +161,8 @@ def recover_stuck_files(
     Raises Denied or Unavailable: when the journal can't be written; then no request was sent to the NameNode. Raises
     also what `Surveyor.scan` raises.
     """
-    survey = _scanned(Surveyor(session, settings.search, settings.rules, watcher.tell), watcher)
+    surveyor = Surveyor(session, settings.search, settings.rules, watcher.tell)
+    survey = _scanned(surveyor, watcher)
     if settings.dry_run:
         return _planned(session, settings, survey, foresee(session.pool, survey))
     folder = lease_folder(session.cluster.state_dir, session.identity)
@@ -173,6 +175,7 @@ def recover_stuck_files(
             watcher.tell(f"no recovery is started: {unfit}")
             planned = _planned(session, settings, survey, withhold(survey, unfit))
             return replace(planned, run=RecoveryRun(journal.run_id, (), stopped=unfit))
+        survey = _after_others(surveyor, survey, journal, watcher)
         planned = _planned(session, settings, survey, probe(session, survey, journal, watcher))
         return replace(planned, run=_executed(planned, settings, _tools(session, planned, recoverer, journal), watcher))
 
@@ -186,6 +189,24 @@ def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:
     watcher.tell(f"checking again in {seconds:.0f} s: a single check can't tell an idle file from a growing one")
     watcher.stop.wait(seconds)
     return surveyor.look_again(survey)
+
+
+def _after_others(surveyor: Surveyor, survey: Survey, journal: Journal, watcher: Watcher) -> Survey:
+    """Take this run's turn: wait for runs of the same principal that began earlier at the same files, and look again.
+
+    Two runs at once would each see the other's holders as alive, whose leases its probes renewed.
+    """
+    if not survey.worth_probing:
+        return survey
+    journal.begun(surveyor.path)
+    told: set[str] = set()
+    while (before := journal.runs_before()) and not watcher.stop.is_set():
+        for run in before:
+            if run.run not in told:
+                watcher.tell(f"waiting for the run {run.run} of {run.who}, which is at work below {run.path}")
+        told |= {run.run for run in before}
+        watcher.stop.wait(_LOOK_AT_OTHERS_EVERY)
+    return surveyor.look_again(survey) if told else survey
 
 
 def _needs_another_scan(finding: Finding, survey: Survey) -> bool:

@@ -142,6 +142,10 @@ class Surveyor:
         self._seen: dict[str, FileHistory] = {}
         self._attributions = Attributions(session.base)
 
+    @property
+    def path(self) -> str:
+        return self._search.path
+
     def scan(self) -> Survey:
         """List, measure, compare with earlier scans, remember, judge.
 

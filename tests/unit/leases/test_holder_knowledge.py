@@ -92,6 +92,7 @@ class SimulatedNameNode:
     """A NameNode that answers probes, and the journal that must know of each beforehand; an error is raised."""
 
     answers: Mapping[str, HolderAnswer | Denied | Unavailable]
+    dead_to_others: frozenset[str] = frozenset()
     recorded: set[str] = field(default_factory=set)
     probed: list[str] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
@@ -105,6 +106,12 @@ class SimulatedNameNode:
 
     def answered(self, answers: Mapping[str, str]) -> None:
         self.shown |= answers
+
+    def flush(self) -> None:
+        """Do nothing: what the probes showed is in `shown` at once."""
+
+    def found_dead(self, since: datetime) -> frozenset[str]:
+        return self.dead_to_others
 
     def ask_holder(self, path: str) -> HolderAnswer:
         assert path in self.recorded, "probed without a record"
@@ -147,6 +154,15 @@ def test_the_next_file_is_probed_when_the_first_does_not_tell() -> None:
 
     assert namenode.probed == ["/b", "/a"]
     assert knowledge["/b"].closed
+
+
+def test_a_holder_that_another_run_has_just_found_dead_is_not_probed_again() -> None:
+    """That run's probe renewed the lease: the holder would look alive."""
+    namenode = SimulatedNameNode({"/b": DEAD}, dead_to_others=frozenset({"client-1"}))
+    knowledge = namenode.probe(held({"/a": "client-1", "/b": "client-2"}))
+
+    assert namenode.probed == ["/b"]
+    assert [status.liveness for status in knowledge.values()] == [HolderLiveness.DEAD, HolderLiveness.DEAD]
 
 
 def test_files_without_a_known_holder_are_each_probed() -> None:
