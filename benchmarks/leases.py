@@ -10,7 +10,7 @@ the figures flatter Hadoop's tools.
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from argparse import ArgumentParser, Namespace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -31,7 +31,7 @@ def main() -> None:
     asked = _asked()
     load = os.getloadavg()[0]
     with ground(timedelta(seconds=asked.heartbeat)) as under:
-        recovered = recovering(under, asked.files, asked.slow_sample, judged=asked.judged)
+        recovered = recovering(under, asked.files, asked.slow_sample, asked.only)
         figures = []
         for figure in chain(recovered, checking(under), finding(under, asked.namespace)):
             # So a run that is interrupted after ten minutes has printed its figures so far.
@@ -52,10 +52,7 @@ def _asked() -> Namespace:
     parser.add_argument("--namespace", type=int, default=1_000_000, help="among how many the open ones are")
     parser.add_argument("--slow-sample", type=int, default=20, help="files for the slow tool; the rest is extrapolated")
     parser.add_argument("--heartbeat", type=int, default=3, help="the DataNode's, in seconds; Hadoop's default is 3")
-    parser.add_argument(
-        "--judged", action=BooleanOptionalAction, default=True,
-        help="also find, judge and probe the holder first, a minute after it died",
-    )  # fmt: skip
+    parser.add_argument("--only", type=int, help="how many of the commands for each count of files are measured")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     return parser.parse_args()
 

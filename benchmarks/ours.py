@@ -13,14 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_kstream.model.cluster import Cluster
-    from airflow_kstream.model.lease_recovery import Recovery
-    from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher
     from airflow_kstream.supervise.leases.session import LeaseSession
 
 Question = dict[str, Any]
@@ -65,74 +62,6 @@ def walk(question: Question) -> dict[str, Any]:
         before, begun = _peak(), time.perf_counter()
         found = count(question["folder"])
         return {"found": found, "seconds": time.perf_counter() - begun, "grown": _peak() - before}
-
-
-def execute_recoveries(question: Question) -> dict[str, Any]:
-    """List, read, record and recover everything that is open below the folder, regardless of its holder."""
-    from airflow_kstream.model.lease_recovery import Target
-    from airflow_kstream.model.open_file import FileState
-
-    with _access(question) as session:
-        began, begun = datetime.now(UTC), time.perf_counter()
-        assert session.rpc
-        listed = list(session.rpc.open_files(question["folder"]))
-        states = session.rpc.states([file.path for file in listed])
-        targets = [
-            Target(file.path, state.fingerprint, file.holder, "its writer was killed for a benchmark")
-            for file, state in zip(listed, states, strict=True)
-            if isinstance(state, FileState)
-        ]
-        found = time.perf_counter() - begun
-        run = _recovered(session, targets, question)
-        closed = max(_closed(recovery, began) for recovery in run.recoveries)
-        return _told(run) | {"found": found, "seconds": time.perf_counter() - begun, "closed": closed}
-
-
-def _closed(recovery: Recovery, began: datetime) -> float:
-    """Return after how many seconds the file was seen closed; reviewing and recording it come after that."""
-    assert recovery.started
-    return (recovery.started - began).total_seconds() + recovery.seconds
-
-
-def _recovered(session: LeaseSession, targets: list[Any], question: Question) -> RecoveryRun:
-    from airflow_kstream.clients.hdfs.lease_recovery_native import NativeRecoverer
-    from airflow_kstream.policy.leases.limits import RecoveryLimits
-    from airflow_kstream.supervise.leases.executor import Tools, execute_recoveries
-    from airflow_kstream.supervise.leases.journal import Journal
-    from airflow_kstream.supervise.leases.scan_history import lease_folder
-
-    folder = lease_folder(session.cluster.state_dir, session.identity)
-    with (
-        closing(Journal.begin(session.base.hdfs, folder, session.identity)) as journal,
-        closing(NativeRecoverer(session.cluster, session.identity)) as recoverer,
-    ):
-        assert session.rpc
-        tools = Tools(session.rpc, recoverer, session.jmx.health, journal)
-        return execute_recoveries(
-            targets, tools, RecoveryLimits.unlimited() if question["unlimited"] else RecoveryLimits(), _watcher()
-        )
-
-
-def recover_stuck_files(question: Question) -> dict[str, Any]:
-    """Do what the operator and the command do: check twice, judge, probe holders, recover."""
-    from datetime import timedelta
-
-    from airflow_kstream.model.lease import LeaseRules, Search
-    from airflow_kstream.policy.leases.limits import RecoveryLimits
-    from airflow_kstream.supervise.leases.recover import RecoverySettings, recover_stuck_files
-
-    # Include files younger than ten minutes, and ignore the failover that made this NameNode active.
-    rules = LeaseRules(min_age=timedelta(0), blackout=timedelta(0))
-    settings = RecoverySettings(
-        Search(question["folder"]),
-        rules,
-        limits=RecoveryLimits.unlimited() if question["unlimited"] else RecoveryLimits(),
-    )
-    with _access(question) as session:
-        begun = time.perf_counter()
-        done = recover_stuck_files(session, settings, _watcher())
-        assert done.run, "nothing was recovered"
-        return _told(done.run) | {"seconds": time.perf_counter() - begun, "settle": rules.settle.total_seconds()}
 
 
 def check(question: Question) -> dict[str, Any]:
@@ -183,19 +112,6 @@ def _access(question: Question) -> Iterator[LeaseSession]:
         yield session
 
 
-def _told(run: RecoveryRun) -> dict[str, Any]:
-    from collections import Counter
-
-    outcomes = Counter(recovery.outcome.value for recovery in run.recoveries)
-    return {"outcomes": dict(outcomes), "stopped": run.stopped}
-
-
-def _watcher() -> Watcher:
-    from airflow_kstream.supervise.leases.executor import Watcher
-
-    return Watcher(tell=_tell)
-
-
 def _tell(line: str) -> None:
     print(line, file=sys.stderr)
 
@@ -210,8 +126,6 @@ _VERBS: dict[str, Callable[[Question], dict[str, Any]]] = {
     "list": list_open,
     "scan": scan,
     "walk": walk,
-    "recover": execute_recoveries,
-    "rescue": recover_stuck_files,
     "check": check,
 }
 

@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import Event, Thread
 from typing import Any
 
 from airflow_kstream.minicluster import Minicluster, record
@@ -19,6 +22,7 @@ from tests.cluster.streams import fields
 
 Said = dict[str, Any]
 # The folder from which `python -m benchmarks.…` finds them.
+_LOOK_EVERY = 0.2
 _ROOT = Path(__file__).parent.parent
 
 
@@ -32,8 +36,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Ran:
+    """What a program cost and said, and its peak memory in MB: of the child alone, which getrusage does not tell."""
+
     cost: Cost
     said: str
+    peak: float
 
     def json(self) -> Said:
         """Parse its last line: Airflow logs to standard output."""
@@ -55,7 +62,8 @@ class Program:
                 self.command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                 text=True, cwd=_ROOT,
             )  # fmt: skip
-            said = _asked(process, self.question)
+            with _watching(process.pid) as peak:
+                said = _asked(process, self.question)
             # Only this call returns the figures of a single child.
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - begun
@@ -64,7 +72,27 @@ class Program:
                 errors.seek(0)
                 why = errors.read().decode(errors="replace")[-2000:]
                 raise RuntimeError(f"{self.command} ended with {process.returncode}: {why}")
-        return Ran(Cost(wall, usage.ru_utime + usage.ru_stime), said)
+        return Ran(Cost(wall, usage.ru_utime + usage.ru_stime), said, max(peak, default=0.0))
+
+
+@contextmanager
+def _watching(process: int) -> Iterator[list[float]]:
+    """Yield a list that gets the process's peak memory several times a second."""
+    done, peaks = Event(), list[float]()
+
+    def watch() -> None:
+        while not done.wait(_LOOK_EVERY):
+            with suppress(OSError, StopIteration):
+                lines = Path(f"/proc/{process}/status").read_text().splitlines()
+                peaks.append(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024)
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        yield peaks
+    finally:
+        done.set()
+        watcher.join()
 
 
 def _asked(process: subprocess.Popen[str], question: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("--files", "100", "--namespace", "2000", "--slow-sample", "1", "--no-judged", "--heartbeat", "1")
+SMALL = ("--files", "100", "--namespace", "2000", "--slow-sample", "1", "--only", "1", "--heartbeat", "1")
 
 
 @pytest.mark.usefixtures(
