@@ -9,6 +9,7 @@ ODD_NAMES = (
     "new\nline",
     "carriage\rreturn",
     "ünïcödé ☃ 🚀",
+    "not-composed-e\u0301",
     "glob*[a-c]?{x,y}",
     "a&b<c>'\"d",
     "semi;colon%41+plus#hash?query=1",

@@ -102,7 +102,17 @@ def test_an_impossible_request_is_refused_with_an_error_of_ours(
 
 @pytest.mark.parametrize(
     "name",
-    ["two words", "a\ttab", "two\nlines", "ü 流", "[a-z]*{x,y}?", "50%25", "a;b&c=#d+e", "currently owned by X on Y"],
+    [
+        "two words",
+        "a\ttab",
+        "two\nlines",
+        "ü 流",
+        "not composed e\u0301",
+        "[a-z]*{x,y}?",
+        "50%25",
+        "a;b&c=#d+e",
+        "currently owned by X on Y",
+    ],
 )
 def test_a_name_may_hold_anything(hdfs: LeaseHdfs, living: Writer, name: str) -> None:
     path = f"{FOLDER}/{name}"

@@ -51,7 +51,7 @@ UNHURRIED = replace(HASTY, leak_after=timedelta(seconds=5))
 PATIENT = replace(HASTY, leak_after=timedelta(hours=1))
 PLACE = f"/user/{getuser()}/long-dead"
 APPENDED = f"{PLACE}/appended/log"
-STRANGE = "a name\twith\nall [kinds] ü"
+STRANGE = "a name\twith\nall [kinds] ü e\u0301"
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from threading import local
 from typing import Any
-from urllib.parse import urlsplit
+from unicodedata import normalize
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 from hdfs.client import Client, _Request
@@ -127,11 +128,12 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
 
 
 class LeaseWebHdfs(WebHdfs):
-    """Two operations of the NameNode that public clients leave out."""
+    """Operations of the NameNode that public clients leave out, and reading that bears any name."""
 
     # Made by hand: the metaclass would derive a name without underscores.
     _get_block_locations = _Request("GET").to_method("GET_BLOCK_LOCATIONS")
     _truncate = _Request("POST")
+    _open = _Request("GET", hooks={"response": lambda answer, **_: _keep_the_name(answer)})
 
     def located_blocks(self, path: str) -> dict[str, Any]:
         answer: dict[str, Any] = self._get_block_locations(path, offset=0, length=1).json()["LocatedBlocks"]
@@ -151,6 +153,13 @@ class LeaseWebHdfs(WebHdfs):
         """
         with closing(self._open(path, offset=0, stream=True, delegation=token)) as answer:
             return int(answer.headers["Content-Length"])
+
+
+def _keep_the_name(answer: requests.Response) -> None:
+    """Correct a redirect that names another file: Java's URI, with which it is made, composes characters (NFC)."""
+    wanted, target = (urlsplit(url or "") for url in (answer.request.url, answer.headers.get("Location")))
+    if wanted.path != target.path and normalize("NFC", unquote(wanted.path)) == unquote(target.path):
+        answer.headers["Location"] = urlunsplit(target._replace(path=wanted.path))
 
 
 def _renamed(answer: requests.Response) -> Renamed:
