@@ -36,7 +36,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program cost and said, and its peak memory in MB: of the child alone, which getrusage does not tell."""
+    """Cost and output of a program, and its peak memory in MB: of the child alone, which getrusage does not tell."""
 
     cost: Cost
     said: str

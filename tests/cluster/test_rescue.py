@@ -252,9 +252,7 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_without_superuser_rights_a_folder_is_walked_and_one_file_of_each_holder_probed(
-    minicluster: Minicluster, owner: LeaseSession
-) -> None:
+def test_an_ordinary_user_probes_one_file_of_each_holder(minicluster: Minicluster, owner: LeaseSession) -> None:
     """The walk names no holder, but the NameNode does: nobody waits for a lease that an earlier probe renewed."""
     folder = f"{PLACE}/walked"
     stuck = [f"{folder}/{name}" for name in ("one", "two", STRANGE)]
@@ -276,9 +274,7 @@ def test_without_superuser_rights_a_folder_is_walked_and_one_file_of_each_holder
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_where_nobody_names_holders_every_file_is_probed_and_the_wait_is_told(
-    minicluster: Minicluster, owner: LeaseSession
-) -> None:
+def test_where_nobody_names_holders_the_run_says_how_long_it_waits(minicluster: Minicluster, owner: LeaseSession) -> None:
     """By HTTP alone: files that name a holder are settled a minute later."""
     folder = f"{PLACE}/nameless"
     told: list[str] = []
@@ -298,7 +294,7 @@ def test_what_one_run_learned_of_a_holder_the_next_one_knows(minicluster: Minicl
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_of_two_runs_at_once_the_second_waits_for_the_first_and_both_leave_nothing_open(
+def test_of_two_runs_at_once_the_second_waits_for_the_first(
     minicluster: Minicluster,
 ) -> None:
     folder = f"{PLACE}/together"

@@ -211,7 +211,7 @@ class Surveyor:
             )
         cluster = self._session.cluster
         rows = open_files_by_fsck(cluster.namenodes, self._session.identity, cluster.tls, self._search.path)
-        # A walk names no holders; they are asked for, and compared with the search, once the files are read.
+        # A walk names no holders; the NameNode does, and they are compared with the search then.
         anyones = replace(self._search, holder=None)
         return (row for row in rows if matches(row, anyones))
 

@@ -35,7 +35,7 @@ def before(run: Journal) -> list[str]:
     return [other.run for other in run.runs_before()]
 
 
-def test_the_later_of_two_runs_waits_for_the_earlier_and_not_the_other_way_round(hdfs: SimHdfs) -> None:
+def test_the_later_of_two_runs_waits_for_the_earlier(hdfs: SimHdfs) -> None:
     first, second = at_work(hdfs, "/data"), at_work(hdfs, "/data/landing")
 
     assert before(first) == []
@@ -55,7 +55,7 @@ def test_a_run_that_has_ended_is_not_waited_for(hdfs: SimHdfs) -> None:
     assert before(second) == []
 
 
-def test_a_run_that_was_killed_is_not_waited_for_longer_than_half_a_minute(hdfs: SimHdfs) -> None:
+def test_a_killed_run_is_waited_for_half_a_minute(hdfs: SimHdfs) -> None:
     killed, second = at_work(hdfs, "/data"), at_work(hdfs, "/data")
     hdfs.clock.sleep(29)
     assert before(second) == [killed.run_id]
@@ -64,7 +64,7 @@ def test_a_run_that_was_killed_is_not_waited_for_longer_than_half_a_minute(hdfs:
     assert before(second) == []
 
 
-def test_a_holder_found_dead_is_known_to_other_runs_and_for_as_long_as_asked_for(hdfs: SimHdfs) -> None:
+def test_a_holder_found_dead_is_known_to_other_runs(hdfs: SimHdfs) -> None:
     first = at_work(hdfs, "/data/one")
     first.asked({"/data/one/a": "client-1", "/data/one/b": "client-2", "/data/one/c": None}, "to learn")
     first.answered(
