@@ -274,7 +274,9 @@ def test_an_ordinary_user_probes_one_file_of_each_holder(minicluster: Minicluste
 
 
 @pytest.mark.usefixtures("long_dead")
-def test_where_nobody_names_holders_the_run_says_how_long_it_waits(minicluster: Minicluster, owner: LeaseSession) -> None:
+def test_where_nobody_names_holders_the_run_says_how_long_it_waits(
+    minicluster: Minicluster, owner: LeaseSession
+) -> None:
     """By HTTP alone: files that name a holder are settled a minute later."""
     folder = f"{PLACE}/nameless"
     told: list[str] = []
