@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.lease_recovery import Outcome
-from tests.cluster.recovering import Scene, new_folder, outcomes, scene, stuck, the_one
+from tests.cluster.recovering import new_folder, outcomes, scene, stuck, the_one
 from tests.cluster.writers import pattern
 from tests.cluster.writers.hadoop_says import content
 
 
-@pytest.fixture
-def streamer(minicluster: Minicluster) -> Iterator[Scene]:
-    with scene(minicluster) as found:
-        yield found
-
-
-@pytest.fixture
-def folder(request: pytest.FixtureRequest) -> str:
-    return new_folder(request.node.originalname)
-
-
 @pytest.mark.faults
-def test_a_truncation_whose_client_is_gone_is_brought_to_its_end(
-    minicluster: Minicluster, streamer: Scene, folder: str
-) -> None:
+def test_a_truncation_whose_client_is_gone_is_brought_to_its_end(minicluster: Minicluster) -> None:
     """A cut through a block is a recovery of its own (FSDirTruncateOp); until it ends, the file is open."""
-    path = f"{folder}/cut"
-    streamer.hdfs.write(path, "a" * 100)
-    minicluster.pause("datanode")
-    try:
-        cut = minicluster.hdfs("dfs", "-truncate", "40", path, as_="streamer")
-        assert cut.returncode == 0, cut.stderr
-        targets = streamer.targets([path])
-        assert streamer.state(path).is_open
-    finally:
-        minicluster.resume("datanode")
-    assert the_one(streamer.recover(targets)).outcome.settled
+    path = f"{new_folder('truncation')}/cut"
+    with scene(minicluster) as streamer:
+        streamer.hdfs.write(path, "a" * 100)
+        minicluster.pause("datanode")
+        try:
+            cut = minicluster.hdfs("dfs", "-truncate", "40", path, as_="streamer")
+            assert cut.returncode == 0, cut.stderr
+            targets = streamer.targets([path])
+            assert streamer.state(path).is_open
+        finally:
+            minicluster.resume("datanode")
+        assert the_one(streamer.recover(targets)).outcome.settled
     assert content(minicluster, path) == b"a" * 40
 
 
-def test_a_file_that_is_open_in_a_snapshot_too_is_recovered_and_the_snapshot_stays(
-    minicluster: Minicluster, streamer: Scene, folder: str
-) -> None:
+def test_a_file_that_is_open_in_a_snapshot_too_is_recovered(minicluster: Minicluster) -> None:
+    """The snapshot's own file counts as closed, and stays as it is."""
+    folder = new_folder("snapshot")
     (path,) = stuck(minicluster, folder, 1)
-    name = path.rpartition("/")[2]
     allowed = minicluster.hdfs("dfsadmin", "-allowSnapshot", folder)
     assert allowed.returncode == 0, allowed.stderr
     made = minicluster.hdfs("dfs", "-createSnapshot", folder, "then", as_="streamer")
     assert made.returncode == 0, made.stderr
-    held = f"{folder}/.snapshot/then/{name}"
-    assert not streamer.state(held).is_open
-    assert outcomes(streamer.recover(streamer.targets([path]))) == {Outcome.CLOSED: 1}
+    held = path.replace(folder, f"{folder}/.snapshot/then")
+    with scene(minicluster) as streamer:
+        before = streamer.state(held)
+        assert not before.is_open
+        assert outcomes(streamer.recover(streamer.targets([path]))) == {Outcome.CLOSED: 1}
+        assert streamer.state(held).length == before.length
     assert content(minicluster, path) == pattern(100)

@@ -67,8 +67,9 @@ class NameNodeRpc:
         protection: str = "authentication",
         seconds: tuple[float, float] = _CONNECT_AND_READ_SECONDS,
     ) -> None:
+        self.protections = protections(protection)
         self._namenode = ActiveNameNode(
-            addresses, identity, Terms(_PROTOCOL, service_principal, protections(protection), *seconds)
+            addresses, identity, Terms(_PROTOCOL, service_principal, self.protections, *seconds)
         )
 
     def open_files(self, path: str = "/") -> Iterator[OpenFile]:

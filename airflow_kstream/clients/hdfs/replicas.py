@@ -39,7 +39,7 @@ class ReplicaLengths:
     ) -> None:
         self._namenode = namenode
         self._web = web
-        self._terms = Terms(_PROTOCOL, "", (), *seconds)
+        self._terms = Terms(_PROTOCOL, "", namenode.protections, *seconds)
         self._closed: set[str] = set()
 
     def visible_lengths(self, paths: Sequence[str]) -> list[Length]:

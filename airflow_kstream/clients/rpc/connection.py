@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from airflow_kstream.clients.lazy import gssapi
 from airflow_kstream.clients.rpc.digest import DigestLogin, Token
 from airflow_kstream.clients.rpc.java_exceptions import simple_name
-from airflow_kstream.clients.rpc.sasl import KerberosLogin, Protection, credentials
+from airflow_kstream.clients.rpc.sasl import KerberosLogin, NoProtection, Protection, credentials
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.formats.protobuf import Message, Value, delimited, encode, split_delimited, zigzag
 from airflow_kstream.model.identity import Identity, split_principal
@@ -148,6 +148,8 @@ class RpcConnection:
         self._send(_SASL_CALL, -1, encode({2: _NEGOTIATE}))
         offers = self._sasl_answer()
         if isinstance(identity, Token):
+            if Protection.AUTHENTICATION not in self._terms.protections:
+                raise NoProtection("a login with a token protects no message, and hadoop.rpc.protection wants that")
             offer = _offer(offers, "TOKEN", "DIGEST-MD5")
             digest = DigestLogin(identity, f"{offer.text(3)}/{offer.text(4)}")
             self._exchange(digest, offer, digest.step(offer.data(5)))

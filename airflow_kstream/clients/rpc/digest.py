@@ -39,9 +39,8 @@ class DigestLogin:
 
     def step(self, challenge: bytes) -> bytes:
         """Answer the challenge. Raises NoProtection: when the server does not do with `qop=auth`."""
-        offer = {
-            match["name"]: match["quoted"] or match["plain"] or "" for match in _FIELD.finditer(challenge.decode())
-        }
+        fields = _FIELD.finditer(challenge.decode(errors="replace"))
+        offer = {match["name"]: match["quoted"] or match["plain"] or "" for match in fields}
         if "auth" not in offer.get("qop", "auth").split(","):
             raise NoProtection(f"the server's protection for tokens is {offer['qop']}, ours is auth")
         realm, nonce, ours = offer.get("realm", ""), offer.get("nonce", ""), secrets.token_urlsafe(24)
