@@ -30,7 +30,7 @@ from airflow_kstream.supervise.leases.survey import Finding, Survey, Surveyor
 from airflow_kstream.supervise.leases.visible_length import MeasuredStates
 
 # When a file is requested, its state is no older than it takes to measure this many files.
-_MEASURED_AT_ONCE = 100
+_MEASURED_AT_ONCE = 250
 # In seconds, like the next one. The NameNode reports its time in whole seconds.
 _CLOCK_GRAIN = 1.0
 _LOOK_AT_OTHERS_EVERY = 1.0
@@ -162,7 +162,7 @@ def recover_stuck_files(
     also what `Surveyor.scan` raises.
     """
     surveyor = Surveyor(session, settings.search, settings.rules, watcher.tell)
-    survey = _scanned(surveyor, watcher)
+    survey = _scanned(session, surveyor, watcher)
     if settings.dry_run:
         return _planned(session, settings, survey, foresee(session.pool, survey))
     folder = lease_folder(session.cluster.state_dir, session.identity)
@@ -180,12 +180,13 @@ def recover_stuck_files(
         return replace(planned, run=_executed(planned, settings, _tools(session, planned, recoverer, journal), watcher))
 
 
-def _scanned(surveyor: Surveyor, watcher: Watcher) -> Survey:
+def _scanned(session: LeaseSession, surveyor: Surveyor, watcher: Watcher) -> Survey:
     """Return the survey, after a second look if the first can't tell an idle file from a growing one."""
     survey = surveyor.scan()
     if not any(_needs_another_scan(finding, survey) for finding in survey.findings):
         return survey
-    seconds = survey.rules.settle.total_seconds() + _CLOCK_GRAIN
+    passed = session.base.hdfs.now() - survey.at
+    seconds = max(0.0, (survey.rules.settle - passed).total_seconds() + _CLOCK_GRAIN)
     watcher.tell(f"checking again in {seconds:.0f} s: a single check can't tell an idle file from a growing one")
     watcher.stop.wait(seconds)
     return surveyor.look_again(survey)
