@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 import time
 from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from airflow_kstream.clients.hdfs.native import NATIVE_ERRORS, native_client, native_error, require_native
 from airflow_kstream.clients.lazy import hdfs_native
-from airflow_kstream.clients.rpc.java_exceptions import error_of, simple_name
 from airflow_kstream.model.cluster import Cluster
-from airflow_kstream.model.errors import (
-    Conflict,
-    CredentialError,
-    InvalidInput,
-    KstreamError,
-    NotFound,
-    Unavailable,
-)
+from airflow_kstream.model.errors import KstreamError, Unavailable
 from airflow_kstream.model.identity import Identity
 
 Answer = bool | KstreamError
 
-# Few attempts, because callers retry with a pause of their own. In random order, so that a client made after a silence
-# has a chance to begin with the other NameNode.
-_SETTINGS = {"dfs.client.failover.max.attempts": "3", "dfs.client.failover.random.order": "true"}
-_EXCEPTIONS: tuple[tuple[type[BaseException], type[KstreamError]], ...] = (
-    (FileNotFoundError, NotFound),
-    # The library's translation of AlreadyBeingCreatedException.
-    (FileExistsError, Conflict),
-    (OSError, Unavailable),
-)
-# A RuntimeError's text is Rust's debug form of the library's own error.
-_REMOTE = re.compile(r'(?:Fatal)?RPCError\("(?P<java>[^"]+)", "(?P<words>.*)"\)', re.DOTALL)
-_SECURITY = re.compile(
-    r'(?:GSSAPIError\(.*?\}, (?P<code>\d+), "(?P<words>.*)"\)|SASLError|NoSASLMechanism|InvalidArgument)', re.DOTALL
-)
-# KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE
-_KDC_AWAY = {str(code & 0xFFFFFFFF) for code in (-1765328228, -1765328164)}
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_TRIED = "recover leases"
 
 
 class LeaseRecoverer(Protocol):
@@ -81,7 +55,7 @@ class NativeRecoverer:
     batch = 500
 
     def __init__(self, cluster: Cluster, identity: Identity, width: int = 32, seconds: float = 20.0) -> None:
-        _check(cluster, identity)
+        require_native(cluster, identity)
         self._cluster = cluster
         self._identity = identity
         self._width = width
@@ -98,7 +72,7 @@ class NativeRecoverer:
             self._crew = crew
         took = [seconds for _, seconds in answers.values()]
         self.latency = sum(took) / len(took) if took else self._seconds
-        silent = self._error(Unavailable, f"no answer within {self._seconds:.0f} s: is it paused, or cut off?")
+        silent = self._silent()
         return [self._answer(answers[number][0]) if number in answers else silent for number in range(len(paths))]
 
     def close(self) -> None:
@@ -108,40 +82,19 @@ class NativeRecoverer:
 
     def _muster(self) -> _Crew:
         try:
-            return _Crew(self._client(), self._width)
-        except (RuntimeError, OSError, ValueError) as error:
+            return _Crew(native_client(self._cluster, self._identity), self._width)
+        except NATIVE_ERRORS as error:
             raise self._mapped(error) from error
-
-    def _client(self) -> hdfs_native.Client:
-        identity = self._identity
-        return hdfs_native.Client(
-            self._cluster.default_fs,
-            _SETTINGS,
-            self._cluster.hadoop_conf_dir,
-            kerberos_principal=identity.principal,
-            kerberos_keytab=identity.keytab,
-            kerberos_cache=None if identity.keytab else identity.ticket_cache,
-        )
 
     def _answer(self, result: bool | BaseException) -> Answer:
         return result if isinstance(result, bool) else self._mapped(result)
 
-    def _mapped(self, error: BaseException) -> KstreamError:
-        kind = next((ours for foreign, ours in _EXCEPTIONS if isinstance(error, foreign)), None)
-        if kind:
-            return self._error(kind, _words(str(error)))
-        remote = _REMOTE.match(str(error))
-        if remote:
-            words = f"{simple_name(remote['java'])}: {_words(_unescaped(remote['words']))}"
-            return self._error(error_of(remote["java"]), words)
-        security = _SECURITY.match(str(error))
-        if security:
-            kind = Unavailable if security["code"] in _KDC_AWAY else CredentialError
-            return self._error(kind, _unescaped(security["words"] or str(error)))
-        return self._error(Unavailable, f"hdfs-native failed: {_words(str(error)) or type(error).__name__}")
+    def _silent(self) -> Unavailable:
+        words = f"no answer within {self._seconds:.0f} s: is it paused, or cut off?"
+        return Unavailable(words, tried=_TRIED, server=self._cluster.default_fs, principal=str(self._identity))
 
-    def _error(self, kind: type[KstreamError], words: str) -> KstreamError:
-        return kind(words, tried="recover leases", server=self._cluster.default_fs, principal=str(self._identity))
+    def _mapped(self, error: BaseException) -> KstreamError:
+        return native_error(error, _TRIED, self._cluster, self._identity)
 
 
 class _Crew:
@@ -197,26 +150,3 @@ class _Crew:
             except BaseException as error:  # its panics are no Exceptions, and an answer is owed
                 return error
         raise AssertionError("unreachable")
-
-
-def _check(cluster: Cluster, identity: Identity) -> None:
-    if not cluster.hadoop_conf_dir:
-        raise InvalidInput(f"connection {cluster.name} has no hadoop_conf_dir, which hdfs-native needs")
-    if not (identity.keytab or identity.ticket_cache):
-        raise InvalidInput(f"{identity.principal} has neither a keytab nor a ticket cache")
-    # hdfs-native takes the impersonated user only from there, for the whole process.
-    ambient = os.environ.get("HADOOP_PROXY_USER") or None
-    if ambient != identity.do_as:
-        raise InvalidInput(
-            f"hdfs-native impersonates HADOOP_PROXY_USER, which is {ambient or 'not set'}, "
-            f"but this connection impersonates {identity.do_as or 'nobody'}; use the backend hdfs-debug"
-        )
-
-
-def _words(text: str) -> str:
-    """Return the text on one line, without the Java stack trace after it."""
-    return " ".join(text.partition("\n\tat ")[0].split("\n"))
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
