@@ -34,7 +34,7 @@ from airflow_kstream.model.log_scan.engines import PlainEngine
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.signature import SignatureKind
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.application import buffered
+from airflow_kstream.supervise.triage.aggregated_log import opened_log
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
 from benchmarks.ground import Environment, ground
@@ -150,8 +150,9 @@ def _parts(under: Environment, session: ClusterSession, application: str) -> Ite
 
     def read() -> None:
         for path, file in logs:
-            for log in aggregated_files(buffered(partial(session.hdfs.read_part, path)), file.length):
-                deque(log.blocks, maxlen=0)
+            with opened_log(session, path, file.length) as read_at:
+                for log in aggregated_files(read_at, file.length):
+                    deque(log.blocks, maxlen=0)
 
     yield Figure("parts", "reading from HDFS, and nothing else", under.doing("reading", lambda: _timed(read)))
 

@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.native_reads import NativeReads
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.clients.kms import Kms
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
@@ -61,6 +62,9 @@ def test_a_job_in_an_encryption_zone_outlives_the_tokens_of_its_launch(with_keys
             else:
                 cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
         with_keys.failover()
+        # Logs in a zone are read natively, too.
+        metadata = NativeReads(session.cluster, session.identity, f"{ZONE}/checkpoint/metadata")
+        assert metadata.read_at(0, 10).startswith(b'{"id"')
         (commit,) = committed(session, SPEC)
         await_that(lambda: committed(session, SPEC)[0] > commit + 3, "it commits on")
         require_pushable_by_hand(supervisor, seen.current.id, conf.key_provider)

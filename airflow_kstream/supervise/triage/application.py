@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from functools import partial
 
 from airflow_kstream.clients.container_logs import MOST_BYTES, ContainerLogs
 from airflow_kstream.clients.hdfs.webhdfs import FileStatus
@@ -20,13 +19,12 @@ from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.triage.aggregated_log import opened_log
 from airflow_kstream.supervise.triage.scan import THREADS, scanner_of
 
 # The files that Spark, Flink and MapReduce write in their containers.
 _NAMES = ("stderr", "stdout", "jobmanager.log", "taskmanager.log", "syslog")
 _DIAGNOSTICS = "diagnostics of YARN"
-# In bytes, of one request to a DataNode.
-_READ = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -104,25 +102,12 @@ def _scan_ended(session: ClusterSession, app: Application, scanned: _Scanned, li
 
 
 def _scan_aggregated(session: ClusterSession, path: str, file: FileStatus, scanned: _Scanned) -> None:
-    read_at = buffered(partial(session.hdfs.read_part, path))
     try:
-        for log in aggregated_files(read_at, file.length):
-            scanned.add(f"{path.rpartition('/')[2]}#{log.container}/{log.name}", log.blocks)
+        with opened_log(session, path, file.length) as read_at:
+            for log in aggregated_files(read_at, file.length):
+                scanned.add(f"{path.rpartition('/')[2]}#{log.container}/{log.name}", log.blocks)
     except InvalidInput as error:
         scanned.unread.append(f"{path}: {error.message}")
-
-
-def buffered(read_at: Callable[[int, int], bytes]) -> Callable[[int, int], bytes]:
-    """Read ahead: each request of its own would be a redirect, and a token that the NameNode makes for it."""
-    buffer, begin = b"", 0
-
-    def read(at: int, size: int) -> bytes:
-        nonlocal buffer, begin
-        if not begin <= at <= at + size <= begin + len(buffer):
-            buffer, begin = read_at(at, max(size, _READ)), at
-        return buffer[at - begin : at - begin + size]
-
-    return read
 
 
 def _scan_containers(
