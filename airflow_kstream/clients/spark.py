@@ -179,7 +179,7 @@ def run_job(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: 
 def local_environment() -> dict[str, str]:
     """Return the environment of a Spark client that speaks to no cluster."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {**inherited, "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+    return {**inherited, "SPARK_SUBMIT_OPTS": " ".join([os.environ.get("SPARK_SUBMIT_OPTS", ""), *_JAVA_BRISK]).strip()}
 
 
 def _run(argv: Sequence[str], env: Mapping[str, str], folder: Path, timeout: timedelta) -> tuple[int | None, str]:

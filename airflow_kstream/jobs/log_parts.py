@@ -11,8 +11,10 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
@@ -23,7 +25,12 @@ sys.path.append("kstream_engine")
 from log_scan.scanner import Scanner  # type: ignore[import-not-found]  # shipped by --py-files
 from log_scan.sections import LinePattern, Section, joined  # type: ignore[import-not-found]
 from log_scan.tfile import (  # type: ignore[import-not-found]
+    Chunks,
+    Cursor,
     Damaged,
+    Place,
+    content_at,
+    cut_files_at,
     is_tfile,
     logged_files,
     logged_files_at,
@@ -34,7 +41,7 @@ ReadAt = Callable[[int, int], bytes]
 # Errors that concern one file alone.
 UNREADABLE = (OSError, EOFError, zlib.error, Damaged)
 # In bytes.
-_BLOCK, _PEEK = 16 << 20, 256 << 10
+_BLOCK, _PEEK, _REST = 16 << 20, 256 << 10, 64 << 10
 _GZIP = b"\x1f\x8b"
 # zlib tells gzip from its own format by itself.
 _EITHER = 47
@@ -55,7 +62,8 @@ class Source:
 class Part(NamedTuple):
     """A part of a file that one task scans: bytes from `begin` to `end`, or the record of a container at `begin`.
 
-    Plain bytes belong to the log `name`, which reaches from `first` to `last` in the file.
+    Plain bytes belong to the log `name`, which reaches from `first` to `last`: in the file, or where a `place` is
+    given, in a record of it; `stored_until` is about where the part ends in the file then.
     """
 
     source: Source
@@ -65,6 +73,8 @@ class Part(NamedTuple):
     name: str
     first: int = 0
     last: int = 0
+    place: Place | None = None
+    stored_until: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,7 @@ class Reader:
     hdfs: WebHdfs
 
     def read_at(self, source: Source, at: int, size: int) -> bytes:
+        """Return at most `size` bytes; fewer at the end. Raises OSError: when they can't be read."""
         parts = urlsplit(source.uri)
         size = max(min(size, source.length - at), 0)
         if parts.scheme == "hdfs":
@@ -125,7 +136,7 @@ class Reader:
 
     def ahead(self, source: Source, ahead: int = _BLOCK) -> ReadAt:
         """Return a function that reads ahead: small reads of a server would cost a request each."""
-        return _Ahead(self, source, ahead).read_at
+        return _Ahead(self, source, ahead, source.length).read_at
 
     def blocks(self, source: Source, begin: int, end: int) -> Iterator[bytes]:
         for at in range(begin, end, _BLOCK):
@@ -133,41 +144,65 @@ class Reader:
 
     def lines(self, part: Part) -> Iterator[bytes]:
         """Yield the lines that begin in the part, whole: the first one may be the part's before, the last goes on."""
-        begun = part.begin == part.first
-        for block in self.blocks(part.source, part.begin - (not begun), part.end):
-            cut = 0 if begun else block.find(b"\n") + 1
-            if begun or cut:
-                begun = True
-                yield block[cut:]
-        if begun:
-            yield from self._rest_of_line(part.source, part.end, part.last)
+        first = part.begin - (part.begin != part.first)
+        content = self._content(part, first)
+        yield from _lines(_taken(content, part.end - first, _BLOCK), _taken(content, part.last - part.end, _REST), part)
 
-    def _rest_of_line(self, source: Source, at: int, last: int) -> Iterator[bytes]:
-        # The byte before tells whether a line goes on at all.
-        if at == last or self.read_at(source, at - 1, 1) == b"\n":
-            return
-        while block := self.read_at(source, at, min(64 << 10, last - at)):
-            cut = block.find(b"\n") + 1
-            yield block[:cut] if cut else block
-            if cut:
-                return
-            at += len(block)
+    def _content(self, part: Part, first: int) -> Callable[[int], bytes]:
+        """Return a function that takes the next bytes of the log from `first` on."""
+        if part.place is None:
+            source: Cursor | Chunks = Cursor(partial(self.read_at, part.source), first)
+        else:
+            source = content_at(_Ahead(self, part.source, _BLOCK, part.stored_until).read_at, part.place)
+        take: Callable[[int], bytes] = source.take
+        return take
 
 
 @dataclass
 class _Ahead:
-    """The last bytes that were read of a source."""
+    """The last bytes that were read of a source: `least` of them, but not beyond `until` without need."""
 
     reader: Reader
     source: Source
     least: int
+    until: int
     at: int = 0
     content: bytes = field(default=b"", repr=False)
 
     def read_at(self, at: int, size: int) -> bytes:
         if not self.at <= at <= at + size <= self.at + len(self.content):
-            self.at, self.content = at, self.reader.read_at(self.source, at, max(size, self.least))
+            ahead = min(self.least, self.until - at)
+            self.at, self.content = at, self.reader.read_at(self.source, at, max(size, ahead))
         return self.content[at - self.at : at - self.at + size]
+
+
+def _taken(take: Callable[[int], bytes], size: int, most: int) -> Iterator[bytes]:
+    for at in range(0, size, most):
+        yield take(min(most, size - at))
+
+
+def _lines(inside: Iterator[bytes], behind: Iterator[bytes], part: Part) -> Iterator[bytes]:
+    begun, whole = part.begin == part.first, True
+    for block in inside:
+        cut = 0 if begun else block.find(b"\n") + 1
+        if begun or cut:
+            begun = True
+            yield block[cut:]
+        whole = block.endswith(b"\n")
+    for block in behind if begun and not whole else ():
+        cut = block.find(b"\n") + 1
+        yield block[:cut] if cut else block
+        if cut:
+            return
+
+
+def read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Read the next block while one is used."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = thread.submit(next, blocks, None)
+            yield block
 
 
 def unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -185,16 +220,33 @@ def parts_of(reader: Reader, source: Source, size: int) -> list[Part]:
     """Cut a file into parts of about `size` bytes. Raises OSError: when it can't be read; Damaged: when it is."""
     read_at = reader.ahead(source, _PEEK)
     if is_tfile(read_at, source.length):
-        places = record_places(read_at, source.length)
-        if places is None:
-            return [Part(source, _AGGREGATED, 0, source.length, source.name)]
-        edges = [*(at for _, at in places[1:]), source.length]
-        return [Part(source, _RECORD, at, end, name) for (name, at), end in zip(places, edges, strict=True)]
+        return _parts_of_tfile(read_at, source, size)
     if read_at(0, 2) == _GZIP:
         return [packed_part(source, source.name, 0, source.length)]
     if b"\0" in read_at(0, 4096):
         raise OSError("it is no text")
     return plain_parts(source, source.name, 0, source.length, size)
+
+
+def _parts_of_tfile(read_at: ReadAt, source: Source, size: int) -> list[Part]:
+    """Cut it at its containers, and what is larger than a task within their logs; one that is compressed is whole."""
+    places = record_places(read_at, source.length)
+    if places is None:
+        return [Part(source, _AGGREGATED, 0, source.length, source.name)]
+    parts: list[Part] = []
+    for (container, at), (_, end) in pairwise([*places, ("", source.length)]):
+        whole = Part(source, _RECORD, at, end, container)
+        parts += [whole] if end - at <= size else _cut(read_at, whole, size)
+    return parts
+
+
+def _cut(read_at: ReadAt, record: Part, size: int) -> Iterator[Part]:
+    source = record.source
+    for file, length, places in cut_files_at(read_at, record.begin, size):
+        name = f"{source.name}#{record.name}/{file}"
+        edges = pairwise([*places, Place(record.end, 0)])
+        for begin, (place, until) in zip(range(0, length, size), edges, strict=True):
+            yield Part(source, _PLAIN, begin, min(begin + size, length), name, 0, length, place, until.at)
 
 
 def plain_parts(source: Source, name: str, first: int, last: int, size: int) -> list[Part]:
@@ -260,7 +312,8 @@ class PartScan:
                 yield self._log(f"{source.name}#{file.container}/{file.name}", file.blocks)
 
     def _log(self, name: str, blocks: Iterator[bytes]) -> Mapping[str, Any]:
-        return {"name": name, "sections": [section.to_plain() for section in _scanner(self.settings).scan(blocks)]}
+        sections = _scanner(self.settings).scan(read_ahead(blocks))
+        return {"name": name, "sections": [section.to_plain() for section in sections]}
 
 
 @cache

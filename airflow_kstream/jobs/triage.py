@@ -3,11 +3,11 @@
     spark-submit --py-files triage.zip triage.py --patterns patterns.json --to OUT LOGS...
 
 It reads files and folders of any file system that Spark knows: plain logs, compressed ones (.gz), and what YARN
-aggregated as TFiles or indexed files. Plain files are split, so that one of 200 MB occupies all cores, and so are the
-logs in an indexed file; a TFile is split at its containers. Python workers read the bytes themselves, local files
-directly and HDFS over WebHDFS with a delegation token of the driver's, and hand whole blocks to the scanner: no line
-becomes a row. Of each part one row comes back, the hits that were kept. Who judges them reads OUT, one JSON document:
-{"logs": [{"name", "sections"}], "unread": [...]}.
+aggregated as TFiles or indexed files. All but compressed logs are split, so that one of 200 MB occupies all cores: a
+TFile at its containers, and a large log in it where a chunk begins. Python workers read the bytes themselves, local
+files directly and HDFS over WebHDFS with a delegation token of the driver's, and hand whole blocks to the scanner: no
+line becomes a row, and Spark's SQL, which takes seconds to start, has nothing to do. Of each part the hits that were
+kept come back. Who judges them reads OUT, one JSON document: {"logs": [{"name", "sections"}], "unread": [...]}.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
 from log_parts import (  # type: ignore[import-not-found]  # shipped beside this file by --py-files
     UNREADABLE,
     Part,
@@ -35,14 +34,12 @@ from log_parts import (  # type: ignore[import-not-found]  # shipped beside this
     plain_parts,
 )
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-_SCHEMA = "part long, found string"
 _APPLICATION = re.compile(r"application_\d+_\d+")
-_ARROW = pa.schema([("part", pa.int64()), ("found", pa.string())])
 
 
-def sources_of(spark: SparkSession, locations: list[str]) -> list[Source]:
+def sources_of(spark: SparkContext, locations: list[str]) -> list[Source]:
     """List all files below the locations, but hidden ones and those that are being written."""
     jvm, conf = _java(spark)
     sources = []
@@ -60,7 +57,7 @@ def sources_of(spark: SparkSession, locations: list[str]) -> list[Source]:
     return sources
 
 
-def _java(spark: SparkSession) -> tuple[Any, Any]:
+def _java(spark: SparkContext) -> tuple[Any, Any]:
     """Return the driver's JVM, and its Hadoop configuration."""
     return spark._jvm, spark._jsc.hadoopConfiguration()
 
@@ -74,7 +71,7 @@ def _all(files: Any) -> Iterator[Any]:
         yield files.next()
 
 
-def indexed_parts(spark: SparkSession, source: Source, size: int) -> list[Part]:
+def indexed_parts(spark: SparkContext, source: Source, size: int) -> list[Part]:
     """Cut an indexed file of YARN's by its index, which Hadoop's own reader reads: it is an object of Java's.
 
     Raises OSError: when it is compressed in a way not known here. Raises Py4JJavaError: when Hadoop refuses it.
@@ -103,7 +100,7 @@ def indexed_parts(spark: SparkSession, source: Source, size: int) -> list[Part]:
     return parts
 
 
-def web_hdfs(spark: SparkSession, addresses: str, sources: list[Source]) -> WebHdfs:
+def web_hdfs(spark: SparkContext, addresses: str, sources: list[Source]) -> WebHdfs:
     """Return the means to read HDFS, with a token that the driver has or gets; none where nothing is on HDFS."""
     first = next((source.uri for source in sources if source.uri.startswith("hdfs:")), None)
     if first is None:
@@ -120,7 +117,7 @@ def web_hdfs(spark: SparkSession, addresses: str, sources: list[Source]) -> WebH
     return WebHdfs(tuple(addresses.split(",")), str(tokens[0].encodeToUrlString()) if tokens else "")
 
 
-def found_in(spark: SparkSession, settings: str, locations: list[str], namenodes: str, size: int) -> Mapping[str, Any]:
+def found_in(spark: SparkContext, settings: str, locations: list[str], namenodes: str, size: int) -> Mapping[str, Any]:
     """Scan all logs below the locations. `size` is that of a task in bytes."""
     sources = sources_of(spark, locations)
     reader = Reader(web_hdfs(spark, namenodes, sources))
@@ -134,21 +131,17 @@ def found_in(spark: SparkSession, settings: str, locations: list[str], namenodes
         except (*UNREADABLE, Py4JJavaError) as error:
             unread.append(f"{source.name}: {error}")
     tasks = packed(parts, size)
-    numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     scan = PartScan(settings, reader)
 
-    def scanned(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in (number for task in batch.column(0).to_pylist() for number in tasks[task]):
-                found = json.dumps(scan.found(parts[number]))
-                yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([found])], schema=_ARROW)
+    def scanned(task: list[int]) -> list[tuple[int, str]]:
+        return [(number, json.dumps(scan.found(parts[number]))) for number in task]
 
-    rows = numbers.mapInArrow(scanned, _SCHEMA).collect()
-    found = joined_logs(settings, [(row.part, row.found) for row in rows])
+    rows = spark.parallelize(tasks, max(len(tasks), 1)).flatMap(scanned).collect()
+    found = joined_logs(settings, rows)
     return {**found, "unread": [*unread, *found["unread"]]}
 
 
-def write(spark: SparkSession, location: str, text: str) -> None:
+def write(spark: SparkContext, location: str, text: str) -> None:
     """Write the result, readable for its owner alone: logs show data."""
     jvm, conf = _java(spark)
     path = jvm.org.apache.hadoop.fs.Path(location)
@@ -173,7 +166,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> None:
     settings = arguments().parse_args()
-    spark = SparkSession.builder.getOrCreate()
+    spark = SparkContext.getOrCreate()
     patterns = Path(settings.patterns).read_text(encoding="utf-8")
     found = found_in(spark, patterns, settings.logs, settings.namenodes, settings.task_size)
     write(spark, settings.to, json.dumps(found))

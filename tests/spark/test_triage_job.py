@@ -20,9 +20,6 @@ from airflow_kstream.supervise.triage.scan import triage_path
 from airflow_kstream.supervise.triage.shipping import JOB, settings_of, write_modules
 from tests.unit.triage.logs import DRIVER, EXECUTOR, died, driver, executor, failing, line, stopped, working
 
-# pyspark 4.2 says so of every pandas that is new; no data goes through it here.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 AGGREGATED = Path(__file__).parents[1] / "loopback/clients/aggregated"
 
 
@@ -63,7 +60,7 @@ def test_it_finds_what_the_quick_look_finds(spark: SparkSession, job: ModuleType
     if size == 2_000:
         # A task for each two kilobytes: they begin and end within lines and records.
         (folder / DRIVER).write_text("".join((folder / DRIVER).read_text().splitlines(keepends=True)[-60:]))
-    found = job.found_in(spark, settings_of(own_catalogue()), [folder.as_uri()], "", size)
+    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [folder.as_uri()], "", size)
     logs = [ScannedLog(log["name"], [Section.of_plain(each) for each in log["sections"]]) for log in found["logs"]]
     verdict, quick = diagnose(logs, own_catalogue(), unread=found["unread"]), triage_path(folder, own_catalogue())
     assert verdict.cause == "disk-full"
@@ -74,7 +71,7 @@ def test_it_finds_what_the_quick_look_finds(spark: SparkSession, job: ModuleType
 
 def test_what_it_found_is_written_for_its_owner_alone(spark: SparkSession, job: ModuleType, tmp_path: Path) -> None:
     out = tmp_path / "found.json"
-    job.write(spark, out.as_uri(), json.dumps({"logs": []}))
+    job.write(spark.sparkContext, out.as_uri(), json.dumps({"logs": []}))
     assert json.loads(out.read_text()) == {"logs": []}
     assert out.stat().st_mode & 0o777 == 0o600
 
@@ -102,8 +99,8 @@ def test_an_indexed_file_of_yarn_is_read_by_its_index(
     refused = failing("10:00:00", "failed", "java.io.IOException: No space left on device")
     (container / "stderr").write_text(driver(lines, refused, died("10:00:01")))
     (container / "stdout").write_text("a line\n")
-    write_indexed(spark, logs, local, container.name, compression)
-    found = job.found_in(spark, settings_of(own_catalogue()), [logs.as_uri()], "", 10_000)
+    aggregate(spark, INDEXED, logs, local, container.name, compression)
+    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [logs.as_uri()], "", 10_000)
     assert found["unread"] == []
     by_name = {log["name"].rpartition("/")[2]: log for log in found["logs"]}
     assert set(by_name) == {"stderr", "stdout"}
@@ -111,14 +108,51 @@ def test_an_indexed_file_of_yarn_is_read_by_its_index(
     assert hit[0] == (container / "stderr").read_text().splitlines().index("Caused by: " + hit[1][11:]) + 1
 
 
-def write_indexed(spark: SparkSession, logs: Path, local: Path, container: str, compression: str) -> None:
-    """Let LogAggregationIndexedFileController aggregate a container's logs, as a NodeManager does."""
+@pytest.mark.parametrize("compression", ["none", "gz"])
+def test_a_large_log_in_a_tfile_is_cut_for_all_cores(
+    spark: SparkSession, job: ModuleType, tmp_path: Path, compression: str
+) -> None:
+    """Written by Hadoop's own controller, in chunks of a megabyte; a compressed one is read as a whole."""
+    logs, local = tmp_path / "application_1700000000001_0042", tmp_path / "local"
+    container = local / logs.name / DRIVER.partition("/")[0]
+    container.mkdir(parents=True)
+    lines = "".join(line(f"09:{at // 60 % 60:02}:{at % 60:02}", f"{at} {'x' * 100}") for at in range(30_000))
+    (container / "stderr").write_text(driver(lines, failing("10:00:00", "failed", FULL), died("10:00:01")))
+    (container / "stdout").write_text("a line\n" * 1000)
+    (container / "empty").write_text("")
+    aggregate(spark, TFILE, logs, local, container.name, compression)
+    (file,) = logs.glob("node1_*")
+    source, reader = job.Source(file.as_uri(), file.name, file.stat().st_size), job.Reader(job.WebHdfs())
+    if compression == "none":
+        for size in (999_999, 300_000):
+            parts = [part for part in job.parts_of(reader, source, size) if part.name.endswith("/stderr")]
+            assert len(parts) == -(-(container / "stderr").stat().st_size // size)
+            read = [b"".join(reader.lines(part)) for part in parts]
+            assert b"".join(read) == (container / "stderr").read_bytes()
+            assert all(part.endswith(b"\n") for part in read)
+    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [file.as_uri()], "", 300_000)
+    assert found["unread"] == []
+    by_name = {log["name"].rpartition("/")[2]: log for log in found["logs"]}
+    ((hit, *_), *_) = by_name["stderr"]["sections"][0]["found"]["disk-full"][1:]
+    assert hit[0] == (container / "stderr").read_text().splitlines().index("Caused by: " + FULL) + 1
+    assert sum(section["lines"] for section in by_name["stdout"]["sections"]) == 1000
+
+
+INDEXED, TFILE = "ifile.LogAggregationIndexedFileController", "tfile.LogAggregationTFileController"
+FULL = "java.io.IOException: No space left on device"
+
+
+def aggregate(
+    spark: SparkSession, controller_class: str, logs: Path, local: Path, container: str, compression: str
+) -> None:
+    """Let a controller of YARN's aggregate a container's logs, as a NodeManager does."""
     jvm = spark._jvm
     yarn, records = jvm.org.apache.hadoop.yarn, jvm.org.apache.hadoop.yarn.api.records  # type: ignore[union-attr]
     conf = jvm.org.apache.hadoop.yarn.conf.YarnConfiguration()  # type: ignore[union-attr]
     conf.set("fs.defaultFS", "file:///")
     conf.set("yarn.nodemanager.log-aggregation.compression-type", compression)
-    conf.set("yarn.log-aggregation.IFile.remote-app-log-dir", str(logs.parent))
+    for kind in ("IFile", "TFile"):
+        conf.set(f"yarn.log-aggregation.{kind}.remote-app-log-dir", str(logs.parent))
     user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()  # type: ignore[union-attr]
     path = jvm.org.apache.hadoop.fs.Path(str(logs / "node1_45454"))  # type: ignore[union-attr]
     logs.mkdir()
@@ -128,8 +162,10 @@ def write_indexed(spark: SparkSession, logs: Path, local: Path, container: str, 
     context = yarn.logaggregation.filecontroller.LogAggregationFileControllerContext(
         path, path.suffix(".tmp"), False, 0, application, rights, node, user
     )
-    controller = yarn.logaggregation.filecontroller.ifile.LogAggregationIndexedFileController()
-    controller.initialize(conf, "IFile")
+    kind, name = controller_class.split(".")
+    controller = getattr(getattr(yarn.logaggregation.filecontroller, kind), name)()
+    controller.initialize(conf, {"ifile": "IFile", "tfile": "TFile"}[kind])
+    context.setUploadedLogsInThisCycle(True)
     controller.initializeWriter(context)
     format_ = getattr(yarn.logaggregation, "AggregatedLogFormat$LogKey")
     value = getattr(yarn.logaggregation, "AggregatedLogFormat$LogValue")
@@ -146,3 +182,12 @@ def test_a_token_is_shown_by_no_error_and_no_repr(job: ModuleType) -> None:
     with pytest.raises(OSError, match="refused") as failed:
         hdfs.read_at("/logs/a", 0, 10)
     assert "hunter2" not in str(failed.value)
+
+
+def test_an_aggregated_log_without_a_container_is_no_trouble(
+    spark: SparkSession, job: ModuleType, tmp_path: Path
+) -> None:
+    logs, local = tmp_path / "application_1700000000001_0042", tmp_path / "local"
+    aggregate(spark, TFILE, logs, local, DRIVER.partition("/")[0], "none")
+    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [logs.as_uri()], "", 1000)
+    assert found == {"logs": [], "unread": []}

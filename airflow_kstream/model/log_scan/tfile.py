@@ -76,6 +76,8 @@ class Chunks:
         """Begin where the cursor is; `at` is that place in the file, None if it is in memory."""
         self.at = at
         self._cursor, self._left, self._last = cursor, 0, False
+        # Where the chunk's length stands, and how long it is.
+        self._chunk_at, self._chunk = cursor.at, 0
         # Bytes of the value, taken or skipped.
         self.taken = 0
 
@@ -83,21 +85,53 @@ class Chunks:
     def ended(self) -> bool:
         """Return whether nothing follows; it may read the next chunk's length to know."""
         while not self._left and not self._last:
+            self._chunk_at = self._cursor.at
             length = self._cursor.number()
-            self._left, self._last = abs(length), length >= 0
+            self._chunk = self._left = abs(length)
+            self._last = length >= 0
         return not self._left
+
+    @property
+    def place(self) -> Place:
+        """Return where it is now."""
+        return Place(self._chunk_at, self._chunk - self._left) if self._left else Place(self._cursor.at, 0)
 
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes. Raises Damaged: when the value has fewer."""
         return b"".join(self._cursor.take(part) for part in self._parts(size))
 
     def skip(self, size: int) -> None:
-        for part in self._parts(size):
-            self._cursor.skip(part)
+        """Skip the next `size` bytes, many chunks at once where they are equally long."""
+        end = self.taken + size
+        while self.taken < end:
+            if not self._left and not self._last:
+                self._leap(end - self.taken)
+            self._cursor.skip(next(self._parts(end - self.taken), 0))
 
     def skip_the_rest(self) -> None:
         while not self.ended:
             self.skip(self._left)
+
+    def _leap(self, size: int) -> None:
+        """Skip chunks that have the next one's length, which then stands before the one behind them, too.
+
+        The writer's buffer makes them: within one large file they differ at its ends alone.
+        """
+        begin = self._cursor.at
+        length = self._cursor.number()
+        stride = self._cursor.at - begin - length
+        chunks = size // -length if length < 0 else 0
+        while chunks and not self._is_length(begin + chunks * stride, length):
+            chunks //= 2
+        self._cursor.at = begin + chunks * stride
+        self.taken += chunks * -length
+
+    def _is_length(self, at: int, length: int) -> bool:
+        self._cursor.at = at
+        try:
+            return self._cursor.number() == length
+        except Damaged:
+            return False
 
     def text(self) -> str:
         """Return a string as DataOutput.writeUTF writes it."""
@@ -112,6 +146,13 @@ class Chunks:
             self.taken += part
             yield part
             size -= part
+
+
+class Place(NamedTuple):
+    """A place in a value: the chunk whose length stands at `at` in the file, and so many bytes of it before."""
+
+    at: int
+    before: int
 
 
 @dataclass(frozen=True)
@@ -147,6 +188,31 @@ def record_places(read_at: ReadAt, length: int) -> list[tuple[str, int]] | None:
 def logged_files_at(read_at: ReadAt, container: str, at: int) -> Iterator[LoggedFile]:
     """Yield the files of the container's record, whose value begins there. Raises Damaged: as `records` does."""
     yield from _files_of(container, Chunks(Cursor(read_at, at)))
+
+
+def cut_files_at(read_at: ReadAt, at: int, size: int) -> Iterator[tuple[str, int, list[Place]]]:
+    """Yield name and size of each file of the record whose value begins there, and its places `size` bytes apart.
+
+    Each place but the first is one byte early, which tells whether a line begins behind it. Raises Damaged: as
+    `records` does.
+    """
+    value = Chunks(Cursor(read_at, at), at)
+    while not value.ended:
+        name, length = next_file(value)
+        first = value.taken
+        places = []
+        for begin in range(0, length, size):
+            value.skip(first + max(begin - 1, 0) - value.taken)
+            places.append(value.place)
+        value.skip(first + length - value.taken)
+        yield name, length, places
+
+
+def content_at(read_at: ReadAt, place: Place) -> Chunks:
+    """Return the value from the place on."""
+    value = Chunks(Cursor(read_at, place.at))
+    value.skip(place.before)
+    return value
 
 
 def _container(key: bytes) -> str:

@@ -14,7 +14,7 @@ from airflow_kstream.clients.kerberos.tickets import acquire
 from airflow_kstream.clients.local.private import private_folder, write_private
 from airflow_kstream.clients.spark import environment, find_spark_submit, local_environment, run_job
 from airflow_kstream.model.diagnosis import Diagnosis
-from airflow_kstream.model.errors import InvalidInput, NotFound, SubmissionFailed, Unavailable
+from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.log_scan.sections import Section
 from airflow_kstream.model.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
@@ -23,12 +23,10 @@ from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.shipping import ENGINE_FOLDER, JOB, settings_of, write_engine, write_modules
 
-_NO_ARROW = "No module named 'pyarrow'"
-
 
 @dataclass(frozen=True)
 class SparkRun:
-    """The way in which the job runs. `master` is `local[*]`, or `yarn`, whose executors need a Python with pyarrow."""
+    """The way in which the job runs. `master` is `local[*]`, or `yarn`, whose executors need this host's Python."""
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -47,8 +45,7 @@ def triage_with_spark(
 ) -> Diagnosis:
     """Judge the logs in files and folders, given as URIs. `session` is for what lies on HDFS.
 
-    Raises SubmissionFailed: when Spark can't be started or the job fails. Raises InvalidInput: when the executors'
-    Python lacks what it needs. Raises NotFound: when there are no logs.
+    Raises SubmissionFailed: when Spark can't be started or the job fails. Raises NotFound: when there are no logs.
     """
     with private_folder() as folder:
         found = _found(folder, locations, catalogue, run, session)
@@ -85,13 +82,7 @@ def _found(
     argv += [str(JOB), "--patterns", str(patterns), "--to", result.as_uri(), "--task-size", str(run.task_size)]
     if session:
         argv += ["--namenodes", ",".join(session.cluster.namenodes)]
-    try:
-        run_job([*argv, *locations], _environment(session, folder, binary), folder, run.timeout)
-    except SubmissionFailed as failed:
-        if _NO_ARROW not in failed.message:
-            raise
-        why = "the Python of its executors has no pyarrow; name one that has it by spark.pyspark.python in spark_conf"
-        raise InvalidInput(f"{why} of the connection", tried="scan logs with Spark") from failed
+    run_job([*argv, *locations], _environment(session, folder, binary), folder, run.timeout)
     try:
         found: Mapping[str, list[Any]] = json.loads(result.read_text())
     except (OSError, ValueError) as error:
