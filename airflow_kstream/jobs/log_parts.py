@@ -42,6 +42,8 @@ ReadAt = Callable[[int, int], bytes]
 UNREADABLE = (OSError, EOFError, zlib.error, Damaged)
 # In bytes.
 _BLOCK, _PEEK, _REST = 16 << 20, 256 << 10, 64 << 10
+# In bytes, at most: the length before a chunk.
+_NUMBER = 9
 _GZIP = b"\x1f\x8b"
 # zlib tells gzip from its own format by itself.
 _EITHER = 47
@@ -62,8 +64,8 @@ class Source:
 class Part(NamedTuple):
     """A part of a file that one task scans: bytes from `begin` to `end`, or the record of a container at `begin`.
 
-    Plain bytes belong to the log `name`, which reaches from `first` to `last`: in the file, or where a `place` is
-    given, in a record of it; `stored_until` is about where the part ends in the file then.
+    Plain bytes belong to the log `name`, which reaches from `first` to `last`: in the file, or where `edges` are
+    given, in a record of it; the edges are the part's, as `cut_files_at` found them.
     """
 
     source: Source
@@ -73,8 +75,7 @@ class Part(NamedTuple):
     name: str
     first: int = 0
     last: int = 0
-    place: Place | None = None
-    stored_until: int = 0
+    edges: tuple[Place, Place] | None = None
 
 
 @dataclass(frozen=True)
@@ -145,17 +146,16 @@ class Reader:
     def lines(self, part: Part) -> Iterator[bytes]:
         """Yield the lines that begin in the part, whole: the first one may be the part's before, the last goes on."""
         first = part.begin - (part.begin != part.first)
-        content = self._content(part, first)
-        yield from _lines(_taken(content, part.end - first, _BLOCK), _taken(content, part.last - part.end, _REST), part)
-
-    def _content(self, part: Part, first: int) -> Callable[[int], bytes]:
-        """Return a function that takes the next bytes of the log from `first` on."""
-        if part.place is None:
-            source: Cursor | Chunks = Cursor(partial(self.read_at, part.source), first)
+        if part.edges is None:
+            content: Cursor | Chunks = Cursor(partial(self.read_at, part.source), first)
+            inside = _taken(content, part.end - first, _BLOCK)
         else:
-            source = content_at(_Ahead(self, part.source, _BLOCK, part.stored_until).read_at, part.place)
-        take: Callable[[int], bytes] = source.take
-        return take
+            content = content_at(self._read_part(part.source, part.edges[1]), part.edges[0], part.begin - first)
+            inside = _verified(content, part.end - first, part.edges[1])
+        yield from _lines(inside, _taken(content, part.last - part.end, _REST), part)
+
+    def _read_part(self, source: Source, behind: Place) -> ReadAt:
+        return _Ahead(self, source, _BLOCK, behind.at + behind.before + _NUMBER).read_at
 
 
 @dataclass
@@ -176,9 +176,14 @@ class _Ahead:
         return self.content[at - self.at : at - self.at + size]
 
 
-def _taken(take: Callable[[int], bytes], size: int, most: int) -> Iterator[bytes]:
+def _taken(content: Cursor | Chunks, size: int, most: int) -> Iterator[bytes]:
     for at in range(0, size, most):
-        yield take(min(most, size - at))
+        yield content.take(min(most, size - at))
+
+
+def _verified(content: Chunks, size: int, behind: Place) -> Iterator[bytes]:
+    yield from _taken(content, size, _BLOCK)
+    content.require(behind)
 
 
 def _lines(inside: Iterator[bytes], behind: Iterator[bytes], part: Part) -> Iterator[bytes]:
@@ -242,11 +247,10 @@ def _parts_of_tfile(read_at: ReadAt, source: Source, size: int) -> list[Part]:
 
 def _cut(read_at: ReadAt, record: Part, size: int) -> Iterator[Part]:
     source = record.source
-    for file, length, places in cut_files_at(read_at, record.begin, size):
+    for file, length, edges in cut_files_at(read_at, record.begin, size):
         name = f"{source.name}#{record.name}/{file}"
-        edges = pairwise([*places, Place(record.end, 0)])
-        for begin, (place, until) in zip(range(0, length, size), edges, strict=True):
-            yield Part(source, _PLAIN, begin, min(begin + size, length), name, 0, length, place, until.at)
+        for begin, around in zip(range(0, length, size), pairwise(edges), strict=True):
+            yield Part(source, _PLAIN, begin, min(begin + size, length), name, 0, length, around)
 
 
 def plain_parts(source: Source, name: str, first: int, last: int, size: int) -> list[Part]:

@@ -94,36 +94,46 @@ class Chunks:
     @property
     def place(self) -> Place:
         """Return where it is now."""
-        return Place(self._chunk_at, self._chunk - self._left) if self._left else Place(self._cursor.at, 0)
+        return Place(self._chunk_at, self._chunk - self._left)
 
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes. Raises Damaged: when the value has fewer."""
         return b"".join(self._cursor.take(part) for part in self._parts(size))
 
     def skip(self, size: int) -> None:
-        """Skip the next `size` bytes, many chunks at once where they are equally long."""
+        for part in self._parts(size):
+            self._cursor.skip(part)
+
+    def leap(self, size: int) -> None:
+        """Skip the next `size` bytes, many chunks at once where they seem to be equally long.
+
+        Within one large file they are: the writer's buffer makes them. Whoever reads what was leaped over must verify
+        that by `require`.
+        """
         end = self.taken + size
         while self.taken < end:
             if not self._left and not self._last:
-                self._leap(end - self.taken)
+                self._leap_over_chunks(end - self.taken)
             self._cursor.skip(next(self._parts(end - self.taken), 0))
 
     def skip_the_rest(self) -> None:
         while not self.ended:
             self.skip(self._left)
 
-    def _leap(self, size: int) -> None:
-        """Skip chunks that have the next one's length, which then stands before the one behind them, too.
+    def require(self, place: Place) -> None:
+        """Check that it is at this place. Raises Damaged: when it is elsewhere."""
+        if self.place != place:
+            raise Damaged("it can't be cut: its chunks are not equally long")
 
-        The writer's buffer makes them: within one large file they differ at its ends alone.
-        """
+    def _leap_over_chunks(self, size: int) -> None:
         begin = self._cursor.at
         length = self._cursor.number()
         stride = self._cursor.at - begin - length
         chunks = size // -length if length < 0 else 0
         while chunks and not self._is_length(begin + chunks * stride, length):
             chunks //= 2
-        self._cursor.at = begin + chunks * stride
+        self._cursor.at = self._chunk_at = begin + chunks * stride
+        self._chunk = 0
         self.taken += chunks * -length
 
     def _is_length(self, at: int, length: int) -> bool:
@@ -191,27 +201,29 @@ def logged_files_at(read_at: ReadAt, container: str, at: int) -> Iterator[Logged
 
 
 def cut_files_at(read_at: ReadAt, at: int, size: int) -> Iterator[tuple[str, int, list[Place]]]:
-    """Yield name and size of each file of the record whose value begins there, and its places `size` bytes apart.
+    """Yield name and size of each file of the record whose value begins there, and the edges of its parts.
 
-    Each place but the first is one byte early, which tells whether a line begins behind it. Raises Damaged: as
-    `records` does.
+    Parts are `size` bytes long, the last one is shorter. Each edge is in the chunk of the byte before it. Whoever reads
+    a part verifies the edge behind it by `require`.
+
+    Raises Damaged: as `records` does.
     """
     value = Chunks(Cursor(read_at, at), at)
     while not value.ended:
         name, length = next_file(value)
-        first = value.taken
-        places = []
-        for begin in range(0, length, size):
-            value.skip(first + max(begin - 1, 0) - value.taken)
-            places.append(value.place)
-        value.skip(first + length - value.taken)
-        yield name, length, places
+        first, edges = value.taken, []
+        for edge in (*range(0, length, size), length) if length else ():
+            value.leap(first + max(edge - 1, 0) - value.taken)
+            value.skip(first + edge - value.taken)
+            edges.append(value.place)
+        value.leap(first + length - value.taken)
+        yield name, length, edges
 
 
-def content_at(read_at: ReadAt, place: Place) -> Chunks:
-    """Return the value from the place on."""
+def content_at(read_at: ReadAt, place: Place, early: int = 0) -> Chunks:
+    """Return the value from the place on, or from `early` bytes before it, which must be in the same chunk."""
     value = Chunks(Cursor(read_at, place.at))
-    value.skip(place.before)
+    value.skip(place.before - early)
     return value
 
 

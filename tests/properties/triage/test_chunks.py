@@ -1,0 +1,48 @@
+"""Logs in chunks: whatever their lengths are, the parts of a log are its bytes, or they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from hypothesis import event, example, given
+from hypothesis import strategies as st
+
+from airflow_kstream.model.log_scan.tfile import Damaged, ReadAt, content_at, cut_files_at
+
+_NAME = b"\0\6stderr"
+
+
+def stored(value: bytes, lengths: list[int]) -> bytes:
+    """Return the value in chunks of these lengths, each of which is one byte, and a last one without content."""
+    chunks = b""
+    while value:
+        length = min(lengths.pop(0) if lengths else 17, len(value))
+        chunks, value = chunks + (-length).to_bytes(1, signed=True) + value[:length], value[length:]
+    return chunks + b"\0"
+
+
+def parts(read_at: ReadAt, size: int) -> Iterator[bytes]:
+    for _, length, edges in cut_files_at(read_at, 0, size):
+        for begin, (edge, behind) in zip(range(0, length, size), pairwise(edges), strict=True):
+            early = begin > 0
+            content = content_at(read_at, edge, early)
+            yield content.take(min(size, length - begin) + early)[early:]
+            content.require(behind)
+
+
+@given(st.lists(st.sampled_from([5, 5, 5, 5, 6, 30]), max_size=60), st.integers(0, 400), st.integers(1, 90))
+@example([17], 400, 90)
+@example([30, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 30, 5], 150, 120)
+def test_the_parts_of_a_log_are_its_bytes_or_refused(lengths: list[int], length: int, size: int) -> None:
+    log = bytes(ord("a") + number % 26 for number in range(length))
+    digits = b"%d" % length
+    file = stored(_NAME + len(digits).to_bytes(2) + digits + log, lengths)
+    try:
+        read = list(parts(lambda at, size: file[at : at + size], size))
+    except Damaged:
+        event("refused")
+        assert len(set(lengths)) > 1
+        return
+    assert b"".join(read) == log
+    assert len(read) == -(-length // size)
