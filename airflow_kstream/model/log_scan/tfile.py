@@ -107,7 +107,7 @@ class Chunks:
     def leap(self, size: int) -> None:
         """Skip the next `size` bytes, many chunks at once where they seem to be equally long.
 
-        Within one large file they are: the writer's buffer makes them. Whoever reads what was leaped over must verify
+        Within one large file they are: the writer's buffer makes them. A reader of what was leaped over must verify
         that by `require`.
         """
         end = self.taken + size
@@ -203,8 +203,8 @@ def logged_files_at(read_at: ReadAt, container: str, at: int) -> Iterator[Logged
 def cut_files_at(read_at: ReadAt, at: int, size: int) -> Iterator[tuple[str, int, list[Place]]]:
     """Yield name and size of each file of the record whose value begins there, and the edges of its parts.
 
-    Parts are `size` bytes long, the last one is shorter. Each edge is in the chunk of the byte before it. Whoever reads
-    a part verifies the edge behind it by `require`.
+    Parts are `size` bytes long, the last one is shorter. Each edge is in the chunk of the byte before it. A reader of a
+    part verifies the edge behind it by `require`.
 
     Raises Damaged: as `records` does.
     """

@@ -16,8 +16,9 @@ _NAME = b"\0\6stderr"
 def stored(value: bytes, lengths: list[int]) -> bytes:
     """Return the value in chunks of these lengths, each of which is one byte, and a last one without content."""
     chunks = b""
+    coming = iter(lengths)
     while value:
-        length = min(lengths.pop(0) if lengths else 17, len(value))
+        length = min(next(coming, 17), len(value))
         chunks, value = chunks + (-length).to_bytes(1, signed=True) + value[:length], value[length:]
     return chunks + b"\0"
 
@@ -33,7 +34,8 @@ def parts(read_at: ReadAt, size: int) -> Iterator[bytes]:
 
 @given(st.lists(st.sampled_from([5, 5, 5, 5, 6, 30]), max_size=60), st.integers(0, 400), st.integers(1, 90))
 @example([17], 400, 90)
-@example([30, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 30, 5], 150, 120)
+# A leap ends at a length like the first one's, and the chunks between have others.
+@example([5, 5, 5, 5, 30, 5, 5, 5, 30, 5, 5, 5, 6, 6, 5, 5, 30, 5, 5, 5], 237, 134)
 def test_the_parts_of_a_log_are_its_bytes_or_refused(lengths: list[int], length: int, size: int) -> None:
     log = bytes(ord("a") + number % 26 for number in range(length))
     digits = b"%d" % length
@@ -42,7 +44,7 @@ def test_the_parts_of_a_log_are_its_bytes_or_refused(lengths: list[int], length:
         read = list(parts(lambda at, size: file[at : at + size], size))
     except Damaged:
         event("refused")
-        assert len(set(lengths)) > 1
+        assert lengths
         return
     assert b"".join(read) == log
     assert len(read) == -(-length // size)
