@@ -10,18 +10,31 @@ from airflow_kstream.model.diagnosis import Diagnosis, Mark, Step
 from airflow_kstream.model.printable import printable_words
 from airflow_kstream.views.triage import moment, place_of, scanned_lines, short
 
+# What a step of a timeline is, and its colour on a light and on a dark page.
+_COLOURS = {
+    "cause": ("#b3261e", "#ff8a80"),
+    "consequence": ("#8a6d00", "#e3b341"),
+    "success": ("#1a7f37", "#56d364"),
+    "fact": ("#57606a", "#9da7b1"),
+}
+_REST = "fact"
+_LIGHT, _DARK = ("".join(f"--{kind}:{pair[which]};" for kind, pair in _COLOURS.items()) for which in (0, 1))
 _STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
-    "h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}"
-    "pre,code{font:13px ui-monospace,monospace;background:#f3f4f6;white-space:pre-wrap;overflow-wrap:anywhere}"
-    "pre{padding:.7rem;border-left:4px solid #b3261e}dt{font-weight:600}dd{margin:0 0 .6rem}"
-    "table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}"
-    "svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif}"
+    f":root{{color-scheme:light dark;{_LIGHT}--soft:#f3f4f6;--ink:#1b1f24;--page:#fff}}"
+    f"@media(prefers-color-scheme:dark){{:root{{{_DARK}--soft:#21262d;--ink:#e6edf3;--page:#0d1117}}}}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:var(--ink);"
+    "background:var(--page)}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}"
+    "pre,code{font:13px ui-monospace,monospace;background:var(--soft);white-space:pre-wrap;overflow-wrap:anywhere}"
+    "pre{padding:.7rem;border-left:4px solid var(--cause)}dt{font-weight:600}dd{margin:0 0 .6rem}"
+    "table{border-collapse:collapse}td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;"
+    "overflow-wrap:anywhere}td:first-child{white-space:nowrap}"
+    ".drawing{overflow-x:auto}svg{width:100%;min-width:50rem;height:auto}"
+    "svg text{font:12px system-ui,sans-serif;fill:var(--ink)}"
+    + "".join(f"svg .{kind}{{color:var(--{kind})}}" for kind in _COLOURS)
 )
 # In the drawing's own units.
 _WIDTH, _LEFT, _ROW, _TOP, _DOT = 1000, 20, 34, 30, 5
 _LONGEST_TITLE = 110
-_COLOURS = {"cause": "#b3261e", "consequence": "#8a6d00", "success": "#1a7f37", "fact": "#57606a"}
 
 
 def diagnosis_page(diagnosis: Diagnosis, of: str) -> str:
@@ -69,20 +82,21 @@ def timeline_svg(points: Sequence[tuple[datetime | None, str, str]]) -> str:
         _point(number, _share(when, first, last), when, words, kind)
         for number, (when, words, kind) in enumerate(points)
     )
-    ends = f'<line x1="{_LEFT}" y1="12" x2="{_WIDTH - _LEFT}" y2="12" stroke="#d0d7de"/>'
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="timeline">{ends}{drawn}</svg>'
+    ends = f'<line class="{_REST}" x1="{_LEFT}" y1="12" x2="{_WIDTH - _LEFT}" y2="12" stroke="currentColor"/>'
+    svg = f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="timeline">{ends}{drawn}</svg>'
+    return f'<div class="drawing">{svg}</div>'
 
 
 def _point(number: int, share: float, when: datetime | None, words: str, kind: str) -> str:
     x, y = _LEFT + share * (_WIDTH - 2 * _LEFT), _TOP + _ROW * number + 8
-    colour = _COLOURS.get(kind, _COLOURS["fact"])
     left = share < 0.5
     text = f'x="{x + 12 if left else x - 12:.0f}" text-anchor="{"start" if left else "end"}"'
     clock = f"{when:%m-%d %H:%M:%S} " if when else ""
     return (
-        f'<line x1="{x:.0f}" y1="12" x2="{x:.0f}" y2="{y}" stroke="{colour}" stroke-opacity=".25"/>'
-        f'<circle cx="{x:.0f}" cy="{y}" r="{_DOT}" fill="{colour}"/>'
-        f'<text {text} y="{y + 4}">{safe(clock + words[:_LONGEST_TITLE])}</text>'
+        f'<g class="{kind if kind in _COLOURS else _REST}">'
+        f'<line x1="{x:.0f}" y1="12" x2="{x:.0f}" y2="{y}" stroke="currentColor" stroke-opacity=".25"/>'
+        f'<circle cx="{x:.0f}" cy="{y}" r="{_DOT}" fill="currentColor"/>'
+        f'<text {text} y="{y + 4}">{safe(clock + words[:_LONGEST_TITLE])}</text></g>'
     )
 
 
