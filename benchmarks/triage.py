@@ -45,6 +45,8 @@ _WIDTH = 150
 _LOGS_CLI = "org.apache.hadoop.yarn.client.cli.LogsCLI"
 _DAEMONS = ("nn1", "nn2", "resourcemanager", "nodemanager", "datanode", "journalnode")
 _PATTERNS, _BLOCK, _SAMPLE = 30, 16 << 20, 32 << 20
+# In seconds, between two looks at a process's memory.
+_LOOK = 0.1
 _TAG = "benchmark-triage"
 # What a container runs: it leaves the file as a log of its own.
 _JOB = """
@@ -136,7 +138,7 @@ def _verdicts(under: Environment, application: str) -> Iterator[Figure]:
         name = f"kstream triage --spark {master}" if master else "kstream triage"
         words = [*kstream, *(["--spark", master] if master else [])]
         ran = under.doing(name, partial(_run, words, env))
-        yield Figure(task, name, ran.seconds, note=_verdict_in(ran))
+        yield Figure(task, name, ran.seconds, peak=None if master else ran.peak, note=_verdict_in(ran))
 
 
 def _parts(under: Environment, session: ClusterSession, application: str) -> Iterator[Figure]:
@@ -172,9 +174,12 @@ def _scan(scanner: Scanner, file: Path, threads: int) -> float:
 
 
 class _Ran(NamedTuple):
+    """`peak` is the peak memory in MB of the process itself, not of its children."""
+
     seconds: float
     output: str
     errors: str
+    peak: float
 
 
 def _verdict_in(ran: _Ran) -> str:
@@ -187,10 +192,25 @@ def _verdict_in(ran: _Ran) -> str:
 
 def _run(words: list[str], env: Mapping[str, str]) -> _Ran:
     began = time.monotonic()
-    done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, check=False)
-    if done.returncode not in {0, 1}:
-        raise SystemExit(f"{words[:4]} ended with {done.returncode}: {done.stderr[-2000:]}")
-    return _Ran(time.monotonic() - began, done.stdout, done.stderr)
+    started = subprocess.Popen(
+        words, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    peak = 0.0
+    while True:
+        try:
+            output, errors = started.communicate(timeout=_LOOK)
+            break
+        except subprocess.TimeoutExpired:
+            peak = max(peak, _peak(started.pid))
+    if started.returncode not in {0, 1}:
+        raise SystemExit(f"{words[:4]} ended with {started.returncode}: {errors[-2000:]}")
+    return _Ran(time.monotonic() - began, output, errors, peak)
+
+
+def _peak(pid: int) -> float:
+    """Return the peak memory so far in MB, 0 once the process has ended."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0.0)
 
 
 def _timed(work: Callable[[], object]) -> float:
