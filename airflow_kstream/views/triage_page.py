@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from html import escape
@@ -35,6 +36,7 @@ _STYLE = (
 # In the drawing's own units.
 _WIDTH, _LEFT, _ROW, _TOP, _DOT = 1000, 20, 34, 30, 5
 _LONGEST_TITLE = 110
+_QUOTED = re.compile("`([^`]+)`")
 
 
 def diagnosis_page(diagnosis: Diagnosis, of: str) -> str:
@@ -127,9 +129,14 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _definitions(*pairs: tuple[str, str | None]) -> Iterator[str]:
-    given = "".join(f"<dt>{label}</dt><dd>{safe(words)}</dd>" for label, words in pairs if words)
+    given = "".join(f"<dt>{label}</dt><dd>{_with_code(words)}</dd>" for label, words in pairs if words)
     if given:
         yield f"<dl>{given}</dl>"
+
+
+def _with_code(words: str) -> str:
+    """Escape a signature's words, and show what they quote in backticks as code."""
+    return _QUOTED.sub(r"<code>\1</code>", safe(words))
 
 
 def safe(text: object) -> str:

@@ -62,6 +62,15 @@ def test_unknown_lines_are_escaped_too() -> None:
     assert "hunter" not in page
 
 
+def test_a_command_is_code_and_a_step_has_a_colour_on_a_dark_page_too() -> None:
+    dead = "org.apache.hadoop.security.token.SecretManager$InvalidToken: token can't be found in cache"
+    page = diagnosis_page(diagnosed({DRIVER: driver(failing("10:00:00", "x", dead), died("10:00:01"))}), "app")
+    assert "<code>kstream tokens push</code>" in page
+    drawn = set(re.findall(r'<g class="(\w+)"', page))
+    assert drawn == {"cause", "consequence"}
+    assert {kind: page.count(f"--{kind}:#") for kind in drawn} == {"cause": 2, "consequence": 2}
+
+
 def test_the_timeline_is_drawn_in_the_order_of_time() -> None:
     log = driver(failing("10:00:00", "x", "java.io.IOException: No space left on device"), died("10:10:00"))
     page = diagnosis_page(diagnosed({DRIVER: log}), "app")
