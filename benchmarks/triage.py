@@ -34,7 +34,7 @@ from airflow_kstream.model.log_scan.engines import PlainEngine
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.signature import SignatureKind
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.aggregated_log import opened_log
+from airflow_kstream.supervise.triage.aggregated_log import opened_log, reads_of
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
 from benchmarks.ground import Environment, ground
@@ -151,8 +151,9 @@ def _parts(under: Environment, session: ClusterSession, application: str) -> Ite
     yield Figure("parts", "compiling the patterns", _timed(lambda: scanner_of.__wrapped__(own_catalogue())))
 
     def read() -> None:
+        reads = reads_of(session)
         for path, file in logs:
-            with opened_log(session, path, file.length) as read_at:
+            with opened_log(reads, path, file.length) as read_at:
                 for log in aggregated_files(read_at, file.length):
                     deque(log.blocks, maxlen=0)
 

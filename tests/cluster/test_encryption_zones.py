@@ -63,8 +63,8 @@ def test_a_job_in_an_encryption_zone_outlives_the_tokens_of_its_launch(with_keys
                 cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
         with_keys.failover()
         # Logs in a zone are read natively, too.
-        metadata = NativeReads(session.cluster, session.identity, f"{ZONE}/checkpoint/metadata")
-        assert metadata.read_at(0, 10).startswith(b'{"id"')
+        native = NativeReads(session.cluster, session.identity)
+        assert native.read_part(f"{ZONE}/checkpoint/metadata", 0, 10).startswith(b'{"id"')
         (commit,) = committed(session, SPEC)
         await_that(lambda: committed(session, SPEC)[0] > commit + 3, "it commits on")
         require_pushable_by_hand(supervisor, seen.current.id, conf.key_provider)

@@ -16,7 +16,7 @@ from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
-from airflow_kstream.supervise.triage.aggregated_log import opened_log
+from airflow_kstream.supervise.triage.aggregated_log import opened_log, reads_of
 from tests.cluster.streams import cluster
 
 PATH = f"/user/{getuser()}/native-reads"
@@ -34,13 +34,13 @@ def session(minicluster: Minicluster) -> Iterator[ClusterSession]:
 
 
 def whole(session: ClusterSession) -> bytes:
-    with opened_log(session, PATH, len(CONTENT)) as read_at:
+    with opened_log(reads_of(session), PATH, len(CONTENT)) as read_at:
         return b"".join(read_at(at, 1_000_000) for at in range(0, len(CONTENT), 1_000_000))
 
 
 def test_both_ways_read_the_same_bytes(session: ClusterSession) -> None:
     nowhere = replace(session, hdfs=Hdfs(("http://localhost:1",), session.identity, Tls()))
-    with opened_log(nowhere, PATH, len(CONTENT)) as read_natively:
+    with opened_log(reads_of(nowhere), PATH, len(CONTENT)) as read_natively:
         assert read_natively(0, len(CONTENT)) == CONTENT
     assert whole(replace(session, cluster=replace(session.cluster, hadoop_conf_dir=None))) == CONTENT
 
@@ -59,17 +59,17 @@ def test_refusals_are_the_errors_of_every_client(minicluster: Minicluster, sessi
     ]
     for identity, path, error in cases:
         with pytest.raises(error) as caught:
-            NativeReads(session.cluster, identity, path).read_at(0, 10)
+            NativeReads(session.cluster, identity).read_part(path, 0, 10)
         assert caught.value.tried == f"read 10 bytes of {path}"
         assert caught.value.principal == str(identity)
 
 
 def test_a_silent_datanode_ends_a_read(minicluster: Minicluster, session: ClusterSession) -> None:
-    reads = NativeReads(session.cluster, session.identity, PATH, seconds=1.0)
+    reads = NativeReads(session.cluster, session.identity, seconds=1.0)
     minicluster.pause("datanode")
     try:
         with pytest.raises(Unavailable, match="no answer within 1 s"):
-            reads.read_at(0, 10)
+            reads.read_part(PATH, 0, 10)
     finally:
         minicluster.resume("datanode")
-    assert reads.read_at(0, 9) == CONTENT[:9]
+    assert reads.read_part(PATH, 0, 9) == CONTENT[:9]

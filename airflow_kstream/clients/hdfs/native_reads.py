@@ -15,7 +15,7 @@ from airflow_kstream.model.identity import Identity
 
 
 class NativeReads:
-    """One file, which any number of threads may read.
+    """The files of one cluster as one identity, for any number of threads: one login for all of them.
 
     A DataNode hands the bytes over by its own protocol, for a third of the CPU that WebHDFS costs it; hdfs-native
     decrypts them in an encryption zone. `seconds` is the longest wait for one answer, because hdfs-native waits for a
@@ -24,21 +24,21 @@ class NativeReads:
     Raises InvalidInput: when hdfs-native can't assume the identity.
     """
 
-    def __init__(self, cluster: Cluster, identity: Identity, path: str, seconds: float = 60.0) -> None:
+    def __init__(self, cluster: Cluster, identity: Identity, seconds: float = 60.0) -> None:
         require_native(cluster, identity)
-        self._cluster, self._identity = cluster, identity
-        self._path, self._seconds = path, seconds
-        self._file: hdfs_native.FileReader | None = None
+        self._cluster, self._identity, self._seconds = cluster, identity, seconds
+        self._client: hdfs_native.Client | None = None
+        self._files: dict[str, hdfs_native.FileReader] = {}
 
-    def read_at(self, at: int, size: int) -> bytes:
+    def read_part(self, path: str, at: int, size: int) -> bytes:
         """Return at most `size` bytes; fewer at the end of the file.
 
         Raises NotFound, Denied, CredentialError: as the servers say. Raises Unavailable: when there is no answer.
         """
-        tried = f"read {size} bytes of {self._path}"
+        tried = f"read {size} bytes of {path}"
         answer: Future[bytes] = Future()
         # A daemon: it may wait for ever, but the process must not wait for it.
-        Thread(target=_answer, args=(answer, lambda: self._read(at, size)), daemon=True).start()
+        Thread(target=_answer, args=(answer, lambda: self._read(path, at, size)), daemon=True).start()
         try:
             error = answer.exception(self._seconds)
         except TimeoutError:
@@ -49,9 +49,10 @@ class NativeReads:
             raise native_error(error, tried, self._cluster, self._identity) from error
         return answer.result()
 
-    def _read(self, at: int, size: int) -> bytes:
-        file = self._file or native_client(self._cluster, self._identity).read(self._path)
-        self._file = file
+    def _read(self, path: str, at: int, size: int) -> bytes:
+        # Two threads may make one of them twice, which costs a request and nothing else.
+        client = self._client = self._client or native_client(self._cluster, self._identity)
+        file = self._files[path] = self._files.get(path) or client.read(path)
         return file.read_range(at, max(min(size, len(file) - at), 0))
 
 

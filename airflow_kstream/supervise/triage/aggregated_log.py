@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -12,44 +12,48 @@ from airflow_kstream.model.errors import InvalidInput, KstreamError
 from airflow_kstream.model.log_scan.tfile import ReadAt
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
+# Takes a path, an offset and a number of bytes.
+ReadPart = Callable[[str, int, int], bytes]
 # In bytes, of one request; and how many of them are in flight or in memory.
 _BLOCK, _BLOCKS = 8 << 20, 4
 
 
-@contextmanager
-def opened_log(session: ClusterSession, path: str, length: int) -> Iterator[ReadAt]:
-    """Open the log for one reader, which goes forward most of the time. Raises while reading as Hdfs does."""
-    reads = NativeFirst(_native(session, path), partial(session.hdfs.read_part, path))
-    with ThreadPoolExecutor(_BLOCKS) as threads:
-        try:
-            yield ReadAhead(reads.read_at, length, threads).read_at
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _native(session: ClusterSession, path: str) -> ReadAt | None:
-    try:
-        return NativeReads(session.cluster, session.identity, path).read_at
-    except InvalidInput:
-        return None
-
-
 class NativeFirst:
-    """A file that is read natively, if at all, until that fails once; WebHDFS goes on at the same place.
+    """Parts of files, read natively, if at all, until that fails once; WebHDFS goes on at the same place.
 
     A host may reach the DataNodes' web ports alone, and a cluster's conf folder may be an old one.
     """
 
-    def __init__(self, native: ReadAt | None, web: ReadAt) -> None:
+    def __init__(self, native: ReadPart | None, web: ReadPart) -> None:
         self._native, self._web = native, web
 
-    def read_at(self, at: int, size: int) -> bytes:
+    def read_part(self, path: str, at: int, size: int) -> bytes:
         if native := self._native:
             try:
-                return native(at, size)
+                return native(path, at, size)
             except KstreamError:
                 self._native = None
-        return self._web(at, size)
+        return self._web(path, at, size)
+
+
+def reads_of(session: ClusterSession) -> NativeFirst:
+    """Return how this session reads whole files. Raises while reading as Hdfs does."""
+    try:
+        native = NativeReads(session.cluster, session.identity).read_part
+    except InvalidInput:
+        native = None
+    return NativeFirst(native, session.hdfs.read_part)
+
+
+@contextmanager
+def opened_log(reads: NativeFirst, path: str, length: int) -> Iterator[ReadAt]:
+    """Open a log for one reader, which goes forward most of the time."""
+    with ThreadPoolExecutor(_BLOCKS) as threads:
+        try:
+            yield ReadAhead(partial(reads.read_part, path), length, threads).read_at
+        finally:
+            # What was not begun; the end of the block waits for the rest.
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 class ReadAhead:

@@ -19,7 +19,7 @@ from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.triage.aggregated_log import opened_log
+from airflow_kstream.supervise.triage.aggregated_log import NativeFirst, opened_log, reads_of
 from airflow_kstream.supervise.triage.scan import THREADS, scanner_of
 
 # The files that Spark, Flink and MapReduce write in their containers.
@@ -87,13 +87,13 @@ def _scan_ended(session: ClusterSession, app: Application, scanned: _Scanned, li
     """Read what was aggregated; where nothing was, ask the driver's NodeManager, which may have it still."""
     left = limits.size
     try:
-        logs = ContainerLogs(session.cluster, session.identity)
+        logs, reads = ContainerLogs(session.cluster, session.identity), reads_of(session)
         for path, file in logs.aggregated_nodes(session.hdfs, app.id, app.user):
             if file.length > left:
                 scanned.unread.append(f"{path}: it has {file.length} bytes, which is a job for Spark")
                 continue
             left -= file.length
-            _scan_aggregated(session, path, file, scanned)
+            _scan_aggregated(reads, path, file, scanned)
     except KstreamError as error:
         scanned.unread.append(f"its aggregated logs: {error.without_advice}")
     driver = LoggedContainer.of_link(app.logs_url)
@@ -101,9 +101,9 @@ def _scan_ended(session: ClusterSession, app: Application, scanned: _Scanned, li
         _scan_containers(session, (driver,), scanned, limits)
 
 
-def _scan_aggregated(session: ClusterSession, path: str, file: FileStatus, scanned: _Scanned) -> None:
+def _scan_aggregated(reads: NativeFirst, path: str, file: FileStatus, scanned: _Scanned) -> None:
     try:
-        with opened_log(session, path, file.length) as read_at:
+        with opened_log(reads, path, file.length) as read_at:
             for log in aggregated_files(read_at, file.length):
                 scanned.add(f"{path.rpartition('/')[2]}#{log.container}/{log.name}", log.blocks)
     except InvalidInput as error:
