@@ -1,35 +1,28 @@
-"""The parts of logs that tasks scan: how files are cut, read and scanned in a Python worker, without a JVM.
+"""The parts of logs that tasks scan: how files are cut and scanned in a Python worker, without a JVM.
 
 Shipped to the cluster beside `triage.py` and the folder `log_scan`; it imports nothing else but the standard library.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
-import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
 
 # Hyperscan for a container whose Python lacks it: `--archives` unpacks it there.
 sys.path.append("kstream_engine")
 
+from log_reads import BLOCK, ReadAt, Reader, Source  # type: ignore[import-not-found]
+from log_scan.chunks import Chunks, Cursor, Damaged, Place, content_at  # type: ignore[import-not-found]
 from log_scan.scanner import Scanner  # type: ignore[import-not-found]  # shipped by --py-files
 from log_scan.sections import LinePattern, Section, joined  # type: ignore[import-not-found]
 from log_scan.tfile import (  # type: ignore[import-not-found]
-    Chunks,
-    Cursor,
-    Damaged,
-    Place,
-    content_at,
     cut_files_at,
     is_tfile,
     logged_files,
@@ -37,11 +30,10 @@ from log_scan.tfile import (  # type: ignore[import-not-found]
     record_places,
 )
 
-ReadAt = Callable[[int, int], bytes]
 # Errors that concern one file alone.
 UNREADABLE = (OSError, EOFError, zlib.error, Damaged)
 # In bytes.
-_BLOCK, _PEEK, _REST = 16 << 20, 256 << 10, 64 << 10
+_PEEK, _REST = 256 << 10, 64 << 10
 # In bytes, at most: the length before a chunk.
 _NUMBER = 9
 _GZIP = b"\x1f\x8b"
@@ -50,15 +42,6 @@ _EITHER = 47
 # The end of an indexed file: a number of four bytes and a hash; and how Java begins a serialized object.
 _TRAILER, _SERIALIZED = 4 + 32, b"\xac\xed\x00\x05"
 _PLAIN, _PACKED, _RECORD, _AGGREGATED = "plain", "gz", "record", "aggregated"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file: its URI, its name for people, and its length in bytes."""
-
-    uri: str
-    name: str
-    length: int
 
 
 class Part(NamedTuple):
@@ -78,102 +61,18 @@ class Part(NamedTuple):
     edges: tuple[Place, Place] | None = None
 
 
-@dataclass(frozen=True)
-class WebHdfs:
-    """The means to read HDFS without a JVM: base URLs of the NameNodes, and a delegation token. It is a secret."""
-
-    addresses: tuple[str, ...] = ()
-    token: str = ""
-
-    def __repr__(self) -> str:
-        return f"WebHdfs({self.addresses})"
-
-    def read_at(self, path: str, at: int, size: int) -> bytes:
-        """Return at most `size` bytes. Raises OSError: when no NameNode and DataNode give them."""
-        why: Exception = OSError("no NameNode is known")
-        for address in self.addresses:
-            query = f"op=OPEN&offset={at}&length={size}" + (f"&delegation={self.token}" if self.token else "")
-            try:
-                return _get(f"{address}/webhdfs/v1{quote(path)}?{query}")
-            except (OSError, http.client.HTTPException) as error:
-                why = error
-        raise OSError(f"read {path}: {_without_token(str(why), self.token)}")
-
-
-def _get(url: str, redirects: int = 2) -> bytes:
-    parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.netloc, timeout=60)
-    try:
-        connection.request("GET", f"{parts.path}?{parts.query}")
-        answer = connection.getresponse()
-        if answer.status in {302, 307} and redirects:
-            return _get(answer.headers["Location"], redirects - 1)
-        if answer.status != 200:
-            raise OSError(f"{parts.netloc} answered {answer.status}")
-        return answer.read()
-    finally:
-        connection.close()
-
-
-def _without_token(text: str, token: str) -> str:
-    return text.replace(token, "***") if token else text
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Bytes of any source, as a task reads them."""
-
-    hdfs: WebHdfs
-
-    def read_at(self, source: Source, at: int, size: int) -> bytes:
-        """Return at most `size` bytes; fewer at the end. Raises OSError: when they can't be read."""
-        parts = urlsplit(source.uri)
-        size = max(min(size, source.length - at), 0)
-        if parts.scheme == "hdfs":
-            return self.hdfs.read_at(unquote(parts.path), at, size)
-        with Path(unquote(parts.path)).open("rb") as file:
-            return os.pread(file.fileno(), size, at)
-
-    def ahead(self, source: Source, ahead: int = _BLOCK) -> ReadAt:
-        """Return a function that reads ahead: small reads of a server would cost a request each."""
-        return _Ahead(self, source, ahead, source.length).read_at
-
-    def blocks(self, source: Source, begin: int, end: int) -> Iterator[bytes]:
-        for at in range(begin, end, _BLOCK):
-            yield self.read_at(source, at, min(_BLOCK, end - at))
-
-    def lines(self, part: Part) -> Iterator[bytes]:
-        """Yield the lines that begin in the part, whole: the first one may be the part's before, the last goes on."""
-        first = part.begin - (part.begin != part.first)
-        if part.edges is None:
-            content: Cursor | Chunks = Cursor(partial(self.read_at, part.source), first)
-            inside = _taken(content, part.end - first, _BLOCK)
-        else:
-            content = content_at(self._read_part(part.source, part.edges[1]), part.edges[0], part.begin - first)
-            inside = _verified(content, part.end - first, part.edges[1])
-        yield from _lines(inside, _taken(content, part.last - part.end, _REST), part)
-
-    def _read_part(self, source: Source, behind: Place) -> ReadAt:
-        return _Ahead(self, source, _BLOCK, behind.at + behind.before + _NUMBER).read_at
-
-
-@dataclass
-class _Ahead:
-    """The last bytes that were read of a source: `least` of them, but not beyond `until` without need."""
-
-    reader: Reader
-    source: Source
-    least: int
-    until: int
-    at: int = 0
-    content: bytes = field(default=b"", repr=False)
-
-    def read_at(self, at: int, size: int) -> bytes:
-        if not self.at <= at <= at + size <= self.at + len(self.content):
-            ahead = min(self.least, self.until - at)
-            self.at, self.content = at, self.reader.read_at(self.source, at, max(size, ahead))
-        return self.content[at - self.at : at - self.at + size]
+def lines_of(reader: Reader, part: Part) -> Iterator[bytes]:
+    """Yield the lines that begin in the part, whole: the first one may be the part's before, the last goes on."""
+    first = part.begin - (part.begin != part.first)
+    if part.edges is None:
+        content: Cursor | Chunks = Cursor(partial(reader.read_at, part.source), first)
+        inside = _taken(content, part.end - first, BLOCK)
+    else:
+        edge, behind = part.edges
+        read_at = reader.ahead(part.source, until=behind.at + behind.before + _NUMBER)
+        content = content_at(read_at, edge, part.begin - first)
+        inside = _verified(content, part.end - first, behind)
+    yield from _lines(inside, _taken(content, part.last - part.end, _REST), part)
 
 
 def _taken(content: Cursor | Chunks, size: int, most: int) -> Iterator[bytes]:
@@ -182,7 +81,7 @@ def _taken(content: Cursor | Chunks, size: int, most: int) -> Iterator[bytes]:
 
 
 def _verified(content: Chunks, size: int, behind: Place) -> Iterator[bytes]:
-    yield from _taken(content, size, _BLOCK)
+    yield from _taken(content, size, BLOCK)
     content.require(behind)
 
 
@@ -270,7 +169,7 @@ def is_indexed(reader: Reader, source: Source) -> bool:
         return False
     size = int.from_bytes(reader.read_at(source, source.length - _TRAILER, 4))
     at = source.length - _TRAILER - size
-    return at >= 0 and reader.read_at(source, at, len(_SERIALIZED)) == _SERIALIZED
+    return at >= 0 and bool(reader.read_at(source, at, len(_SERIALIZED)) == _SERIALIZED)
 
 
 def packed(parts: list[Part], size: int) -> list[list[int]]:
@@ -305,7 +204,7 @@ class PartScan:
     def _scanned(self, part: Part) -> Iterator[Mapping[str, Any]]:
         source = part.source
         if part.kind == _PLAIN:
-            yield self._log(part.name, self.reader.lines(part))
+            yield self._log(part.name, lines_of(self.reader, part))
         elif part.kind == _PACKED:
             yield self._log(part.name, unpacked(self.reader.blocks(source, part.begin, part.end)))
         else:

@@ -23,9 +23,6 @@ from log_parts import (  # type: ignore[import-not-found]  # shipped beside this
     UNREADABLE,
     Part,
     PartScan,
-    Reader,
-    Source,
-    WebHdfs,
     is_indexed,
     joined_logs,
     packed,
@@ -33,6 +30,7 @@ from log_parts import (  # type: ignore[import-not-found]  # shipped beside this
     parts_of,
     plain_parts,
 )
+from log_reads import Reader, Source, WebHdfs  # type: ignore[import-not-found]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 

@@ -32,7 +32,7 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     import triage  # type: ignore[import-not-found]
 
     yield triage
-    for name in ("triage", "log_parts", "log_scan"):
+    for name in ("triage", "log_parts", "log_reads", "log_scan"):
         sys.modules.pop(name, None)
     del sys.path[:2]
 
@@ -83,7 +83,7 @@ def test_one_large_file_is_cut_for_all_cores(job: ModuleType, folder: Path) -> N
     assert len(parts) > 3
     assert (parts[0].begin, parts[-1].end) == (0, source.length)
     reader = job.Reader(job.WebHdfs())
-    assert b"".join(b"".join(reader.lines(part)) for part in parts) == file.read_bytes()
+    assert b"".join(b"".join(sys.modules["log_parts"].lines_of(reader, part)) for part in parts) == file.read_bytes()
 
 
 @pytest.mark.parametrize("compression", ["none", "gz"])
@@ -127,7 +127,7 @@ def test_a_large_log_in_a_tfile_is_cut_for_all_cores(
         for size in (999_999, 300_000):
             parts = [part for part in job.parts_of(reader, source, size) if part.name.endswith("/stderr")]
             assert len(parts) == -(-(container / "stderr").stat().st_size // size)
-            read = [b"".join(reader.lines(part)) for part in parts]
+            read = [b"".join(sys.modules["log_parts"].lines_of(reader, part)) for part in parts]
             assert b"".join(read) == (container / "stderr").read_bytes()
             assert all(part.endswith(b"\n") for part in read)
     found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [file.as_uri()], "", 300_000)

@@ -9,7 +9,7 @@ from functools import partial
 
 from airflow_kstream.clients.hdfs.native_reads import NativeReads
 from airflow_kstream.model.errors import InvalidInput, KstreamError
-from airflow_kstream.model.log_scan.tfile import ReadAt
+from airflow_kstream.model.log_scan.chunks import ReadAt
 from airflow_kstream.supervise.clusters.session import ClusterSession
 
 # Takes a path, an offset and a number of bytes.

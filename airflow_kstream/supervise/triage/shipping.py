@@ -17,7 +17,7 @@ _PACKAGE = Path(airflow_kstream.__file__).parent
 # Where a container finds the archive; jobs/log_parts.py looks there.
 ENGINE_FOLDER = "kstream_engine"
 JOB = _PACKAGE / "jobs" / "triage.py"
-_PARTS = _PACKAGE / "jobs" / "log_parts.py"
+_MODULES = tuple(JOB.with_name(name) for name in ("log_parts.py", "log_reads.py"))
 _SCANNER = _PACKAGE / "model" / "log_scan"
 
 
@@ -25,7 +25,8 @@ def write_modules(folder: Path) -> Path:
     """Write the modules beside the job into one archive for --py-files."""
     archive = folder / "triage.zip"
     with ZipFile(archive, "w") as modules:
-        modules.write(_PARTS, _PARTS.name)
+        for module in _MODULES:
+            modules.write(module, module.name)
         for file in sorted(_SCANNER.glob("*.py")):
             modules.write(file, f"{_SCANNER.name}/{file.name}")
     return archive

@@ -8,7 +8,8 @@ from itertools import pairwise
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from airflow_kstream.model.log_scan.tfile import Damaged, ReadAt, content_at, cut_files_at
+from airflow_kstream.model.log_scan.chunks import Damaged, ReadAt, content_at
+from airflow_kstream.model.log_scan.tfile import cut_files_at
 
 _NAME = b"\0\6stderr"
 

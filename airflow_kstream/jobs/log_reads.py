@@ -1,0 +1,110 @@
+"""The bytes of logs as tasks read them in a Python worker, without a JVM: local files, and HDFS over WebHDFS.
+
+Shipped to the cluster beside `triage.py`; it imports nothing else but the standard library.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+ReadAt = Callable[[int, int], bytes]
+# In bytes, of one request.
+BLOCK = 16 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file: its URI, its name for people, and its length in bytes."""
+
+    uri: str
+    name: str
+    length: int
+
+
+@dataclass(frozen=True)
+class WebHdfs:
+    """The means to read HDFS without a JVM: base URLs of the NameNodes, and a delegation token. It is a secret."""
+
+    addresses: tuple[str, ...] = ()
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"WebHdfs({self.addresses})"
+
+    def read_at(self, path: str, at: int, size: int) -> bytes:
+        """Return at most `size` bytes. Raises OSError: when no NameNode and DataNode give them."""
+        why: Exception = OSError("no NameNode is known")
+        for address in self.addresses:
+            query = f"op=OPEN&offset={at}&length={size}" + (f"&delegation={self.token}" if self.token else "")
+            try:
+                return _get(f"{address}/webhdfs/v1{quote(path)}?{query}")
+            except (OSError, http.client.HTTPException) as error:
+                why = error
+        raise OSError(f"read {path}: {_without_token(str(why), self.token)}")
+
+
+def _get(url: str, redirects: int = 2) -> bytes:
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.netloc, timeout=60)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        answer = connection.getresponse()
+        if answer.status in {302, 307} and redirects:
+            return _get(answer.headers["Location"], redirects - 1)
+        if answer.status != 200:
+            raise OSError(f"{parts.netloc} answered {answer.status}")
+        return answer.read()
+    finally:
+        connection.close()
+
+
+def _without_token(text: str, token: str) -> str:
+    return text.replace(token, "***") if token else text
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Bytes of any source, as a task reads them."""
+
+    hdfs: WebHdfs
+
+    def read_at(self, source: Source, at: int, size: int) -> bytes:
+        """Return at most `size` bytes; fewer at the end. Raises OSError: when they can't be read."""
+        parts = urlsplit(source.uri)
+        size = max(min(size, source.length - at), 0)
+        if parts.scheme == "hdfs":
+            return self.hdfs.read_at(unquote(parts.path), at, size)
+        with Path(unquote(parts.path)).open("rb") as file:
+            return os.pread(file.fileno(), size, at)
+
+    def ahead(self, source: Source, ahead: int = BLOCK, until: int | None = None) -> ReadAt:
+        """Return a function that reads ahead, to `until`: small reads of a server would cost a request each."""
+        return _Ahead(self, source, ahead, source.length if until is None else until).read_at
+
+    def blocks(self, source: Source, begin: int, end: int) -> Iterator[bytes]:
+        for at in range(begin, end, BLOCK):
+            yield self.read_at(source, at, min(BLOCK, end - at))
+
+
+@dataclass
+class _Ahead:
+    """The last bytes that were read of a source: `least` of them, but not beyond `until` without need."""
+
+    reader: Reader
+    source: Source
+    least: int
+    until: int
+    at: int = 0
+    content: bytes = field(default=b"", repr=False)
+
+    def read_at(self, at: int, size: int) -> bytes:
+        if not self.at <= at <= at + size <= self.at + len(self.content):
+            ahead = min(self.least, self.until - at)
+            self.at, self.content = at, self.reader.read_at(self.source, at, max(size, ahead))
+        return self.content[at - self.at : at - self.at + size]
