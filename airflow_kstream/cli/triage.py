@@ -14,6 +14,7 @@ from airflow_kstream.model.diagnosis import Diagnosis, Outcome
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import is_application_id
 from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
 from airflow_kstream.views.triage import diagnosis_lines
 from airflow_kstream.views.triage_page import diagnosis_page
@@ -76,4 +77,4 @@ def _of_application(look: TriageLook, application: str, cluster_name: str | None
     if not cluster_name:
         raise InvalidInput(f"{application} is an application, and no --cluster says of which cluster")
     with opened(cluster_name) as cluster, open_session(cluster, cluster.watcher) as session:
-        return look.of_application(session, application)
+        return triage_generation(session, application, look)

@@ -13,6 +13,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.operators.retries import KstreamOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.clusters.session import open_session
+from airflow_kstream.supervise.streams.triage import triage_generation
 from airflow_kstream.supervise.triage.look import TriageLook
 from airflow_kstream.views.triage import diagnosis_lines
 
@@ -92,4 +93,4 @@ def application_diagnosis(look: TriageLook, cluster_conn_id: str | None, applica
     if not cluster_conn_id:
         raise InvalidInput(f"{application} is an application, and no cluster_conn_id says of which cluster")
     with KstreamClusterHook(cluster_conn_id).cluster() as cluster, open_session(cluster, cluster.watcher) as session:
-        return look.of_application(session, application)
+        return triage_generation(session, application, look)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from getpass import getuser
@@ -108,6 +109,18 @@ def await_commits(session: ClusterSession, spec: StreamSpec, generation: int = 1
         return seen.claim is not None and seen.claim.generation == generation and verified(seen)
 
     await_that(committed, f"generation {generation} of {spec.name} commits")
+
+
+def kept_logs(minicluster: Minicluster, application: str, folder: Path) -> Path:
+    """Link the logs of an application's containers: YARN removes its own names of them at the end."""
+    logs = minicluster.root / "logs" / "containers" / application
+    (folder / application).mkdir(exist_ok=True)
+    for file in logs.glob("container_*/*"):
+        link = folder / application / file.relative_to(logs)
+        link.parent.mkdir(exist_ok=True)
+        with suppress(FileExistsError, FileNotFoundError):
+            os.link(file, link)
+    return folder / application
 
 
 def require_not_ended(spec: StreamSpec, seen: Observation, generation: int) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -38,6 +36,7 @@ from tests.cluster.streams import (
     await_that,
     cluster,
     fields,
+    kept_logs,
     look,
     rate_stream,
     reconciler,
@@ -87,13 +86,6 @@ def checked(minicluster: Minicluster, who: str) -> KeytabCheck:
     return checks[minicluster.principal(who)]
 
 
-def kept_logs(minicluster: Minicluster, application: str, folder: Path) -> Path:
-    """Return a folder with the logs of its containers, which outlive their deletion by a NodeManager."""
-    logs = minicluster.root / "logs" / "containers" / application
-    shutil.copytree(logs, folder, copy_function=os.link)
-    return folder
-
-
 def driver_said(logs: Path, what: str) -> datetime | None:
     """Return the time of the first log line of the driver that contains `what`."""
     for log in sorted(logs.glob("container_*_000001/stderr")):
@@ -128,7 +120,7 @@ def test_a_stream_whose_key_was_changed_is_named_with_its_hour_and_dies_in_it(
         assert observation.current is not None
         assert observation.current.alive
         assert doomed.loss is not None
-        logs = kept_logs(brief, doomed.application, tmp_path / "logs")
+        logs = kept_logs(brief, doomed.application, tmp_path)
         await_that(lambda: not supervisor.session.yarn.application(doomed.application).alive, "it dies")
         died = supervisor.session.yarn.application(doomed.application)
         failed = driver_said(logs, "Failed to update tokens")

@@ -17,6 +17,7 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.contract import claim_file, desired_file
+from airflow_kstream.model.diagnosis import Outcome
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.heartbeat import Pulse
@@ -29,7 +30,10 @@ from airflow_kstream.supervise.streams.desired import request_restart, set_desir
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.take_over import take_over
+from airflow_kstream.supervise.streams.triage import triage_generation
 from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.look import TriageLook
 from tests.cluster.cli import cluster_file, ran
 from tests.cluster.streams import BRISK_STOP, await_commits, await_that, look, rate_stream, reconciler, submit_by_hand
 
@@ -78,11 +82,14 @@ def test_a_stream_with_an_instance_principal_is_adopted_and_stops_at_its_marker(
         assert any("keytab" in file.name for file in first.session.hdfs.list(staging))
         ended = stop(first)
         assert first.session.hdfs.list(staging) == ()
+        verdict = triage_generation(first.session, str(report.application), TriageLook(own_catalogue()))
         written = [file.length for file in first.session.hdfs.list(f"/user/{getuser()}/instance/table")]
     # Not filled up to a whole block: a playground would fill the disk in a night.
     assert 0 < max(written) < 100_000
     assert (ended.phase, ended.succeeded) == (Phase.STOPPED, True)
     assert "its driver stopped at the marker" in " ".join(done.what for done in ended.done)
+    assert verdict.outcome is Outcome.FINE
+    assert "it was generation 1 of instance, and its supervisor stopped it" in verdict.hint
 
 
 def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minicluster: Minicluster) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from getpass import getuser
 from pathlib import Path
@@ -24,7 +23,7 @@ from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, triage_with_spark
 from tests.cluster.cli import cluster_file, ran
-from tests.cluster.streams import await_that, cluster, rate_stream, submit_by_hand
+from tests.cluster.streams import await_that, cluster, kept_logs, rate_stream, submit_by_hand
 from tests.cluster.test_token_pushes import launch_identifiers
 
 UNAWARE = str(Path(__file__).with_name("jobs") / "plain_rate.py")
@@ -50,25 +49,13 @@ def submitted(
     (app,) = session.yarn.applications(tag)
 
     def writes_or_ended() -> bool:
-        logs = kept(minicluster, app.id, folder)
+        logs = kept_logs(minicluster, app.id, folder)
         drivers = logs.glob("container_*_000001/stderr")
         writes = any("Writing atomically to" in driver.read_text(errors="replace") for driver in drivers)
         return writes or ended(session, app)
 
     await_that(writes_or_ended, f"{spec.name} writes its checkpoint")
-    return app, kept(minicluster, app.id, folder)
-
-
-def kept(minicluster: Minicluster, application: str, folder: Path) -> Path:
-    """Link the logs of an application's containers: YARN removes its own names of them at the end."""
-    logs = minicluster.root / "logs" / "containers" / application
-    (folder / application).mkdir(exist_ok=True)
-    for file in logs.glob("container_*/*"):
-        link = folder / application / file.relative_to(logs)
-        link.parent.mkdir(exist_ok=True)
-        with suppress(FileExistsError, FileNotFoundError):
-            os.link(file, link)
-    return folder / application
+    return app, kept_logs(minicluster, app.id, folder)
 
 
 @pytest.fixture(scope="module")

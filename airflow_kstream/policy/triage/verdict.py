@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from airflow_kstream.model.diagnosis import (
@@ -67,6 +67,16 @@ def diagnose(
     if causes.roots:
         return facts.named()
     return facts.unnamed(runs)
+
+
+def as_stopped(diagnosis: Diagnosis, words: str) -> Diagnosis:
+    """Return the verdict on an application that its supervisor stopped, which `words` say.
+
+    A cause stays, since it may be why it was stopped. The unexplained end is the stop.
+    """
+    if diagnosis.outcome is Outcome.UNKNOWN:
+        return replace(diagnosis, outcome=Outcome.FINE, templates=(), hint=words)
+    return replace(diagnosis, hint=words)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def take_evidence(
     found = Evidence(
         app.id,
         generation,
-        folder_of(run, generation),
+        folder_of(run.id, generation),
         still,
         dumped=len(taken.rounds) > 1 and not taken.undumped,
         missing=missing,

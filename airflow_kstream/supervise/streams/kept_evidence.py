@@ -15,6 +15,7 @@ from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import KstreamError
+from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess
 from airflow_kstream.supervise.streams.run import StreamRun
 
@@ -24,17 +25,19 @@ log = logging.getLogger(__name__)
 _LIST, _LOGS = 10.0, 30.0
 _CONTAINERS, _MOST = 4, 8 << 20
 _NAMES = ("stdout", "stderr")
+# The ends of the names of kept logs, as `read_logs` makes them.
+LOGS = tuple(f"-{name}.txt" for name in _NAMES)
 _GENERATIONS = 5
 _FOLDER_MODE, _FILE_MODE = "700", "600"
 
 
-def folder_of(run: StreamRun, generation: int) -> str:
-    return f"{run.id.folder}/evidence/{generation:06d}"
+def folder_of(stream: StreamId, generation: int) -> str:
+    return f"{stream.folder}/evidence/{generation:06d}"
 
 
 def keep(run: StreamRun, generation: int, files: Mapping[str, str]) -> None:
     """Write the files, over those of these names, and forget what was kept of old generations."""
-    hdfs, folder = run.session.hdfs, folder_of(run, generation)
+    hdfs, folder = run.session.hdfs, folder_of(run.id, generation)
     above = folder.rpartition("/")[0]
     for path in (above, folder):
         hdfs.make_folder(path, _FOLDER_MODE)
@@ -89,7 +92,7 @@ def save_logs(run: StreamRun, app: Application, generation: int, tell: Callable[
         return
     for lost in unread:
         tell(f"a log of {app.id} is not kept: {lost.without_advice}")
-    tell(f"kept {len(files)} logs of {app.id} in {folder_of(run, generation)}")
+    tell(f"kept {len(files)} logs of {app.id} in {folder_of(run.id, generation)}")
 
 
 def _processes(run: StreamRun, app: Application) -> tuple[SparkProcess, ...]:

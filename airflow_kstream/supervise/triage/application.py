@@ -13,11 +13,12 @@ from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.formats.aggregated_logs import aggregated_files
+from airflow_kstream.model.kept_generation import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import ScannedLog
-from airflow_kstream.policy.triage.verdict import diagnose
+from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.aggregated_log import NativeFirst, opened_log, reads_of
 from airflow_kstream.supervise.triage.scan import THREADS, scanner_of
@@ -53,11 +54,13 @@ def triage_application(
     zone: tzinfo | None = None,
     policy: TriagePolicy | None = None,
     limits: LogLimits | None = None,
+    kept: KeptGeneration = NOTHING_KEPT,
 ) -> Diagnosis:
     """Judge an application by YARN's diagnostics and the logs that can be read of it now.
 
-    While it runs these are the last 10 MB of each file of its containers, and its logs on HDFS once it has ended. What
-    can't be read is named in the verdict.
+    While it runs these are the last 10 MB of each file of its containers, and its logs on HDFS once it has ended, or
+    those `kept` by its supervisor. What can't be read is named in the verdict. One that its supervisor stopped has not
+    failed, unless its logs show a cause.
 
     Raises NotFound: when the ResourceManager doesn't know it. Raises Denied, Unavailable: when nothing can be read.
     """
@@ -67,12 +70,13 @@ def triage_application(
     if app.alive:
         _scan_live(session, app, scanned, limits)
     else:
-        _scan_ended(session, app, scanned, limits)
-    if app.diagnostics and not app.succeeded:
+        _scan_ended(session, app, scanned, limits, kept)
+    if app.diagnostics and not app.succeeded and not kept.stopped:
         scanned.add(_DIAGNOSTICS, iter([app.diagnostics.encode()]))
-    if not scanned.logs:
+    if not scanned.logs and not kept.stopped:
         raise NotFound("; ".join(scanned.unread) or "it has no logs", tried=f"read the logs of {application_id}")
-    return diagnose(scanned.logs, catalogue, zone, policy or TriagePolicy(), scanned.unread, runs=app.alive)
+    verdict = diagnose(scanned.logs, catalogue, zone, policy or TriagePolicy(), scanned.unread, runs=app.alive)
+    return as_stopped(verdict, kept.stopped) if kept.stopped else verdict
 
 
 def _scan_live(session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits) -> None:
@@ -83,8 +87,10 @@ def _scan_live(session: ClusterSession, app: Application, scanned: _Scanned, lim
         scanned.unread += [f"{more} further containers"] if more > 0 else []
 
 
-def _scan_ended(session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits) -> None:
-    """Read what was aggregated; where nothing was, ask the driver's NodeManager, which may have it still."""
+def _scan_ended(
+    session: ClusterSession, app: Application, scanned: _Scanned, limits: LogLimits, kept: KeptGeneration
+) -> None:
+    """Read what was aggregated; where nothing was, what was kept, or what the driver's NodeManager may have still."""
     left = limits.size
     try:
         logs, reads = ContainerLogs(session.cluster, session.identity), reads_of(session)
@@ -96,6 +102,9 @@ def _scan_ended(session: ClusterSession, app: Application, scanned: _Scanned, li
             _scan_aggregated(reads, path, file, scanned)
     except KstreamError as error:
         scanned.unread.append(f"its aggregated logs: {error.without_advice}")
+    if not scanned.logs:
+        for path, text in kept.logs.items():
+            scanned.add(path, iter([text.encode()]))
     driver = LoggedContainer.of_link(app.logs_url)
     if driver and not scanned.logs:
         _scan_containers(session, (driver,), scanned, limits)

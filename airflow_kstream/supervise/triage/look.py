@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from airflow_kstream.clients.local.log_files import files_below
 from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.kept_generation import NOTHING_KEPT, KeptGeneration
 from airflow_kstream.model.signature import Catalogue
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.application import triage_application
@@ -44,10 +45,12 @@ class TriageLook:
         files_below(path)
         return triage_with_spark([path.resolve().as_uri()], self.catalogue, self.spark, zone=self.zone)
 
-    def of_application(self, session: ClusterSession, application_id: str) -> Diagnosis:
+    def of_application(
+        self, session: ClusterSession, application_id: str, kept: KeptGeneration = NOTHING_KEPT
+    ) -> Diagnosis:
         """Judge an application of the cluster; with Spark by its aggregated logs alone. Raises as both do."""
         if self.spark is None:
-            return triage_application(session, application_id, self.catalogue, self.zone)
+            return triage_application(session, application_id, self.catalogue, self.zone, kept=kept)
         logs = application_logs(session, application_id)
         return triage_with_spark(logs, self.catalogue, self.spark, session, self.zone)
 

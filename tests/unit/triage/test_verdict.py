@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.model.diagnosis import Confidence, Outcome, Role
 from airflow_kstream.policy.triage.sources import ScannedLog
-from airflow_kstream.policy.triage.verdict import diagnose
+from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
 from tests.unit.triage.logs import (
@@ -167,6 +167,13 @@ def test_an_unknown_error_is_called_unknown_and_shown_first() -> None:
     assert verdict.templates[0].new
     slow = next(template for template in verdict.templates if "SlowException" in template.text)
     assert (slow.new, slow.count) == (False, 58)
+
+
+def test_the_unexplained_end_of_one_that_its_supervisor_stopped_is_no_failure() -> None:
+    verdict = diagnosed({DRIVER: driver(died("10:00:01"))})
+    assert verdict.outcome is Outcome.UNKNOWN
+    stop = as_stopped(verdict, "it was stopped")
+    assert (stop.outcome, stop.hint, stop.templates) == (Outcome.FINE, "it was stopped", ())
 
 
 NOISE = [

@@ -1,0 +1,40 @@
+"""What is kept of a generation that its supervisor stopped tells triage why it ended, and what its driver said."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kstream.model.errors import Denied
+from airflow_kstream.supervise.streams.kept_evidence import folder_of, keep
+from airflow_kstream.supervise.streams.triage import kept_of
+from tests.unit.streams.life import Life
+
+STOPPED = "it was generation 1 of orders, and its supervisor stopped it: a restart was requested"
+
+
+def test_a_generation_that_was_asked_to_stop_is_known_with_the_reason_and_its_logs(life: Life) -> None:
+    application = life.yarn.application(str(life.begin().application))
+    keep(life.run, 1, {"driver-stderr.txt": "the end", "threads-1.txt": "a dump"})
+    life.run.folder.ask_to_stop(1, "a restart was requested")
+    kept = kept_of(life.run.session, application)
+    assert kept.stopped == STOPPED
+    assert kept.logs == {f"{folder_of(life.run.id, 1)}/driver-stderr.txt": "the end"}
+
+
+def test_one_that_nobody_asked_to_stop_ended_for_a_cause(life: Life) -> None:
+    application = life.yarn.application(str(life.begin().application))
+    assert kept_of(life.run.session, application).stopped == ""
+
+
+def test_logs_that_hdfs_refuses_leave_the_reason(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    application = life.yarn.application(str(life.begin().application))
+    keep(life.run, 1, {"driver-stderr.txt": "the end"})
+    life.run.folder.ask_to_stop(1, "a restart was requested")
+
+    def refused(path: str) -> str:
+        raise Denied(f"user=watcher, access=READ, inode={path}")
+
+    read = life.hdfs.read
+    monkeypatch.setattr(life.hdfs, "read", lambda path: refused(path) if "/evidence/" in path else read(path))
+    kept = kept_of(life.run.session, application)
+    assert (kept.stopped, kept.logs) == (STOPPED, {})
