@@ -158,6 +158,7 @@ class StreamFacts:
     """A stream, or an application that is none, as far as its claim, its folder and YARN tell.
 
     `running` is its application, empty if none runs. `supervised` is False for an application that nobody claimed.
+    `held` is whether a person wants nobody to restart it.
     `user` is whom it runs as in YARN; `proxied` is the user for whom it is submitted, empty if nobody acts for another.
     `renews_itself` is whether it has a keytab. `tokens_end` is when its credentials end, None if they don't or that is
     not known; `launch_tokens_end` when those of its launch do, which its logs and its ApplicationMaster's next attempt
@@ -171,6 +172,7 @@ class StreamFacts:
     name: str
     running: str | Unasked = ""
     supervised: bool = True
+    held: bool = False
     user: str = ""
     proxied: str = ""
     renews_itself: bool = False
@@ -192,6 +194,16 @@ class StreamFacts:
     def runs(self) -> bool:
         """Return whether it has an application that lives. Raises NotKnown: when that could not be asked."""
         return bool(known(self.running))
+
+    @property
+    def restarted(self) -> bool:
+        """Return whether somebody restarts it before its credentials end."""
+        return self.supervised and not self.held
+
+    @property
+    def replaced(self) -> bool:
+        """Return whether it gets other tokens before those that it has end. A held stream is pushed none."""
+        return self.renews_itself or (self.refreshed and not self.held)
 
     @property
     def hadoop(self) -> HadoopVersion:

@@ -9,6 +9,8 @@ from rich.table import Table
 
 from airflow_kstream.model.blocked import Obstacle
 from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.plan import Phase, Settled
+from airflow_kstream.policy.streams.held import not_restarted
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.tables import NOT_KNOWN, add, ago, cell, table
 
@@ -69,7 +71,14 @@ def _last_commit(verdict: Verdict) -> str:
 def _horizon(verdict: Verdict) -> str:
     """Return when the credentials end that are counted, the services whose are not, and from when logs are lost."""
     others = f"; not counted: {', '.join(verdict.uncounted)}" if verdict.uncounted else ""
-    return f"{_counted(verdict)}{_pushes(verdict)}{others}{_logs(verdict)}"
+    return f"{_counted(verdict)}{_until_then(verdict)}{others}{_logs(verdict)}"
+
+
+def _until_then(verdict: Verdict) -> str:
+    """Return what is done before the end: nothing, of what a held stream runs."""
+    if not (isinstance(verdict.step, Settled) and verdict.step.phase is Phase.HELD):
+        return _pushes(verdict)
+    return f"; {not_restarted(verdict.remaining)}" if verdict.lives and verdict.remaining is not None else ""
 
 
 def _pushes(verdict: Verdict) -> str:

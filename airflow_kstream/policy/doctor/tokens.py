@@ -48,26 +48,35 @@ def stale_ha_tokens(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]
 
 def token_end(facts: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find jobs whose tokens end and are not replaced: a note if a supervisor restarts them before."""
-    if not stream.runs or stream.renews_itself or stream.refreshed:
+    if not stream.runs or stream.replaced:
         return
     if stream.tokens_end is None:
         raise NotKnown(Unasked("the end of its tokens", "its claim doesn't tell when they were issued"))
     past = stream.tokens_end <= facts.now
-    severity = Severity.ERROR if past else Severity.NOTE if stream.supervised else Severity.WARNING
-    words = "its supervisor restarts it before; without one it fails" if stream.supervised else "it fails"
+    severity = Severity.ERROR if past else Severity.NOTE if stream.restarted else Severity.WARNING
     yield Found(
         severity,
         "jobs without a keytab live on the tokens of their submission, which end at their max-lifetime: they fail at "
         "the first connection that they open after that, however healthy they look",
         "credentials: {mode: keytab}, or refresh: true",
         f"a token of this cluster lives for {format_duration(known(facts.lifetimes).max_lifetime)} (measured)",
-        concerns=(Concern(stream.name, words, stream.tokens_end),),
+        concerns=(Concern(stream.name, _of_its_end(stream, past=past), stream.tokens_end),),
+    )
+
+
+def _of_its_end(stream: StreamFacts, *, past: bool) -> str:
+    if stream.held:
+        return f"nobody restarts it while it is held, and `kstream streams start {stream.name}` lifts that: it fails"
+    if not stream.supervised:
+        return "it fails"
+    return (
+        "nobody restarted it in time: it fails" if past else "its supervisor restarts it before; without one it fails"
     )
 
 
 def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find jobs that have no grace after their tokens' end, because their connections close between two batches."""
-    if not stream.runs or stream.renews_itself or stream.refreshed or stream.pause is None:
+    if not stream.runs or stream.replaced or stream.pause is None:
         return
     conf = stream.hadoop_conf
     idle = conf.duration(_IDLE)
@@ -75,7 +84,7 @@ def idle_connections(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
         return
     pause, closed = format_duration(stream.pause), format_duration(idle)
     yield Found(
-        Severity.NOTE if stream.supervised else Severity.WARNING,
+        Severity.NOTE if stream.restarted else Severity.WARNING,
         "connections that are idle for longer than this are closed, and the next batch needs a token to open them "
         "again: the job fails with the first batch after its tokens' end, without any failover",
         "restart.plan_ratio leaves room for a late restart; credentials: {mode: keytab} or refresh: true needs none",

@@ -220,7 +220,7 @@ def lifetime_limit(_: ClusterFacts, stream: StreamFacts) -> Iterator[Found]:
     """Find applications that YARN ends at a limit of its queue, or of its submission."""
     if stream.runs and stream.limit_ends:
         yield Found(
-            Severity.NOTE if stream.supervised else Severity.WARNING,
+            Severity.NOTE if stream.restarted else Severity.WARNING,
             "YARN kills applications at a lifetime limit",
             "yarn.scheduler.capacity.<queue>.maximum-application-lifetime=-1, and default-application-lifetime=-1",
             f"the ResourceManager's timeouts of {known(stream.running)}",

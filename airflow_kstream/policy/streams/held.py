@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.observation import Observation
 
@@ -24,3 +26,13 @@ def is_well(observation: Observation) -> bool:
     """Tell whether a held stream is as it should be: running, ended successfully, or never submitted."""
     app = observation.current
     return observation.generation == 0 or bool(app and (app.alive or app.succeeded))
+
+
+def not_restarted(left: timedelta) -> str:
+    """Say in words what a hold means for a generation whose credentials end after `left`, or ended so long ago.
+
+    Busy connections outlive a token, because nobody checks it again: so a job may look well long after its end.
+    """
+    if left > timedelta():
+        return "held: nobody restarts it before"
+    return "held: nobody restarts it; it may look healthy until it opens its next connection"

@@ -12,7 +12,7 @@ from airflow_kstream.model.cluster_facts import DriverFacts, SparkClient, Stream
 from airflow_kstream.model.contract import pushes
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.generation import Claim
+from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.persisted_spec import UnknownSpec
 from airflow_kstream.model.spark_conf import FIXED
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec
@@ -104,6 +104,7 @@ class StreamExaminer:
         return StreamFacts(
             name=spec.name,
             running=app.id if app else "",
+            held=registered.folder.desired(registered.names).state is DesiredState.HELD,
             user=app.user if app else "",
             proxied=spec.credentials.user if isinstance(spec.credentials, ProxyUserCredentials) else "",
             renews_itself=spec.credentials.renews_itself,

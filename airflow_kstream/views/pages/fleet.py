@@ -13,6 +13,7 @@ from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.policy.events.hands import way_out
+from airflow_kstream.policy.streams.held import not_restarted
 from airflow_kstream.views.pages.foreign import shown
 from airflow_kstream.views.pages.urgency import order, urgency
 
@@ -57,7 +58,8 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
     detail = seen.detail.get("detail") or {}
     facts = _of_generation(detail.get("facts"), state.generation)
     stale = now - state.seen > late and state.state not in _FINISHED
-    findings = list(_findings(seen))
+    horizon = _horizon(state, facts, detail)
+    findings = [*_findings(seen), *_ends_held(seen, facts, horizon["reason"], now)]
     succeeded = bool(seen.report.get("succeeded"))
     row = {
         "cluster": seen.cluster,
@@ -74,7 +76,7 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "committed": state.committed.isoformat() if state.committed else None,
         "batches": list(state.batches),
         "stall_after": next((each["stall_after"] for each in facts.get("progress") or ()), None),
-        "horizon": _horizon(state, facts, detail),
+        "horizon": _held(horizon, state, now) if state.state == Phase.HELD else horizon,
         "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
         "began": {"at": facts.get("claimed"), "why": _why_replaced(seen) or facts.get("reason") or ""},
         "desired": plain(state.desired) or {},
@@ -111,7 +113,14 @@ def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, 
         "renews_itself": reason == HorizonReason.NONE.value,
         "credentials": facts.get("credentials") or "",
         "uncounted": detail.get("uncounted") or [],
+        "held": "",
     }
+
+
+def _held(horizon: Mapping[str, Any], state: StreamState, now: datetime) -> dict[str, Any]:
+    """Return a horizon before which nobody pushes or restarts anything, with words of that."""
+    words = not_restarted(state.horizon - now) if state.horizon else ""
+    return {**horizon, "plan": None, "force": None, "push": None, "held": words}
 
 
 def _pushes(looked: object, refreshed: object) -> dict[str, Any] | None:
@@ -145,6 +154,19 @@ def _findings(seen: Seen) -> Iterator[dict[str, Any]]:
     if not seen.task and seen.state.state not in _FINISHED:
         why = "no task of its DAG is deferred or running"
         yield _finding("nobody_watches", "nobody watches it", why, "unpause its DAG, or clear its task")
+
+
+def _ends_held(seen: Seen, facts: Mapping[str, Any], reason: str, now: datetime) -> Iterator[dict[str, Any]]:
+    """Yield that a held stream's credentials end, from when on it would be restarted if it were not held."""
+    hard, plan = seen.state.horizon, (facts.get("horizon") or {}).get("plan")
+    if seen.state.state != Phase.HELD or hard is None or reason == HorizonReason.POLICY_MAX_AGE.value:
+        return
+    if hard > now and not (plan and datetime.fromisoformat(plan) <= now):
+        return
+    words = "its credentials end while it is held" if hard > now else "its credentials ended while it was held"
+    why = f"{not_restarted(hard - now)} ({hard:%Y-%m-%d %H:%M:%S} UTC: {reason})"
+    out = f"`kstream streams start {seen.stream}`{' before then' if hard > now else ': its task then replaces it'}"
+    yield {**_finding("ends_held", words, why, out), "since": hard.isoformat() if hard <= now else None}
 
 
 def _finding(kind: str, words: str, why: str, out: str) -> dict[str, Any]:

@@ -46,11 +46,12 @@ def urgency(state: StreamState, now: datetime, *, troubled: bool, stale: bool, s
         return Urgency.AT_REST if succeeded else Urgency.HAND
     if stale or state.state == "unknown":
         return Urgency.UNSEEN
+    soon = _ended(state.horizon, now + SOON)
     if state.state in _RESTS:
-        return Urgency.AT_REST
+        return Urgency.SOON if soon else Urgency.AT_REST
     if state.state != Phase.RUNNING or state.pulse in _SLOW:
         return Urgency.UNDER_WAY
-    return Urgency.SOON if _ended(state.horizon, now + SOON) else Urgency.WELL
+    return Urgency.SOON if soon else Urgency.WELL
 
 
 def _ended(horizon: datetime | None, now: datetime) -> bool:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kstream.model.cluster_facts import ClusterFacts, ServerClock, SparkClient
+from airflow_kstream.model.cluster_facts import ClusterFacts, ServerClock, SparkClient, StreamFacts
 from airflow_kstream.model.finding import DoctorReport, Severity, Unasked
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.policy.doctor.checks import CHECKS
@@ -66,6 +66,25 @@ def test_a_check_concludes_nothing_from_what_it_could_not_ask(case: Case) -> Non
     assert (report.findings, report.passed) == ((), ())
     (undecided,) = report.undecided
     assert " could not be asked, because " in undecided.fact.sentence
+
+
+@pytest.mark.parametrize(
+    ("stream", "severity", "words"),
+    [
+        (TICKET_STREAM, Severity.NOTE, "its supervisor restarts it before"),
+        (replace(TICKET_STREAM, tokens_end=NOW), Severity.ERROR, "nobody restarted it in time: it fails from"),
+        (replace(TICKET_STREAM, held=True), Severity.WARNING, "nobody restarts it while it is held"),
+        (replace(TICKET_STREAM, held=True, refreshed=True), Severity.WARNING, "`kstream streams start clicks` lifts"),
+        (replace(TICKET_STREAM, held=True, tokens_end=NOW), Severity.ERROR, "nobody restarts it while it is held"),
+    ],
+)
+def test_it_foretells_a_restart_only_where_somebody_restarts(
+    stream: StreamFacts, severity: Severity, words: str
+) -> None:
+    [finding] = of("token-end", replace(IN_ORDER, streams=(stream,))).findings
+    assert finding.severity is severity
+    [concern] = finding.concerns
+    assert words in concern.sentence
 
 
 def test_a_refusal_names_the_right_that_is_missing() -> None:

@@ -12,7 +12,7 @@ from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.cluster_facts import DriverFacts, NotKnown, StreamFacts
 from airflow_kstream.model.contract import claim_file
 from airflow_kstream.model.finding import Unasked
-from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.generation import Desired, DesiredState, StreamId
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
@@ -71,6 +71,15 @@ def test_a_stream_without_a_keytab_ends_with_the_tokens_of_its_submission(world:
     facts = world.facts()
     assert (facts.running, facts.user, facts.supervised) == (app.id, "streamer", True)
     assert facts.tokens_end == facts.launch_tokens_end == claimed + 7 * DAY
+
+
+def test_a_person_s_hold_is_known(world: World) -> None:
+    world.claim(SPEC)
+    assert not world.facts().held
+    hold = Desired(DesiredState.HELD, by="ann", reason="lunch")
+    StreamFolder(world.session.hdfs, STREAM).change_desired(lambda _: hold)
+    assert world.facts().held
+    assert not world.facts().restarted
 
 
 def test_tokens_that_nobody_renews_end_after_one_renew_interval(world: World) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_kstream.model.event import EventKind, Lasting, Ledger
 from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.stream_state import StreamState, TaskIds
 from airflow_kstream.views.pages.fleet import Seen, fleet_rows, stale_after
 from airflow_kstream.views.pages.urgency import Urgency
@@ -56,6 +57,7 @@ def row(stream: Seen = SEEN, /, **state: Any) -> dict[str, Any]:
         ({"state": "killed"}, Urgency.HAND),
         ({"state": "refuse"}, Urgency.HAND),
         ({"state": "held"}, Urgency.AT_REST),
+        ({"state": "held", "horizon": NOW + 23 * HOUR}, Urgency.SOON),
         ({"state": "stopped", "horizon": None, "pulse": ""}, Urgency.AT_REST),
         ({"state": "frozen"}, Urgency.AT_REST),
         ({"state": "ended", "horizon": None}, Urgency.HAND),
@@ -99,6 +101,37 @@ def test_a_stream_that_nobody_watches_needs_a_hand_unless_it_is_over() -> None:
 
 def test_a_paused_dag_is_a_finding_although_its_task_watches() -> None:
     assert [finding["kind"] for finding in row(replace(SEEN, paused=True))["findings"]] == ["paused"]
+
+
+def held(hard: datetime, plan: datetime, reason: HorizonReason = HorizonReason.TOKEN_MAX_LIFETIME) -> dict[str, Any]:
+    horizon = {"plan": plan.isoformat(), "force": hard.isoformat(), "push": plan.isoformat(), "reason": reason.value}
+    detail = {"detail": {"facts": {"generation": 3, "horizon": horizon}}}
+    return row(replace(SEEN, detail=detail), state="held", horizon=hard)
+
+
+def test_a_held_stream_needs_a_hand_once_its_restart_would_be_due() -> None:
+    early = held(NOW + 3 * HOUR, NOW + HOUR)
+    assert (early["urgency"], early["findings"]) == (Urgency.SOON, [])
+    assert [early["horizon"][step] for step in ("plan", "force", "push")] == [None] * 3
+    assert early["horizon"]["held"] == "held: nobody restarts it before"
+    late = held(NOW + HOUR, NOW - HOUR)
+    [finding] = late["findings"]
+    assert late["urgency"] == Urgency.HAND
+    assert finding["words"] == "its credentials end while it is held"
+    assert "2026-03-01 13:00:00 UTC" in finding["why"]
+    assert finding["way_out"] == "`kstream streams start orders` before then"
+
+
+def test_a_held_stream_whose_credentials_ended_says_why_it_may_look_healthy() -> None:
+    over = held(NOW - HOUR, NOW - 2 * HOUR)
+    [finding] = over["findings"]
+    assert datetime.fromisoformat(finding["since"]) == NOW - HOUR
+    assert "it may look healthy until it opens its next connection" in finding["why"]
+    assert "before then" not in finding["way_out"]
+
+
+def test_a_held_stream_that_only_a_policy_would_restart_needs_nobody() -> None:
+    assert held(NOW + HOUR, NOW - HOUR, HorizonReason.POLICY_MAX_AGE)["findings"] == []
 
 
 def test_facts_of_an_earlier_generation_are_not_shown_as_this_ones() -> None:

@@ -9,6 +9,7 @@ import pytest
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
 from airflow_kstream.model.plan import Phase, Settled
 from airflow_kstream.model.printable import without_passwords
+from airflow_kstream.model.token_push import Refreshed
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import away, lines
@@ -55,3 +56,18 @@ def test_a_dead_stream_shows_the_first_line_of_what_it_died_of() -> None:
 
 def test_a_horizon_that_has_passed_is_not_to_come() -> None:
     assert "5m ago" in shown(remaining=timedelta(minutes=-5))
+
+
+@pytest.mark.parametrize(
+    ("remaining", "words"),
+    [
+        (timedelta(minutes=4), "in 4m; held: nobody restarts it before"),
+        (timedelta(minutes=-4), "4m ago; held: nobody restarts it; it may look healthy until it opens"),
+    ],
+)
+def test_the_horizon_of_a_held_stream_says_that_nobody_restarts_it(remaining: timedelta, words: str) -> None:
+    pushes = Refreshed(timedelta(minutes=3), timedelta(minutes=3), timedelta(minutes=1), None, None)
+    held = Settled(Phase.HELD, "held by ann")
+    printed = " ".join(shown(step=held, why="", lives=True, remaining=remaining, refreshed=pushes).split())
+    assert words in printed
+    assert "pushed" not in printed

@@ -121,6 +121,7 @@ export function HorizonWords({ row, now }: { row: Row; now: number }) {
   return (
     <small title={barWords(horizon, now)}>
       <b className={past ? "ks-late" : undefined}>{past ? `ended ${away(horizon.hard, now)}` : `ends ${away(horizon.hard, now)}`}</b>
+      {horizon.held && <span className="ks-late"> · {horizon.held}</span>}
       {horizon.plan && !past && <span className="ks-muted"> · restart {Date.parse(horizon.plan) > now ? away(horizon.plan, now) : "due"}</span>}
       <span className="ks-muted ks-clip" title={horizon.reason}>
         {horizon.reason}

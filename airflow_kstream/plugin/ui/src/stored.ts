@@ -18,6 +18,8 @@ export interface Horizon {
   renews_itself: boolean;
   credentials: string;
   uncounted: string[];
+  /** What a hold means for its end, in words; empty if it is not held. */
+  held: string;
 }
 
 export interface Pushes {
