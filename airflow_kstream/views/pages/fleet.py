@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_kstream.model.event import WORDS, Ledger
+from airflow_kstream.model.event import Ledger
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream_state import StreamState, TaskIds
-from airflow_kstream.policy.events.hands import way_out
+from airflow_kstream.policy.events.standing import Standing, standing
 from airflow_kstream.policy.streams.held import not_restarted
 from airflow_kstream.views.pages.foreign import shown
 from airflow_kstream.views.pages.urgency import order, urgency
@@ -59,12 +59,15 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
     facts = _of_generation(detail.get("facts"), state.generation)
     stale = now - state.seen > late and state.state not in _FINISHED
     horizon = _horizon(state, facts, detail)
-    findings = [*_findings(seen), *_ends_held(seen, facts, horizon["reason"], now)]
+    findings = [
+        *_findings(seen, facts, detail.get("pulse_why") or ""),
+        *_ends_held(seen, facts, horizon["reason"], now),
+    ]
     succeeded = bool(seen.report.get("succeeded"))
     row = {
         "cluster": seen.cluster,
         "stream": seen.stream,
-        "urgency": urgency(state, now, troubled=bool(findings), stale=stale, succeeded=succeeded),
+        "urgency": urgency(state, now, troubled=_needs_a_hand(findings), stale=stale, succeeded=succeeded),
         "state": state.state,
         "why": state.verdict,
         "generation": state.generation,
@@ -138,22 +141,19 @@ def _watcher(by: TaskIds, seen: Seen) -> dict[str, Any]:
     return {**ids, "state": seen.task, "paused": seen.paused}
 
 
-def _findings(seen: Seen) -> Iterator[dict[str, Any]]:
+def _findings(seen: Seen, facts: Mapping[str, Any], pulse_why: str) -> Iterator[dict[str, Any]]:
     """Yield what somebody was told of and lasts; then what only a page can see: that nobody watches."""
+    claimed = datetime.fromisoformat(facts["claimed"]) if facts.get("claimed") else None
+    # The reason that was stored is of the generation that the facts are of.
+    why = pulse_why if facts else ""
     for event in sorted(seen.told.lasting.values(), key=lambda event: event.since):
-        about = f" ({event.about})" if event.about else ""
-        yield {
-            "kind": event.kind.value,
-            "words": f"{WORDS[event.kind][0]}{about}",
-            "since": event.since.isoformat(),
-            "why": event.why,
-            "way_out": way_out(event.kind, seen.stream),
-        }
+        yield _finding(event.kind.value, standing(event, seen.state, seen.stream, claimed, why))
     if seen.paused and seen.task:
-        yield _finding("paused", "its DAG is paused", "its task watches on, and starts nothing", "unpause its DAG")
+        why = "its task watches on, and starts nothing"
+        yield _finding("paused", Standing("its DAG is paused", None, why, "unpause its DAG"))
     if not seen.task and seen.state.state not in _FINISHED:
         why = "no task of its DAG is deferred or running"
-        yield _finding("nobody_watches", "nobody watches it", why, "unpause its DAG, or clear its task")
+        yield _finding("nobody_watches", Standing("nobody watches it", None, why, "unpause its DAG, or clear its task"))
 
 
 def _ends_held(seen: Seen, facts: Mapping[str, Any], reason: str, now: datetime) -> Iterator[dict[str, Any]]:
@@ -166,8 +166,19 @@ def _ends_held(seen: Seen, facts: Mapping[str, Any], reason: str, now: datetime)
     words = "its credentials end while it is held" if hard > now else "its credentials ended while it was held"
     why = f"{not_restarted(hard - now)} ({hard:%Y-%m-%d %H:%M:%S} UTC: {reason})"
     out = f"`kstream streams start {seen.stream}`{' before then' if hard > now else ': its task then replaces it'}"
-    yield {**_finding("ends_held", words, why, out), "since": hard.isoformat() if hard <= now else None}
+    yield _finding("ends_held", Standing(words, hard if hard <= now else None, why, out))
 
 
-def _finding(kind: str, words: str, why: str, out: str) -> dict[str, Any]:
-    return {"kind": kind, "words": words, "since": None, "why": why, "way_out": out}
+def _finding(kind: str, stands: Standing) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "words": stands.words,
+        "since": stands.since.isoformat() if stands.since else None,
+        "why": stands.why,
+        "way_out": stands.way_out,
+        "waits": stands.waits,
+    }
+
+
+def _needs_a_hand(findings: Sequence[Mapping[str, Any]]) -> bool:
+    return not all(finding["waits"] for finding in findings)

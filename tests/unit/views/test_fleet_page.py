@@ -92,6 +92,18 @@ def test_a_finding_says_what_since_when_why_and_the_way_out() -> None:
     assert "kstream streams evidence orders" in finding["way_out"]
 
 
+def test_the_next_generation_after_a_stall_is_waited_for_and_not_replaced_again() -> None:
+    facts = {"generation": 3, "claimed": (NOW - HOUR / 2).isoformat()}
+    seen = replace(SEEN, told=told(EventKind.STALLED), detail={"detail": {"facts": facts}})
+    next_one = row(seen, state="starting", pulse="STARTING")
+    [finding] = next_one["findings"]
+    assert next_one["urgency"] == Urgency.UNDER_WAY
+    assert finding["words"] == "it stalled, and generation 3 has yet to commit"
+    assert finding["since"] == facts["claimed"]
+    assert finding["waits"]
+    assert row(seen, state="running", pulse="STALLED")["urgency"] == Urgency.HAND
+
+
 def test_a_stream_that_nobody_watches_needs_a_hand_unless_it_is_over() -> None:
     alone = replace(SEEN, task="")
     assert row(alone)["urgency"] == Urgency.HAND

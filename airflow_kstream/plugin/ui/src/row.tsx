@@ -80,7 +80,7 @@ const quiet = (row: Row) => row.urgency === "well" || row.state === "running";
 
 export function Findings({ row, now }: { row: Row; now: number }) {
   return (
-    <ul className="ks-findings">
+    <ul className={`ks-findings${row.findings.every((finding) => finding.waits) ? " ks-waits" : ""}`}>
       {row.findings.map((finding) => (
         <li key={finding.kind + finding.words}>
           <strong>{sentence(finding.words)}</strong>

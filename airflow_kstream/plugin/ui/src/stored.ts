@@ -6,6 +6,8 @@ export interface Finding {
   since: string | null;
   why: string;
   way_out: string;
+  /** Nothing is left to do but to wait. */
+  waits: boolean;
 }
 
 export interface Horizon {

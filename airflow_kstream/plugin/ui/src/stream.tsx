@@ -36,7 +36,7 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
           <h1>{row.stream}</h1>
           <div className="ks-state">
             <Badge tone={tone}>{stateWords(row)}</Badge>
-            {row.pulse && <Badge tone={pulseTone}>{pulse}</Badge>}
+            {row.pulse && pulse !== stateWords(row) && <Badge tone={pulseTone}>{pulse}</Badge>}
             <span className="ks-muted">
               {row.generation ? `generation ${row.generation}` : "never submitted"} on {row.cluster} · last look{" "}
               <span className={row.stale ? "ks-late" : undefined} title={moment(row.seen)}>
