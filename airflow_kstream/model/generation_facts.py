@@ -56,7 +56,8 @@ class GenerationFacts:
 
     `claimed` is when it was claimed and `issued` a lower bound of when its tokens were issued, by the NameNode's clock.
     `reason` is why it was claimed: why its predecessor was replaced. `credentials` is how it authenticates.
-    `renew_interval` and `max_lifetime` are those of its tokens.
+    `renew_interval` and `max_lifetime` are those of its tokens. `stop_waits` is how long a stop waits for its
+    batch.
     """
 
     generation: int
@@ -70,6 +71,7 @@ class GenerationFacts:
     max_lifetime: timedelta | None
     horizon: Horizon | None
     desired: Desired
+    stop_waits: timedelta | None = None
     progress: tuple[Progress, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ that it is over. So a look may know more than the event, and its way out may be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kstream.model.event import WORDS, EventKind, Lasting
@@ -18,6 +18,8 @@ from airflow_kstream.policy.events.hands import way_out
 _STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 # Names of the steps that replace a generation.
 _REPLACED = {"stop", "kill", "submit"}
+# Airflow's name of a task that is on a worker, as one that restarts its stream.
+_AT_WORK = "running"
 _LIVES = {Phase.RUNNING, Phase.STARTING}
 
 
@@ -32,24 +34,33 @@ class Standing:
     waits: bool = False
 
 
-def standing(
-    event: Lasting, state: StreamState, stream: str, claimed: datetime | None = None, pulse_why: str = ""
-) -> Standing:
-    """Return how an event stands after the last look.
+@dataclass(frozen=True)
+class Known:
+    """Facts beside the last look: when the newest generation was claimed, the reason of its pulse, and the state of
+    the task that watches the stream. Each is None or empty if it is not known."""
 
-    `claimed` is when the newest generation was claimed and `pulse_why` the reason of its pulse, as far as they are
-    known.
-    """
+    claimed: datetime | None = None
+    pulse_why: str = ""
+    task: str = ""
+
+
+def standing(event: Lasting, state: StreamState, stream: str, known: Known = Known()) -> Standing:
+    """Return how an event stands after the last look."""
     about = f" ({event.about})" if event.about else ""
     told = Standing(f"{WORDS[event.kind][0]}{about}", event.since, event.why, way_out(event.kind, stream))
-    if event.kind is not EventKind.STALLED:
-        return told
+    if event.kind is EventKind.OVERDUE and known.task == _AT_WORK:
+        return replace(told, way_out="its task runs now: its log tells how far the restart is")
+    return _of_a_stall(told, state, stream, known) if event.kind is EventKind.STALLED else told
+
+
+def _of_a_stall(told: Standing, state: StreamState, stream: str, known: Known) -> Standing:
+    hangs, claimed = state.pulse in _STALLED, known.claimed
+    if hangs:
+        told = replace(told, why=known.pulse_why or told.why)
     if state.state in _REPLACED:
-        why = pulse_why if state.pulse in _STALLED and pulse_why else event.why
-        return Standing(told.words, told.since, why, "wait: its task is about to replace the generation")
-    if state.pulse in _STALLED:
-        return Standing(told.words, told.since, pulse_why or event.why, told.way_out)
-    if state.state in _LIVES and (state.pulse == Pulse.STARTING or (claimed is not None and claimed > event.since)):
+        return replace(told, way_out="wait: its task is about to replace the generation")
+    newer = claimed is not None and told.since is not None and claimed > told.since
+    if state.state in _LIVES and not hangs and (newer or state.pulse == Pulse.STARTING):
         return _outlived(state, stream, claimed)
     return told
 

@@ -33,6 +33,7 @@ def facts_of(spec: StreamSpec, observation: Observation, ends: Horizon | None) -
         max_lifetime=lifetimes.max_lifetime if lifetimes else None,
         horizon=ends,
         desired=observation.desired,
+        stop_waits=spec.stop.marker_grace + spec.stop.quiescent_wait,
         progress=tuple(_progress(spec.heartbeat, point) for point in observation.checkpoints),
     )
 

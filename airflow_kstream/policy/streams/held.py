@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.observation import Observation
@@ -20,6 +20,11 @@ def left_as(observation: Observation) -> str:
     if app is None and observation.claim and observation.claim.fence in observation.files:
         return f"generation {number} was claimed and its application may still arrive"
     return f"generation {number} is dead{', stopped before,' if begun else ''} and stays dead"
+
+
+def restarts_from(plan: datetime, word: datetime | None) -> datetime:
+    """Return from when on a restart for `plan` may come: not before a person's last `word`, which may end a hold."""
+    return max(plan, word) if word else plan
 
 
 def is_well(observation: Observation) -> bool:

@@ -15,7 +15,7 @@ from airflow_kstream.model.generation import ALL_STREAMS_TAG, Claim, StreamId
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.generation_facts import GenerationFacts
 from airflow_kstream.model.heartbeat import Heartbeat, Pulse
-from airflow_kstream.model.horizon import HorizonReason
+from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.looks import NOWHERE, Looks, Reached
 from airflow_kstream.model.notify import NotifyPolicy
 from airflow_kstream.model.observation import Observation
@@ -38,6 +38,7 @@ from airflow_kstream.policy.streams.heartbeat import (
     verified,
     works,
 )
+from airflow_kstream.policy.streams.held import restarts_from
 from airflow_kstream.policy.streams.lost_logs import logs_end
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.refresh import refreshed
@@ -289,7 +290,7 @@ class Watch:
             works=works(spec.failure, observation),
             notify=spec.notify,
             failure=observation.failure,
-            plan_in=ends.plan - now if ends and ends.plan and _lives(step) else None,
+            plan_in=_plan_in(step, ends, observation),
             commit_age=commit_age(beat, claim, now),
             queued=queued,
             queued_too_long=queued is not None and queued > spec.heartbeat.accept_timeout,
@@ -356,6 +357,12 @@ def _stalled(
     if free or not alone:
         return free, beat
     return None, replace(beat, why=f"{beat.why}; it is not restarted: {alone[0][1]}")
+
+
+def _plan_in(step: Step, ends: Horizon | None, observation: Observation) -> timedelta | None:
+    if ends is None or ends.plan is None or not _lives(step):
+        return None
+    return restarts_from(ends.plan, observation.desired.at) - observation.now
 
 
 def _lives(step: Step) -> bool:

@@ -12,8 +12,9 @@ from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.plain import plain
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.model.stream_state import StreamState, TaskIds
-from airflow_kstream.policy.events.standing import Standing, standing
+from airflow_kstream.policy.events.standing import Known, Standing, standing
 from airflow_kstream.policy.streams.held import not_restarted
+from airflow_kstream.views.pages.actions import offered
 from airflow_kstream.views.pages.foreign import shown
 from airflow_kstream.views.pages.urgency import order, urgency
 
@@ -83,6 +84,7 @@ def row_of(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "pushes": _pushes(seen.detail.get("seen"), detail.get("refreshed")),
         "began": {"at": facts.get("claimed"), "why": _why_replaced(seen) or facts.get("reason") or ""},
         "desired": plain(state.desired) or {},
+        "actions": offered(state, facts, now),
         "watcher": _watcher(state.by, seen),
         "findings": findings,
     }
@@ -147,7 +149,7 @@ def _findings(seen: Seen, facts: Mapping[str, Any], pulse_why: str) -> Iterator[
     # The reason that was stored is of the generation that the facts are of.
     why = pulse_why if facts else ""
     for event in sorted(seen.told.lasting.values(), key=lambda event: event.since):
-        yield _finding(event.kind.value, standing(event, seen.state, seen.stream, claimed, why))
+        yield _finding(event.kind.value, standing(event, seen.state, seen.stream, Known(claimed, why, seen.task)))
     if seen.paused and seen.task:
         why = "its task watches on, and starts nothing"
         yield _finding("paused", Standing("its DAG is paused", None, why, "unpause its DAG"))

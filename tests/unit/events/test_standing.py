@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kstream.model.event import EventKind, Lasting
 from airflow_kstream.model.stream_state import StreamState
-from airflow_kstream.policy.events.standing import Standing, standing
+from airflow_kstream.policy.events.standing import Known, Standing, standing
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEGAN = NOW - timedelta(minutes=16)
@@ -20,7 +20,7 @@ RESTART = "`kstream streams restart clicks`"
 
 def stands(state: str, pulse: str, claimed: datetime | None = BEFORE) -> Standing:
     seen = StreamState(state, "", 3, "application_1_0003", NOW, pulse=pulse)
-    return standing(STALL, seen, "clicks", claimed, LATER)
+    return standing(STALL, seen, "clicks", Known(claimed, LATER))
 
 
 def test_a_stall_that_lasts_has_the_words_of_the_last_look() -> None:
@@ -63,5 +63,12 @@ def test_a_next_generation_that_stalls_as_well_needs_somebody() -> None:
 
 def test_any_other_event_keeps_its_words() -> None:
     blocked = Lasting(EventKind.BLOCKED, BEGAN, "no ticket")
-    told = standing(blocked, StreamState("starting", "", 3, None, NOW, pulse="STARTING"), "clicks", AFTER, LATER)
+    told = standing(blocked, StreamState("starting", "", 3, None, NOW, pulse="STARTING"), "clicks", Known(AFTER, LATER))
     assert (told.why, told.waits) == ("no ticket", False)
+
+
+def test_an_overdue_restart_whose_task_is_at_work_needs_no_task_unpaused() -> None:
+    overdue = Lasting(EventKind.OVERDUE, BEGAN, "its tokens end in 3m")
+    due = StreamState("stop", "", 3, "application_1_0003", NOW)
+    assert "unpause its DAG" in standing(overdue, due, "clicks", Known(task="deferred")).way_out
+    assert "unpause" not in standing(overdue, due, "clicks", Known(task="running")).way_out

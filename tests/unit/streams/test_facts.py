@@ -43,6 +43,16 @@ def test_the_facts_tell_what_a_person_wants(running: Life) -> None:
     assert (facts.desired.state, facts.desired.reason) == (DesiredState.HELD, "the test says so")
 
 
+def test_a_restart_can_come_from_the_end_of_a_hold_on_and_is_not_overdue_before(running: Life) -> None:
+    running.set_desired(DesiredState.HELD)
+    running.clock.ahead += timedelta(days=6)
+    assert running.watch().plan_in is None
+    running.set_desired(DesiredState.RUNNING)
+    left = running.watch().plan_in
+    assert left is not None
+    assert -timedelta(minutes=1) < left <= timedelta()
+
+
 def test_a_look_without_a_conclusion_has_no_facts(running: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running.hdfs, "list", refused)
     assert running.watch().facts is None

@@ -1,48 +1,14 @@
 import { readRun, runPage, startRun, type Refused, type Run } from "./api";
 import { Badge } from "./parts";
 import { stateWords } from "./states";
-import type { Cluster, Row } from "./stored";
+import type { Cluster, Row, Word } from "./stored";
 import { away, duration } from "./words";
 
-type Word = "hold" | "start" | "restart" | "stop";
-
-interface Action {
-  title: string;
-  says: (row: Row) => string;
-  destroys: boolean;
-}
-
-const next = (row: Row) => row.generation + 1;
-const lives = (row: Row) => row.application !== null && !["ended", "stopped", "killed", "backing off"].includes(row.state);
-
-const ACTIONS: Record<Word, Action> = {
-  hold: {
-    title: "Hold",
-    says: () => "Nobody starts, stops or restarts it until somebody says start. What runs, runs on.",
-    destroys: false,
-  },
-  start: {
-    title: "Start",
-    says: (row) =>
-      lives(row)
-        ? `Its desired state becomes running. Generation ${row.generation} is left as it is, and is watched.`
-        : `Its desired state becomes running, and no wait between two starts holds any longer. The task that watches it claims and submits generation ${next(row)}.`,
-    destroys: false,
-  },
-  restart: {
-    title: "Restart",
-    says: (row) =>
-      `The task that watches it checks that a successor could start, stops generation ${row.generation} after its batch, waits until it is proven dead, and submits generation ${next(row)}.`,
-    destroys: true,
-  },
-  stop: {
-    title: "Stop",
-    says: (row) =>
-      lives(row)
-        ? `It ends generation ${row.generation} after its batch, kills it if it does not end, and leaves the stream stopped.`
-        : "Its desired state becomes stopped: nothing follows its last generation.",
-    destroys: true,
-  },
+const ACTIONS: Record<Word, { title: string; destroys: boolean }> = {
+  hold: { title: "Hold", destroys: false },
+  start: { title: "Start", destroys: false },
+  restart: { title: "Restart", destroys: true },
+  stop: { title: "Stop", destroys: true },
 };
 
 /** What may be done with a stream, as a menu. It is made when it is opened: a fleet has hundreds. */
@@ -71,7 +37,7 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
           <circle cx="8" cy="13" r="1.4" />
         </svg>
       </button>
-      {open && <Menu name={`Actions for ${row.stream}`} below={button.current!} close={() => setOpen(false)} choose={choose} />}
+      {open && <Menu row={row} below={button.current!} close={() => setOpen(false)} choose={choose} />}
       {word && (
         <ActionDialog
           word={word}
@@ -89,7 +55,7 @@ export function ActionMenu({ row, cluster, done, now }: { row: Row; cluster?: Cl
   );
 }
 
-function Menu({ name, below, close, choose }: { name: string; below: HTMLElement; close: () => void; choose: (word: Word) => void }) {
+function Menu({ row, below, close, choose }: { row: Row; below: HTMLElement; close: () => void; choose: (word: Word) => void }) {
   const menu = React.useRef<HTMLDivElement>(null);
   const at = below.getBoundingClientRect();
   const place = { top: Math.min(at.bottom + 4, innerHeight - 190), left: Math.max(8, at.right - 170) };
@@ -110,13 +76,13 @@ function Menu({ name, below, close, choose }: { name: string; below: HTMLElement
       ref={menu}
       popover="auto"
       role="menu"
-      aria-label={name}
+      aria-label={`Actions for ${row.stream}`}
       className="ks-menu"
       style={place}
       onKeyDown={step}
       onToggle={(event) => event.newState === "closed" && close()}
     >
-      {(Object.keys(ACTIONS) as Word[]).map((each) => (
+      {(Object.keys(row.actions) as Word[]).map((each) => (
         <button
           key={each}
           type="button"
@@ -149,12 +115,24 @@ function ActionDialog({
 }) {
   const action = ACTIONS[word];
   const [reason, setReason] = React.useState("");
+  // Of the moment at which the dialog was opened: what is said below changes the row.
+  const [said] = React.useState(row.actions[word]);
+  const [before] = React.useState(row.desired.at);
   const conf = () => ({ action: word, stream: row.stream, reason: reason.trim() });
   const name = `${action.title} ${row.stream}`;
   return (
-    <RunDialog title={`${name}?`} button={name} dag={dag} conf={conf} ready={reason.trim().length >= 3} destroys={action.destroys} close={close}
+    <RunDialog
+      title={`${name}?`}
+      sentTitle={name}
+      button={name}
+      dag={dag}
+      conf={conf}
+      ready={reason.trim().length >= 3}
+      destroys={action.destroys}
+      close={close}
+      done={row.desired.at !== before ? "done: the page shows it" : "done: the next look shows it"}
       head={<>
-        <p>{action.says(row)}</p>
+        <p>{said}</p>
         <p className="ks-muted">
           As of the last look, {away(row.seen, now)}: {stateWords(row)}
           {row.generation > 0 && `, generation ${row.generation}`}
@@ -185,18 +163,22 @@ type Sent = { run: Run } | { refusal: string } | null;
 
 interface RunDialogProps {
   title: string;
+  /** The title once the run is started, when nothing is asked any longer. */
+  sentTitle: string;
   button: string;
   dag: string;
   conf: () => Record<string, unknown>;
   ready: boolean;
   destroys: boolean;
   close: (changed: boolean) => void;
+  /** What is said after the run succeeded. */
+  done: string;
   head: React.ReactNode;
   children: React.ReactNode;
 }
 
 /** Asks before it starts a run of a DAG as the reader, and then follows the run. */
-export function RunDialog({ title, button, dag, conf, ready, destroys, close, head, children }: RunDialogProps) {
+export function RunDialog({ title, sentTitle, button, dag, conf, ready, destroys, close, done, head, children }: RunDialogProps) {
   const [busy, setBusy] = React.useState(false);
   const [sent, setSent] = React.useState<Sent>(null);
   const dialog = React.useRef<HTMLDialogElement>(null);
@@ -223,7 +205,7 @@ export function RunDialog({ title, button, dag, conf, ready, destroys, close, he
   return (
     <dialog ref={dialog} className="ks-dialog" aria-labelledby={id} onClose={() => close(run !== null)}>
       <form onSubmit={send}>
-        <h2 id={id}>{title}</h2>
+        <h2 id={id}>{run ? sentTitle : title}</h2>
         {head}
         {!run && children}
         {sent && "refusal" in sent && (
@@ -233,7 +215,7 @@ export function RunDialog({ title, button, dag, conf, ready, destroys, close, he
         )}
         {run && (
           <p role="status" className="ks-run">
-            <Badge tone={run.state === "failed" ? "bad" : run.state === "success" ? "good" : "busy"}>{RUN[run.state] ?? run.state}</Badge>{" "}
+            <Badge tone={run.state === "failed" ? "bad" : run.state === "success" ? "good" : "busy"}>{run.state === "success" ? done : (RUN[run.state] ?? run.state)}</Badge>{" "}
             <a href={runPage(dag, run.dag_run_id)}>The run of {dag}</a>
           </p>
         )}
@@ -255,7 +237,6 @@ export function RunDialog({ title, button, dag, conf, ready, destroys, close, he
 const RUN: Record<string, string> = {
   queued: "waiting for a worker",
   running: "under way",
-  success: "done: the next look shows it",
   failed: "failed: its log says why",
 };
 

@@ -225,6 +225,8 @@ function RecoverDialog({ file, form, close }: { file: OpenFile; form: Form; clos
   return (
     <RunDialog
       title="Recover this file?"
+      sentTitle="Recover this file"
+      done="done: this page shows it once this is closed"
       button={dry ? "See what would be done" : "Recover it"}
       dag={form.dag}
       conf={conf}

@@ -46,6 +46,8 @@ export interface Desired {
   restart_up_to?: number;
 }
 
+export type Word = "hold" | "start" | "restart" | "stop";
+
 export interface Row {
   cluster: string;
   stream: string;
@@ -65,6 +67,8 @@ export interface Row {
   pushes: Pushes | null;
   began: { at: string | null; why: string };
   desired: Desired;
+  /** What each word that is offered would do. */
+  actions: Partial<Record<Word, string>>;
   watcher: Watcher;
   findings: Finding[];
 }
