@@ -60,8 +60,8 @@ def next_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mo
 def _wanted_step(spec: StreamSpec, observation: Observation, looks: Looks, mode: Mode) -> Step:
     if observation.desired.state is DesiredState.HELD:
         why = observation.desired.reason or "no reason given"
-        held = f"held by {_who(observation)}: {why}; {left_as(observation)}"
-        return Settled(Phase.HELD, f"{held}; until `kstream streams start {spec.name}`")
+        held = f"held by {_who(observation)} until `kstream streams start {spec.name}`: {why}"
+        return Settled(Phase.HELD, f"{held}; {left_as(observation)}")
     if observation.claim and observation.claim.newer:
         return _hands_off(spec, observation, observation.claim)
     if left_alone := unclaimed(spec, observation, looks):

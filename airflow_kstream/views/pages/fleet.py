@@ -22,6 +22,11 @@ from airflow_kstream.views.pages.urgency import order, urgency
 _REWRITTEN, _FOR_EACH = timedelta(minutes=1), timedelta(seconds=1)
 # Rows that did not come this many times are late.
 _MISSED = 3
+# While pushes go well, nobody need fear these ends.
+_IF_NOT_PUSHED = {
+    HorizonReason.TOKEN_MAX_LIFETIME.value: "the tokens of its launch end, unless fresh ones are pushed before",
+    HorizonReason.NOT_PUSHED.value: "the tokens that were pushed last end, unless fresh ones are pushed before",
+}
 _FINISHED = {Phase.ENDED, Phase.STOPPED}
 
 
@@ -106,8 +111,11 @@ def _of_generation(facts: object, generation: int) -> Mapping[str, Any]:
 
 def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, Any]) -> dict[str, Any]:
     ends = facts.get("horizon") or {}
+    refreshed = None if state.state == Phase.HELD else detail.get("refreshed")
     hard = state.horizon.isoformat() if state.horizon else None
     reason = ends.get("reason") or HorizonReason.UNKNOWN.value
+    if isinstance(refreshed, Mapping) and not refreshed.get("trouble"):
+        reason = _IF_NOT_PUSHED.get(reason, reason)
     return {
         "hard": hard,
         "plan": ends.get("plan"),

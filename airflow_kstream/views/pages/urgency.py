@@ -59,5 +59,6 @@ def _ended(horizon: datetime | None, now: datetime) -> bool:
 
 
 def order(row: Mapping[str, Any]) -> tuple[int, str, str, str]:
-    """Return the place of a row: by urgency, then by the end of its credentials, then by name."""
-    return _ORDER[Urgency(row["urgency"])], row["horizon"]["hard"] or "9", row["cluster"], row["stream"]
+    """Return the place of a row: by urgency, then by its restart or the end of its credentials, then by name."""
+    horizon = row["horizon"]
+    return _ORDER[Urgency(row["urgency"])], horizon["plan"] or horizon["hard"] or "9", row["cluster"], row["stream"]

@@ -108,7 +108,7 @@ class TestAPersonsWord:
             seen = step(yarn, mode)
             assert isinstance(seen, Settled)
             assert seen.phase is Phase.HELD
-            assert seen.why.startswith("held by ann: maintenance; ")
+            assert seen.why.startswith("held by ann until `kstream streams start orders`: maintenance; ")
 
     @pytest.mark.parametrize("mode", Mode)
     def test_a_stopped_one_that_lives_is_stopped(self, mode: Mode) -> None:

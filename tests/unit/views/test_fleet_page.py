@@ -84,6 +84,30 @@ def test_the_most_urgent_stream_is_first_and_then_the_one_that_ends_next() -> No
     assert [each["stream"] for each in fleet_rows(fleet, NOW, LATE)] == ["hangs", "sooner", "later", "held"]
 
 
+def test_of_streams_that_are_alike_the_one_that_is_restarted_next_is_first() -> None:
+    def planned(stream: str, plan: datetime, hard: datetime) -> Seen:
+        facts = {"generation": 3, "horizon": {"plan": plan.isoformat()}}
+        return replace(SEEN, stream=stream, state=replace(STATE, horizon=hard), detail={"detail": {"facts": facts}})
+
+    fleet = [planned("a", NOW + 4 * DAY, NOW + 5 * DAY), planned("b", NOW + 3 * DAY, NOW + 6 * DAY)]
+    assert [each["stream"] for each in fleet_rows(fleet, NOW, LATE)] == ["b", "a"]
+
+
+@pytest.mark.parametrize("reason", [HorizonReason.TOKEN_MAX_LIFETIME, HorizonReason.NOT_PUSHED])
+def test_a_stream_that_gets_fresh_tokens_is_not_said_to_get_none(reason: HorizonReason) -> None:
+    facts = {"generation": 3, "horizon": {"reason": reason.value}}
+
+    def shown(state: str = "running", **refreshed: str) -> str:
+        detail = {"facts": facts, "refreshed": refreshed or None}
+        said: str = row(replace(SEEN, detail={"detail": detail}), state=state)["horizon"]["reason"]
+        return said
+
+    assert shown(trouble="").endswith("unless fresh ones are pushed before")
+    assert shown(trouble="no right to read its UI") == reason.value
+    assert shown() == reason.value
+    assert shown("held", trouble="") == reason.value, "nobody pushes to a held stream"
+
+
 def test_a_finding_says_what_since_when_why_and_the_way_out() -> None:
     [finding] = row(replace(SEEN, told=told(EventKind.STALLED, "batch 7 is in flight for 2h")))["findings"]
     assert finding["words"] == "it runs and makes no progress"

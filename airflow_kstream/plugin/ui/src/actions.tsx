@@ -2,7 +2,7 @@ import { readRun, runPage, startRun, type Refused, type Run } from "./api";
 import { Badge } from "./parts";
 import { stateWords } from "./states";
 import type { Cluster, Row, Word } from "./stored";
-import { away, duration } from "./words";
+import { ago, duration } from "./words";
 
 const ACTIONS: Record<Word, { title: string; destroys: boolean }> = {
   hold: { title: "Hold", destroys: false },
@@ -134,7 +134,7 @@ function ActionDialog({
       head={<>
         <p>{said}</p>
         <p className="ks-muted">
-          As of the last look, {away(row.seen, now)}: {stateWords(row)}
+          As of the last look, {ago(row.seen, now)}: {stateWords(row)}
           {row.generation > 0 && `, generation ${row.generation}`}
           {row.why && ` – ${row.why}`}
           {row.stale && ` That look is more than ${duration((now - Date.parse(row.seen)) / 1000)} old: it may have changed.`}

@@ -1,5 +1,5 @@
 import type { Facts, Life, Progress, Row } from "./stored";
-import { away, count, duration, moment } from "./words";
+import { ago, away, count, duration, moment } from "./words";
 
 interface Span {
   begin: number;
@@ -24,13 +24,15 @@ export function TokenStory({ row, facts, now }: { row: Row; facts: Facts | null;
   const plan = horizon.plan ? Date.parse(horizon.plan) : null;
   const force = horizon.force ? Date.parse(horizon.force) : null;
   const push = horizon.push ? Date.parse(horizon.push) : null;
+  // A name that would stand on that of the end is left out: the list below has it.
+  const roomFor = (name: string, when: number) => name === "end" || hard === null || Math.abs(hard - when) > 0.12 * (span.end - span.begin);
   const renewals: number[] = [];
   if (renewal) for (let next = issued + renewal; next < (hard ?? now) && renewals.length < 60; next += renewal) renewals.push(next);
   const steps: [string, string | null, string][] = [
-    ["issue", horizon.issued, horizon.renews_itself ? "its first tokens, at the latest" : "its tokens, at the latest"],
+    ["issued", horizon.issued, horizon.renews_itself ? "its first tokens are from then, or later" : "its tokens are from then, or later: their end is counted from it"],
     ["push", horizon.push, "fresh tokens are pushed into it"],
-    ["plan", horizon.plan, "from here on it is restarted, once a successor could start"],
-    ["force", horizon.force, "from here on it is restarted even if that is not sure"],
+    ["restart", horizon.plan, "it is restarted, once a successor could start"],
+    ["last call", horizon.force, "it is restarted even if it is not sure that a successor could start"],
     ["end", horizon.hard, horizon.reason],
   ];
   return (
@@ -46,17 +48,19 @@ export function TokenStory({ row, facts, now }: { row: Row; facts: Facts | null;
           </line>
         ))}
         {[
-          ["plan", plan],
-          ["force", force],
+          ["restart", plan],
+          ["last call", force],
           ["end", hard],
           ["push", push],
         ].map(([name, when]) =>
           when === null ? null : (
-            <g key={name as string} className={`ks-flag ks-flag-${name}`}>
+            <g key={name as string} className={`ks-flag ks-flag-${(name as string).replace(" ", "-")}`}>
               <line x1={at(span, when as number)} x2={at(span, when as number)} y1="20" y2="52" />
-              <text x={at(span, when as number)} y="66" textAnchor="middle">
-                {name}
-              </text>
+              {roomFor(name as string, when as number) && (
+                <text x={at(span, when as number)} y="66" textAnchor="middle">
+                  {name}
+                </text>
+              )}
             </g>
           ),
         )}
@@ -71,7 +75,7 @@ export function TokenStory({ row, facts, now }: { row: Row; facts: Facts | null;
         {steps.map(([name, when, words]) =>
           when ? (
             <div key={name}>
-              <dt className={`ks-step-${name}`}>{name}</dt>
+              <dt className={`ks-step-${name.replace(" ", "-")}`}>{name}</dt>
               <dd>
                 <b>{away(when, now)}</b> <span className="ks-muted">{moment(when)}</span>
                 <br />
@@ -139,7 +143,7 @@ export function Lives({ lives, now }: { lives: Life[]; now: number }) {
                 {life.generation}
                 {life.adopted && <small className="ks-muted">adopted</small>}
               </td>
-              <td title={moment(life.began)}>{away(life.began, now)}</td>
+              <td title={moment(life.began)}>{ago(life.began, now)}</td>
               <td>{duration(((life.ended ? Date.parse(life.ended) : now) - Date.parse(life.began)) / 1000)}</td>
               <td className="ks-wide">
                 {life.ended ? (
@@ -161,9 +165,10 @@ export function Lives({ lives, now }: { lives: Life[]; now: number }) {
 }
 
 /** The batches of one query against the time after which one counts as stalled. */
-export function Batches({ progress, now }: { progress: Progress; now: number }) {
+export function Batches({ progress, drawn, now }: { progress: Progress; drawn: string | null; now: number }) {
   const { batches, stall_after: limit, in_flight: since } = progress;
-  const flying = since ? (now - Date.parse(since)) / 1000 : null;
+  // As of that look: a batch that was in flight then may be committed by now.
+  const flying = since ? Math.max(0, ((drawn ? Date.parse(drawn) : now) - Date.parse(since)) / 1000) : null;
   const bars: [number, number, boolean][] = batches.map(([number, taken]) => [number, taken, false]);
   if (flying !== null) bars.push([progress.planned, flying, true]);
   if (!bars.length) return <p className="ks-muted">No batch is committed yet.</p>;
@@ -204,7 +209,7 @@ export function Batches({ progress, now }: { progress: Progress; now: number }) 
       </svg>
       <dl className="ks-figures">
         <Figure name="committed">batch {progress.committed}</Figure>
-        <Figure name="last commit">{progress.last_commit ? away(progress.last_commit, now) : "none yet"}</Figure>
+        <Figure name="last commit">{progress.last_commit ? ago(progress.last_commit, now) : "none yet"}</Figure>
         {flying !== null && (
           <Figure name="in flight">
             batch {progress.planned} for {duration(flying)}

@@ -3,7 +3,7 @@ import { page, runPage, useAnswer, useNow } from "./api";
 import { AnswerPage, Badge, Empty, type Tone } from "./parts";
 import { Ticked } from "./row";
 import type { Files, FilesPath, Form, OpenFile, Recovery } from "./stored";
-import { away, bytes, count, duration, moment, sentence } from "./words";
+import { ago, bytes, count, duration, moment, sentence } from "./words";
 
 /** The open files that the last runs over them found. */
 export function FilesPage() {
@@ -75,7 +75,7 @@ function PathPanel({ cluster, form, path, now, reload }: OnePath) {
         </h2>
         <small className="ks-muted">
           <a href={runPage(path.dag, path.run)} title={moment(path.at)}>
-            looked at {away(path.at, now)}
+            looked at {ago(path.at, now)}
           </a>
           {path.by && ` for ${path.by}`}
           {path.dry_run && ", a dry run"}
@@ -117,7 +117,7 @@ function PathPanel({ cluster, form, path, now, reload }: OnePath) {
               .map((run) => (
                 <li key={run.run}>
                   <span className="ks-muted ks-when" title={moment(run.at)}>
-                    {away(run.at, now)}
+                    {ago(run.at, now)}
                   </span>
                   <span>
                     {run.summary}
@@ -161,7 +161,7 @@ function FileRow({ file, cluster, form, choose, now }: { file: OpenFile; cluster
           ) : (
             file.host && `, from ${file.host}`
           )}
-          , {away(file.open_since, now)}
+          , {ago(file.open_since, now)}
         </small>
       </td>
       <td className="ks-wide">

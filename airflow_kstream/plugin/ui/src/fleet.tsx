@@ -2,8 +2,8 @@ import { useAnswer, useNow } from "./api";
 import { Empty, Failure, Loading, Mark } from "./parts";
 import { StreamRow } from "./row";
 import { URGENCIES } from "./states";
-import type { Cluster, Fleet } from "./stored";
-import { away, clock, count, duration, moment } from "./words";
+import type { Cluster, Fleet, Row } from "./stored";
+import { ago, away, clock, count, duration, moment } from "./words";
 
 // So many rows are not drawn again each second.
 const MANY = 40;
@@ -61,7 +61,7 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
             {count(fleet.streams.length, "stream")}
             {several && ` on ${count(clusters.size, "cluster")}`} ·{" "}
             <span className={late ? "ks-late" : undefined} title={moment(newest)}>
-              last look {away(new Date(newest).toISOString(), now)}
+              last look {ago(new Date(newest).toISOString(), now)}
             </span>{" "}
             · read at {clock(at)}
           </p>
@@ -121,7 +121,10 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
           <thead>
             <tr>
               <th scope="col">Stream</th>
-              <th scope="col">Credentials</th>
+              <th scope="col">
+                Credentials
+                <Legend rows={rows} />
+              </th>
               <th scope="col">Progress</th>
               <th scope="col">Last restart</th>
               <th scope="col">Wanted</th>
@@ -139,6 +142,29 @@ function Streams({ fleet, now, at, reload }: { fleet: Fleet; now: number; at: nu
         </table>
       )}
     </>
+  );
+}
+
+const TICKS: [string, "push" | "plan" | "force"][] = [
+  ["fresh tokens", "push"],
+  ["restart", "plan"],
+  ["last call", "force"],
+];
+
+/** The meaning of the ticks on the bars below, of those that there are. */
+function Legend({ rows }: { rows: Row[] }) {
+  const shown = TICKS.filter(([, step]) => rows.some((row) => row.horizon[step]));
+  return (
+    <small className="ks-muted ks-legend">
+      {shown.map(([words, step]) => (
+        <span key={step}>
+          <svg viewBox="0 0 3 11" aria-hidden="true">
+            <line className={`ks-tick ks-${step}`} x1="1.5" x2="1.5" y1="0" y2="11" />
+          </svg>
+          {words}
+        </span>
+      ))}
+    </small>
   );
 }
 

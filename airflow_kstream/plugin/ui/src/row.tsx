@@ -4,7 +4,7 @@ import { barWords, HorizonBar, Sparkline } from "./charts";
 import { Badge } from "./parts";
 import { pulseWords, stateWords, TONES } from "./states";
 import type { Cluster, Row } from "./stored";
-import { away, duration, moment, sentence } from "./words";
+import { ago, away, duration, moment, sentence } from "./words";
 
 interface OneRow {
   row: Row;
@@ -46,7 +46,7 @@ export function StreamRow({ row, cluster, now, several, reload }: OneRow) {
       <td data-label="Last restart">
         {row.began.at ? (
           <>
-            <span title={moment(row.began.at)}>{away(row.began.at, now)}</span>
+            <span title={moment(row.began.at)}>{ago(row.began.at, now)}</span>
             <small className="ks-muted ks-clip" title={row.began.why}>
               {row.generation === 1 ? "first start" : row.began.why}
             </small>
@@ -133,7 +133,7 @@ export function HorizonWords({ row, now }: { row: Row; now: number }) {
 
 function pushWords({ horizon, pushes }: Row, now: number): string {
   if (pushes!.trouble) return `pushes: ${pushes!.trouble}`;
-  const last = pushes!.confirmed ? `fresh tokens pushed ${away(pushes!.confirmed, now)}` : "no fresh tokens pushed yet";
+  const last = pushes!.confirmed ? `fresh tokens pushed ${ago(pushes!.confirmed, now)}` : "no fresh tokens pushed yet";
   return horizon.push ? `${last}, the next ${Date.parse(horizon.push) > now ? away(horizon.push, now) : "are due"}` : last;
 }
 
@@ -147,7 +147,7 @@ function Pulse({ row, now }: { row: Row; now: number }) {
       </span>
       <Sparkline seconds={row.batches} limit={row.stall_after} />
       <small className="ks-muted" title={row.committed ? moment(row.committed) : ""}>
-        {row.committed ? `last commit ${away(row.committed, now)}` : "no commit yet"}
+        {row.committed ? `last commit ${ago(row.committed, now)}` : "no commit yet"}
       </small>
     </>
   );
@@ -162,7 +162,7 @@ function DesiredWords({ row, now }: { row: Row; now: number }) {
       {by && (
         <small className="ks-muted ks-clip" title={`${by}${at ? `, ${moment(at)}` : ""}${reason ? `: ${reason}` : ""}`}>
           {by}
-          {at && `, ${away(at, now)}`}
+          {at && `, ${ago(at, now)}`}
           {reason && `: ${reason}`}
         </small>
       )}

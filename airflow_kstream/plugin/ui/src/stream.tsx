@@ -5,7 +5,7 @@ import { Findings, HorizonWords, Ticked } from "./row";
 import { Badge, Failure, Loading, Mark } from "./parts";
 import { pulseWords, stateWords, TONES } from "./states";
 import type { StreamStored, Submission, Told } from "./stored";
-import { away, duration, moment, sentence } from "./words";
+import { ago, duration, moment, sentence } from "./words";
 
 /** All that is stored of one stream. */
 export function StreamPage({ cluster, stream }: { cluster: string; stream: string }) {
@@ -40,7 +40,7 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
             <span className="ks-muted">
               {row.generation ? `generation ${row.generation}` : "never submitted"} on {row.cluster} · last look{" "}
               <span className={row.stale ? "ks-late" : undefined} title={moment(row.seen)}>
-                {away(row.seen, now)}
+                {ago(row.seen, now)}
               </span>
             </span>
           </div>
@@ -76,9 +76,9 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
           {facts?.progress.length ? (
             <>
               {facts.progress.map((each) => (
-                <Batches key={each.path} progress={each} now={now} />
+                <Batches key={each.path} progress={each} drawn={stored.drawn} now={now} />
               ))}
-              {stored.drawn && <small className="ks-muted">as of the look {away(stored.drawn, now)}</small>}
+              {stored.drawn && <small className="ks-muted">as of the look {ago(stored.drawn, now)}</small>}
             </>
           ) : (
             <p className="ks-muted">Its declaration names no checkpoint, or nothing was looked at yet.</p>
@@ -94,7 +94,7 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
             {stored.done.map((step) => (
               <li key={step.at + step.what}>
                 <span className="ks-muted" title={moment(step.at)}>
-                  {away(step.at, now)}
+                  {ago(step.at, now)}
                 </span>{" "}
                 <b>{step.what}</b>
                 {step.why && <span className="ks-why">{sentence(step.why)}</span>}
@@ -174,7 +174,7 @@ function Events({ events, now }: { events: Told[]; now: number }) {
             <b>{sentence(event.words)}</b>{" "}
             <span className="ks-muted" title={`${moment(event.since)}${event.until ? ` to ${moment(event.until)}` : ""}`}>
               {event.until
-                ? `for ${duration((Date.parse(event.until) - Date.parse(event.since)) / 1000)}, over ${away(event.until, now)}`
+                ? `ended ${ago(event.until, now)}, after ${duration((Date.parse(event.until) - Date.parse(event.since)) / 1000)}`
                 : `for ${duration((now - Date.parse(event.since)) / 1000)}, it lasts`}
             </span>
             {event.why && <span className="ks-why">{sentence(event.why)}</span>}

@@ -1,7 +1,7 @@
 import { page, useAnswer, useNow } from "./api";
 import { AnswerPage, Badge, Empty, type Tone } from "./parts";
 import type { Keytab, Ticket, Tickets } from "./stored";
-import { away, count, duration, moment, sentence } from "./words";
+import { ago, away, count, duration, moment, sentence } from "./words";
 
 /** The tickets that are kept fresh, and the keytabs. */
 export function TicketsPage() {
@@ -116,7 +116,7 @@ function TicketRow({ ticket, now }: { ticket: Ticket; now: number }) {
           </>
         ) : (
           <span className="ks-muted" title={moment(ticket.at)}>
-            {ticket.outcome} {away(ticket.at, now)}
+            {ticket.outcome} {ago(ticket.at, now)}
           </span>
         )}
       </td>
@@ -140,7 +140,7 @@ function KeytabRow({ keytab, cluster, now }: { keytab: Keytab; cluster: string; 
         <b>{keytab.principal}</b>
         <small className="ks-muted ks-path">{keytab.keytab}</small>
         <small className="ks-muted" title={moment(keytab.at)}>
-          checked {away(keytab.at, now)}
+          checked {ago(keytab.at, now)}
         </small>
       </td>
       <td className="ks-wide">

@@ -30,6 +30,11 @@ export function away(at: string, now: number): string {
   return seconds >= 0 ? `in ${duration(seconds)}` : `${duration(seconds)} ago`;
 }
 
+/** How long ago something was seen. Another host's clock may be ahead of this one: then it is now. */
+export function ago(at: string, now: number): string {
+  return `${duration(Math.max(0, (now - Date.parse(at)) / 1000))} ago`;
+}
+
 // To make one takes longer than to use it a hundred times.
 const formats = new Map<string, Intl.DateTimeFormat>();
 const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" } as const;
