@@ -11,11 +11,12 @@ from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.generation_facts import Life
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plan import Report
+from airflow_kstream.model.stream_state import StreamState
 from airflow_kstream.model.submission import ExplainedSubmission
 from airflow_kstream.notifications import tasks as store
 from airflow_kstream.policy.states.due import Kind
 from airflow_kstream.states.recorder import is_not_named
-from airflow_kstream.states.values import detail_row, ids_of, reached_of, report_row, reported, row_of
+from airflow_kstream.states.values import detail_row, ids_of, reached_of, report_row, reported, reported_detail, row_of
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +38,12 @@ def record(
 
     Nothing where no DAG names its asset.
     """
-    uri, state = asset_uri(cluster, report.stream), reported(report, ids_of(instance), datetime.now(UTC))
+    uri, now = asset_uri(cluster, report.stream), datetime.now(UTC)
     try:
+        state = reported(report, ids_of(instance), now, StreamState.from_json(store.get(uri, Kind.VERDICT.value)))
+        detail = reported_detail(report, store.get(uri, Kind.DETAIL.value), now)
         store.put(uri, Kind.VERDICT.value, row_of(state))
-        store.put(uri, Kind.DETAIL.value, detail_row(state, report.to_json()))
+        store.put(uri, Kind.DETAIL.value, detail_row(state, detail))
         store.put(uri, Kind.REPORT.value, report_row(report, lives, planned))
     except Exception as error:
         if not is_not_named(error):

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kstream.model.event import Ledger
+from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.generation_facts import GenerationFacts, Life
 from airflow_kstream.model.looks import NOWHERE, Reached
 from airflow_kstream.model.plain import plain
@@ -18,6 +19,9 @@ from airflow_kstream.supervise.streams.watch import Verdict
 
 # Batches in the short row: as many as a line in a table can show.
 _SHOWN = 20
+# What a look sees and a task does not, and what holds until the next look.
+_OF_LOOKS = ("uncounted", "logs_seconds", "refreshed")
+_WANTED = {Phase.HELD: DesiredState.HELD, Phase.STOPPED: DesiredState.STOPPED}
 
 
 def ids_of(instance: Any) -> TaskIds:
@@ -72,8 +76,8 @@ def _batches(facts: GenerationFacts | None) -> tuple[float, ...]:
     return tuple(seconds for each in progress for _, seconds in each.batches[-_SHOWN:])
 
 
-def reported(report: Report, by: TaskIds, now: datetime) -> StreamState:
-    """Return what a task saw and did, by `now`."""
+def reported(report: Report, by: TaskIds, now: datetime, before: StreamState | None = None) -> StreamState:
+    """Return what a task saw and did, by `now`. What only looks see is kept from `before`."""
     lives = report.phase in {Phase.RUNNING, Phase.STARTING}
     return StreamState(
         state=report.phase.value,
@@ -84,8 +88,41 @@ def reported(report: Report, by: TaskIds, now: datetime) -> StreamState:
         pulse=report.heartbeat.pulse.value if report.heartbeat else "",
         horizon=report.horizon.hard if report.horizon and lives else None,
         plan=report.horizon.plan if report.horizon and lives else None,
+        committed=before.committed if before else None,
+        batches=before.batches if before else (),
+        desired=_still_wanted(report, before),
         by=by,
     )
+
+
+def _still_wanted(report: Report, before: StreamState | None) -> Desired | None:
+    """Return what was wanted at the last look, None if the task acted on another word."""
+    desired = before.desired if before else None
+    wanted = _WANTED.get(report.phase, DesiredState.RUNNING)
+    return desired if desired and desired.state is wanted else None
+
+
+def reported_detail(report: Report, before: object, now: datetime) -> dict[str, Any]:
+    """Return a task's report as the detail of its row, with what the row `before` has of the same generation."""
+    told = report.to_json()
+    row = before if isinstance(before, Mapping) else {}
+    seen = row.get("detail")
+    facts = seen.get("facts") if isinstance(seen, Mapping) else None
+    if not isinstance(seen, Mapping) or not isinstance(facts, Mapping) or facts.get("generation") != report.generation:
+        return told
+    kept = {name: seen[name] for name in _OF_LOOKS if name in seen}
+    if isinstance(kept.get("refreshed"), Mapping):
+        kept["refreshed"] = _later(kept["refreshed"], row.get("seen"), now)
+    return {**told, **kept, "facts": {**facts, "horizon": told["horizon"] or facts.get("horizon")}}
+
+
+def _later(refreshed: Mapping[str, Any], seen: object, now: datetime) -> dict[str, Any]:
+    """Return how pushes stand as of `now`: their times count from the look."""
+    ago = refreshed.get("confirmed_push_seconds")
+    if not isinstance(ago, int | float) or not isinstance(seen, str):
+        return dict(refreshed)
+    passed = (now - datetime.fromisoformat(seen)).total_seconds()
+    return {**refreshed, "confirmed_push_seconds": ago + passed}
 
 
 def row_of(state: StreamState) -> dict[str, Any]:

@@ -110,7 +110,9 @@ def _of_generation(facts: object, generation: int) -> Mapping[str, Any]:
 
 
 def _horizon(state: StreamState, facts: Mapping[str, Any], detail: Mapping[str, Any]) -> dict[str, Any]:
-    ends = facts.get("horizon") or {}
+    told = detail.get("horizon")
+    # Of a generation that nobody looked at yet, its task tells the horizon.
+    ends = facts.get("horizon") or (told if isinstance(told, Mapping) else {})
     refreshed = None if state.state == Phase.HELD else detail.get("refreshed")
     hard = state.horizon.isoformat() if state.horizon else None
     reason = ends.get("reason") or HorizonReason.UNKNOWN.value
