@@ -10,6 +10,8 @@ from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.views.pages.foreign import shown
 
 _STUCK = {condition.value for condition in FileCondition if condition.stuck}
+# Their holders lived: of what a writer has and did not flush, HDFS knows nothing.
+_WRITTEN_BY_SOMEBODY = {FileCondition.LEAKED.value}
 _SETTLED = {outcome.value for outcome in Outcome if outcome.settled}
 _SHOWN = ("path", "condition", "why", "advice", "owner", "host", "holder", "stream", "application", "unchanged_seconds")
 _LENGTHS = ("open_since", "length", "visible_length", "checks")
@@ -43,12 +45,13 @@ def _path(row: Mapping[str, Any], within: Sequence[Mapping[str, Any]]) -> dict[s
     report, newer = row["report"], [each for each in within if str(each["at"]) > str(row["at"])]
     done = [*_recoveries(row), *(each for other in newer for each in _recoveries(other))]
     files = {**_files(row), **{path: file for other in newer for path, file in _files(other).items()}}
-    settled = {each["path"] for each in done if each["outcome"] in _SETTLED}
+    settled = {str(each["path"]) for each in done if each["outcome"] in _SETTLED}
     return {
         **{name: row.get(name) for name in ("path", "at", "run", "dag")},
         "by": row.get("by") or "",
         "dry_run": bool(row.get("dry_run")),
         "counts": report.get("counts") or {},
+        "closed": len(settled & files.keys()),
         "stopped": report.get("stopped") or "",
         "files": sorted((file for path, file in files.items() if path not in settled), key=_place),
         "recoveries": done,
@@ -72,7 +75,17 @@ def _file(finding: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, A
 
 
 def _recoveries(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [_chosen(each, _DONE) for each in _mappings(row["report"].get("recoveries"))]
+    written = {path for path, file in _files(row).items() if file["condition"] in _WRITTEN_BY_SOMEBODY}
+    done = (_chosen(each, _DONE) for each in _mappings(row["report"].get("recoveries")))
+    return [{**each, "kept": _kept(each, written=each["path"] in written)} for each in done]
+
+
+def _kept(recovery: Mapping[str, Any], *, written: bool) -> str:
+    """Say in words that readers lost nothing; empty if they did, or if that is not known."""
+    if recovery["bytes_lost"] != 0:
+        return ""
+    unflushed = "; what its writer had not flushed is lost" if written else ""
+    return f"readers see as much as before{unflushed}"
 
 
 def _runs(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from airflow_kstream.views.pages.files import files_page
 from airflow_kstream.views.pages.kept import FILES, files_after, key_of
 from airflow_kstream.views.pages.tickets import keytabs_of, tickets_of
@@ -40,6 +42,32 @@ def test_a_file_that_a_person_recovered_is_stuck_no_longer_in_its_folder() -> No
     assert [file["path"] for file in path["files"]] == ["/data/a"]
     assert [(each["path"], each["outcome"]) for each in path["recoveries"]] == [("/data/b", "closed")]
     assert [told["run"] for told in path["runs"]] == ["run-1", "run-2"]
+
+
+def test_an_open_file_that_was_closed_since_is_counted_as_closed() -> None:
+    closed = {"path": "/data/b", "outcome": "closed", "bytes_lost": 0}
+    found = report(finding("/data/a", "growing"), finding("/data/b", "holder dead"), recoveries=[closed])
+    [path] = files_page([files_after(None, found, run(1))])
+    assert (path["counts"]["open"], path["closed"], len(path["files"])) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("condition", "lost", "words"),
+    [
+        ("holder dead", 0, "readers see as much as before"),
+        (
+            "holder alive without progress",
+            0,
+            "readers see as much as before; what its writer had not flushed is lost",
+        ),
+        ("holder dead", 12, ""),
+        ("holder dead", None, ""),
+    ],
+)
+def test_nobody_knows_what_a_living_writer_had_not_flushed(condition: str, lost: int | None, words: str) -> None:
+    closed = {"path": "/data/b", "outcome": "closed", "bytes_lost": lost}
+    [path] = files_page([files_after(None, report(finding("/data/b", condition), recoveries=[closed]), run(1))])
+    assert path["recoveries"][0]["kept"] == words
 
 
 def test_a_folder_that_was_looked_at_since_says_what_it_found_itself() -> None:

@@ -88,8 +88,17 @@ def test_a_script_expects_what_is_answered(name: str, answered: Mapping[str, Any
 
 
 def test_the_files_script_expects_what_is_answered() -> None:
-    [path] = files_page([files_after(None, report(finding("/data/a", "idle")), {**run(1), "dag": "leases-prod"})])
+    [path] = files_page(
+        [
+            files_after(
+                None,
+                report(finding("/data/a", "idle"), recoveries=[{"path": "/data/b", "outcome": "closed"}]),
+                {**run(1), "dag": "leases-prod"},
+            )
+        ]
+    )
     assert interface("FilesPath") == set(path)
     assert interface("OpenFile") == set(path["files"][0])
+    assert interface("Recovery") == set(path["recoveries"][0])
     assert interface("FilesRun") <= set(path["runs"][0])
     assert timedelta(seconds=path["files"][0]["unchanged_seconds"]) == timedelta(minutes=2)

@@ -127,7 +127,7 @@ function ActionDialog({
       button={name}
       dag={dag}
       conf={conf}
-      ready={reason.trim().length >= 3}
+      lacks={reason.trim().length < 3 ? "It needs a reason of three characters or more." : ""}
       destroys={action.destroys}
       close={close}
       done={row.desired.at !== before ? "done: the page shows it" : "done: the next look shows it"}
@@ -168,7 +168,8 @@ interface RunDialogProps {
   button: string;
   dag: string;
   conf: () => Record<string, unknown>;
-  ready: boolean;
+  /** What is missing before it can be sent, in words; empty if nothing is. */
+  lacks: string;
   destroys: boolean;
   close: (changed: boolean) => void;
   /** What is said after the run succeeded. */
@@ -178,7 +179,7 @@ interface RunDialogProps {
 }
 
 /** Asks before it starts a run of a DAG as the reader, and then follows the run. */
-export function RunDialog({ title, sentTitle, button, dag, conf, ready, destroys, close, done, head, children }: RunDialogProps) {
+export function RunDialog({ title, sentTitle, button, dag, conf, lacks, destroys, close, done, head, children }: RunDialogProps) {
   const [busy, setBusy] = React.useState(false);
   const [sent, setSent] = React.useState<Sent>(null);
   const dialog = React.useRef<HTMLDialogElement>(null);
@@ -219,12 +220,13 @@ export function RunDialog({ title, sentTitle, button, dag, conf, ready, destroys
             <a href={runPage(dag, run.dag_run_id)}>The run of {dag}</a>
           </p>
         )}
+        {!run && lacks && <p className="ks-muted ks-lacks">{lacks}</p>}
         <div className="ks-buttons">
           <button type="button" className="ks-button" onClick={() => dialog.current?.close()}>
             {run ? "Close" : "Cancel"}
           </button>
           {!run && (
-            <button type="submit" className={`ks-button ${destroys ? "ks-danger" : "ks-primary"}`} disabled={busy || !ready}>
+            <button type="submit" className={`ks-button ${destroys ? "ks-danger" : "ks-primary"}`} disabled={busy || lacks !== ""}>
               {busy ? "Sending …" : button}
             </button>
           )}

@@ -83,7 +83,10 @@ function PathPanel({ cluster, form, path, now, reload }: OnePath) {
       </div>
       <div className="ks-state">
         <Badge tone={stuck ? "bad" : "good"}>{stuck ? `${stuck} stuck` : "none stuck"}</Badge>
-        <span className="ks-muted">{count(path.counts.open ?? path.files.length, "open file")} found</span>
+        <span className="ks-muted">
+          {count(path.counts.open ?? path.files.length + path.closed, "open file")} found
+          {path.closed > 0 && `, ${path.closed} closed since`}
+        </span>
       </div>
       {path.stopped && <p className="ks-late">It stopped early: {path.stopped}</p>}
       {path.files.length > 0 && (
@@ -205,7 +208,7 @@ function Recoveries({ recoveries }: { recoveries: Recovery[] }) {
               </td>
               <td>
                 {each.length_after !== null && bytes(each.length_after)}
-                {each.bytes_lost ? <b className="ks-late"> {bytes(each.bytes_lost)} lost</b> : each.bytes_lost === 0 && <small className="ks-muted">nothing lost</small>}
+                {each.bytes_lost ? <b className="ks-late"> {bytes(each.bytes_lost)} lost</b> : <small className="ks-muted">{sentence(each.kept)}</small>}
               </td>
               <td className="ks-muted">{each.seconds > 0 && `within ${duration(each.seconds)}`}</td>
             </tr>
@@ -221,6 +224,9 @@ function RecoverDialog({ file, form, close }: { file: OpenFile; form: Form; clos
   const [dry, setDry] = React.useState(false);
   const [age, setAge] = React.useState("10m");
   const alive = file.condition !== "holder dead";
+  const aged = /^(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(age);
+  const approved = dry || approve || file.condition !== LEAKED;
+  const lacks = !aged ? "An age is written like 90s, 15m or 6h." : approved ? "" : "Its holder lives: tick that it is closed although it does, or a dry run.";
   const conf = () => ({ paths: [file.path], patterns: [], min_age: age, approve: approve ? [file.path] : [], dry_run: dry });
   return (
     <RunDialog
@@ -230,7 +236,7 @@ function RecoverDialog({ file, form, close }: { file: OpenFile; form: Form; clos
       button={dry ? "See what would be done" : "Recover it"}
       dag={form.dag}
       conf={conf}
-      ready={/^(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(age) && (dry || approve || file.condition !== LEAKED)}
+      lacks={lacks}
       destroys={!dry}
       close={close}
       head={
@@ -249,9 +255,9 @@ function RecoverDialog({ file, form, close }: { file: OpenFile; form: Form; clos
       }
     >
       <label className="ks-field">
-        Opened at least
+        Only if it was opened at least this long ago
         <input type="text" value={age} required onChange={(event) => setAge(event.target.value)} />
-        <small>Younger files are left alone. Written like 90s, 15m, 6h.</small>
+        <small>A younger file is left alone. Written like 90s, 15m, 6h.</small>
       </label>
       {alive && (
         <label className="ks-check">

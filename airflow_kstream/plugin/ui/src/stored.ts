@@ -187,6 +187,8 @@ export interface Recovery {
   visible_before: number | null;
   length_after: number | null;
   bytes_lost: number | null;
+  /** That readers lost nothing, in words; empty if they did. */
+  kept: string;
   seconds: number;
 }
 
@@ -205,6 +207,8 @@ export interface FilesPath {
   dag: string;
   by: string;
   dry_run: boolean;
+  /** Of the files found, those that are closed by now. */
+  closed: number;
   counts: { open?: number; left_alone?: number; failed?: number; bytes_lost?: number };
   stopped: string;
   files: OpenFile[];
