@@ -22,6 +22,7 @@ STATE_KEY = "state"
 TOKENS_KEY = "tokens"
 # Within the stream's folder, for its own user alone.
 TOKENS_FOLDER = "tokens"
+EVIDENCE_FOLDER = "evidence"
 
 _CLAIM = re.compile(r"gen-(\d{6,})")
 _DESIRED = re.compile(r"desired-(\d{6,})\.json")

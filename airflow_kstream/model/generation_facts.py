@@ -57,7 +57,7 @@ class GenerationFacts:
     `claimed` is when it was claimed and `issued` a lower bound of when its tokens were issued, by the NameNode's clock.
     `reason` is why it was claimed: why its predecessor was replaced. `credentials` is how it authenticates.
     `renew_interval` and `max_lifetime` are those of its tokens. `stop_waits` is how long a stop waits for its
-    batch.
+    batch. `evidence` is the folder on HDFS below which what is kept of its generations lies.
     """
 
     generation: int
@@ -72,6 +72,7 @@ class GenerationFacts:
     horizon: Horizon | None
     desired: Desired
     stop_waits: timedelta | None = None
+    evidence: str = ""
     progress: tuple[Progress, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.contract import EVIDENCE_FOLDER
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.generation_facts import GenerationFacts, Progress
 from airflow_kstream.model.horizon import Horizon
@@ -33,6 +34,7 @@ def facts_of(spec: StreamSpec, observation: Observation, ends: Horizon | None) -
         max_lifetime=lifetimes.max_lifetime if lifetimes else None,
         horizon=ends,
         desired=observation.desired,
+        evidence=f"{observation.stream.folder}/{EVIDENCE_FOLDER}",
         stop_waits=spec.stop.marker_grace + spec.stop.quiescent_wait,
         progress=tuple(_progress(spec.heartbeat, point) for point in observation.checkpoints),
     )

@@ -138,7 +138,7 @@ def _reason_to_stop(spec: StreamSpec, observation: Observation) -> str | None:
     reasons = (
         (desired.state is DesiredState.STOPPED, f"{_who(observation)} wants it stopped"),
         (stop_marker(number) in observation.files, "its stop was begun"),
-        (desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
+        (desired.restart_up_to >= number, _requested(observation)),
         (ends is not None and ends.due(observation.now), _horizon_words(ends, observation.now)),
         (changed, DECLARED_SPEC_CHANGED),
         (_lost_its_fence(observation), "it was given up as it arrived, and without its fence no executor can join it"),
@@ -172,6 +172,12 @@ def _horizon_words(ends: Horizon | None, now: datetime) -> str:
 
 def _who(observation: Observation) -> str:
     return observation.desired.by or "somebody"
+
+
+def _requested(observation: Observation) -> str:
+    """Say who requested a restart, and why, if they said it."""
+    words, reason = f"{_who(observation)} requested a restart", observation.desired.reason
+    return f"{words}: {reason}" if reason else words
 
 
 def _stopped(spec: StreamSpec, observation: Observation) -> str:
@@ -252,7 +258,7 @@ def _planned_end(observation: Observation) -> str | None:
     number, spoken, since = observation.generation, observation.desired.at, ended_at(observation)
     reasons = (
         (stop_marker(number) in observation.files, f"generation {number} was stopped to be followed"),
-        (observation.desired.restart_up_to >= number, f"{_who(observation)} requested a restart"),
+        (observation.desired.restart_up_to >= number, _requested(observation)),
         (spoken is not None and since is not None and spoken >= since, f"{_who(observation)} wants it to run again"),
         (_accepted(observation), f"generation {number + 1} was accepted by a person"),
     )

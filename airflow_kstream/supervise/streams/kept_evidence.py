@@ -14,6 +14,7 @@ from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.spark_pages import SparkPages
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.container_log import LoggedContainer
+from airflow_kstream.model.contract import EVIDENCE_FOLDER
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess
@@ -32,7 +33,7 @@ _FOLDER_MODE, _FILE_MODE = "700", "600"
 
 
 def folder_of(stream: StreamId, generation: int) -> str:
-    return f"{stream.folder}/evidence/{generation:06d}"
+    return f"{stream.folder}/{EVIDENCE_FOLDER}/{generation:06d}"
 
 
 def keep(run: StreamRun, generation: int, files: Mapping[str, str]) -> None:

@@ -7,8 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.event import WORDS, EventKind, Ledger
+from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.views.pages.fleet import Seen, row_of
 from airflow_kstream.views.pages.foreign import shown
+
+_STALLED = {Pulse.STALLED, Pulse.START_STALLED}
 
 
 def stream_page(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
@@ -29,6 +32,7 @@ def stream_page(seen: Seen, now: datetime, late: timedelta) -> dict[str, Any]:
         "logs_seconds": detail.get("logs_seconds"),
         "blocked": detail.get("blocked"),
         "freeze": detail.get("freeze") or "",
+        "evidence": _evidence(seen, detail.get("facts")),
         "cut": bool(seen.detail.get("cut") or report.get("cut")),
     }
     return {"row": row_of(seen, now, late), **shown(_of_row(page, seen))}
@@ -38,6 +42,21 @@ def _of_row(page: Mapping[str, Any], seen: Seen) -> Mapping[str, Any]:
     """Leave out the addresses of another generation than the last look's."""
     same = seen.report.get("generation") == seen.state.generation
     return page if same else {**page, "addresses": {}}
+
+
+def _evidence(seen: Seen, facts: object) -> str:
+    """Say in words how evidence of a stall is taken, and where it lies; empty if nothing hangs, or did.
+
+    A page asks no cluster, so it can't tell what was taken.
+    """
+    hangs = seen.state.pulse in _STALLED or any(each.kind is EventKind.STALLED for each in seen.told.lasting.values())
+    if not hangs:
+        return ""
+    folder = (isinstance(facts, Mapping) and facts.get("evidence")) or "evidence"
+    return (
+        f"`kstream streams evidence {seen.stream}` takes the threads of its driver and executors, and says which task "
+        f"stands still. What was taken lies on HDFS below `{folder}`, a folder for each generation."
+    )
 
 
 def _past(told: Ledger) -> Iterator[dict[str, Any]]:

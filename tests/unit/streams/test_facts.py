@@ -63,7 +63,7 @@ def test_each_generation_lived_until_its_successor_and_says_why(running: Life) -
     running.reconcile()
     first, second = lives_of(running.run.session, running.run.id)
     assert (first.generation, first.ended, first.planned) == (1, second.began, True)
-    assert "requested a restart" in first.end
+    assert first.end.endswith("requested a restart: a new jar")
     assert (second.ended, second.end) == (None, "")
 
 

@@ -64,6 +64,16 @@ def test_events_that_are_over_stand_before_those_that_last() -> None:
     ]
 
 
+def test_the_page_of_a_stall_says_where_its_evidence_lies() -> None:
+    detail = {"detail": {"facts": {"generation": 3, "evidence": "/kstream/orders-1/evidence"}}}
+    starts = replace(SEEN, state=replace(SEEN.state, state="starting", pulse="STARTING"), detail=detail)
+    assert page(starts)["evidence"] == ""
+    said = page(replace(starts, told=told(EventKind.STALLED)))["evidence"]
+    assert "`kstream streams evidence orders`" in said
+    assert "below `/kstream/orders-1/evidence`" in said
+    assert "below `evidence`" in page(replace(SEEN, state=replace(SEEN.state, pulse="STALLED")))["evidence"]
+
+
 def test_a_stream_without_any_detail_has_a_page() -> None:
     seen = page(SEEN)
     assert (seen["lives"], seen["events"], seen["facts"], seen["submission"]) == ([], [], None, None)

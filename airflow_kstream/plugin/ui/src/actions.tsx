@@ -153,7 +153,7 @@ function ActionDialog({
           onChange={(event) => setReason(event.target.value)}
           placeholder="The next person will ask why"
         />
-        <small>Every supervisor shows it beside your name.</small>
+        <small>It is shown beside your name, also in what its task does because of it.</small>
       </label>
     </RunDialog>
   );

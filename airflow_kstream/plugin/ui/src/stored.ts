@@ -157,6 +157,8 @@ export interface StreamStored {
   logs_seconds: number | null;
   blocked: { by: string; since: string | null; why: string } | null;
   freeze: string;
+  /** How evidence of a stall is taken and where it lies, in words; empty without a stall. */
+  evidence: string;
   cut: boolean;
 }
 

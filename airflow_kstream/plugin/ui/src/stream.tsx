@@ -137,15 +137,14 @@ function Outside({ to, children }: { to: string; children: React.ReactNode }) {
 }
 
 function Evidence({ stored }: { stored: StreamStored }) {
-  const { row, blocked, diagnostics, failure } = stored;
+  const { evidence, blocked, diagnostics, failure } = stored;
   const texts: [string, string][] = [
     ["What stands in the way", blocked ? `${blocked.by}: ${blocked.why}` : ""],
     ["What its driver reported", failure],
     ["What YARN says of its end", diagnostics],
   ];
   const some = texts.filter(([, text]) => text);
-  const hangs = row.pulse === "STALLED" || row.pulse === "START_STALLED";
-  if (!some.length && !hangs) return null;
+  if (!some.length && !evidence) return null;
   return (
     <Panel title="Evidence">
       {some.map(([name, text]) => (
@@ -154,9 +153,9 @@ function Evidence({ stored }: { stored: StreamStored }) {
           <pre tabIndex={0}>{text}</pre>
         </React.Fragment>
       ))}
-      {hangs && (
+      {evidence && (
         <p>
-          <Ticked text={`\`kstream streams evidence ${row.stream}\` takes the threads of its driver and executors, and says which task stands still.`} />
+          <Ticked text={evidence} />
         </p>
       )}
     </Panel>
