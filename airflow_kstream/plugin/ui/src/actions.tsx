@@ -118,6 +118,7 @@ function ActionDialog({
   // Of the moment at which the dialog was opened: what is said below changes the row.
   const [said] = React.useState(row.actions[word]);
   const [before] = React.useState(row.desired.at);
+  const shown = row.desired.at !== before && row.desired.reason === reason.trim();
   const conf = () => ({ action: word, stream: row.stream, reason: reason.trim() });
   const name = `${action.title} ${row.stream}`;
   return (
@@ -130,7 +131,7 @@ function ActionDialog({
       lacks={reason.trim().length < 3 ? "It needs a reason of three characters or more." : ""}
       destroys={action.destroys}
       close={close}
-      done={row.desired.at !== before ? "done: the page shows it" : "done: the next look shows it"}
+      done={shown ? "done: the page shows it" : "done: the next look shows it"}
       head={<>
         <p>{said}</p>
         <p className="ks-muted">
