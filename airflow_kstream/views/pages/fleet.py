@@ -173,12 +173,16 @@ def _ends_held(seen: Seen, facts: Mapping[str, Any], reason: str, now: datetime)
     hard, plan = seen.state.horizon, (facts.get("horizon") or {}).get("plan")
     if seen.state.state != Phase.HELD or hard is None or reason == HorizonReason.POLICY_MAX_AGE.value:
         return
+    start = f"`kstream streams start {seen.stream}`"
     if hard > now and not (plan and datetime.fromisoformat(plan) <= now):
         return
-    words = "its credentials end while it is held" if hard > now else "its credentials ended while it was held"
-    why = f"{not_restarted(hard - now)} ({hard:%Y-%m-%d %H:%M:%S} UTC: {reason})"
-    out = f"`kstream streams start {seen.stream}`{' before then' if hard > now else ': its task then replaces it'}"
-    yield _finding("ends_held", Standing(words, hard if hard <= now else None, why, out))
+    if hard > now:
+        words = "its credentials end while it is held"
+        why = f"nobody restarts a held stream, and its credentials end at {hard:%Y-%m-%d %H:%M:%S} UTC: {reason}"
+        yield _finding("ends_held", Standing(words, None, why, f"{start} before then"))
+        return
+    words, why = "its credentials ended while it was held", f"{not_restarted(hard - now)}: {reason}"
+    yield _finding("ends_held", Standing(words, hard, why, f"{start}: its task then replaces it"))
 
 
 def _finding(kind: str, stands: Standing) -> dict[str, Any]:

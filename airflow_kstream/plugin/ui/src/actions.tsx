@@ -1,5 +1,5 @@
 import { readRun, runPage, startRun, type Refused, type Run } from "./api";
-import { Badge } from "./parts";
+import { Badge, Ticked } from "./parts";
 import { stateWords } from "./states";
 import type { Cluster, Row, Word } from "./stored";
 import { ago, duration } from "./words";
@@ -137,7 +137,12 @@ function ActionDialog({
         <p className="ks-muted">
           As of the last look, {ago(row.seen, now)}: {stateWords(row)}
           {row.generation > 0 && `, generation ${row.generation}`}
-          {row.why && ` – ${row.why}`}
+          {row.why && (
+            <>
+              {" – "}
+              <Ticked text={row.why} />
+            </>
+          )}
           {row.stale && ` That look is more than ${duration((now - Date.parse(row.seen)) / 1000)} old: it may have changed.`}
         </p>
       </>}

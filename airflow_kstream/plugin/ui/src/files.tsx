@@ -1,7 +1,6 @@
 import { RunDialog } from "./actions";
 import { page, runPage, useAnswer, useNow } from "./api";
-import { AnswerPage, Badge, Empty, type Tone } from "./parts";
-import { Ticked } from "./row";
+import { AnswerPage, Badge, Empty, Ticked, type Tone } from "./parts";
 import type { Files, FilesPath, Form, OpenFile, Recovery } from "./stored";
 import { ago, bytes, count, duration, moment, sentence } from "./words";
 

@@ -29,6 +29,11 @@ export function Badge({ tone, children, title }: { tone: Tone; children: React.R
   );
 }
 
+/** Words with commands between backticks. */
+export function Ticked({ text }: { text: string }) {
+  return <>{text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
+}
+
 export function Empty({ title, children }: { title: string; children: React.ReactNode }) {
   return (
     <div className="ks-note">

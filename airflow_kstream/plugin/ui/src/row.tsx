@@ -1,7 +1,7 @@
 import { ActionMenu } from "./actions";
 import { page, taskPage } from "./api";
 import { barWords, HorizonBar, Sparkline } from "./charts";
-import { Badge } from "./parts";
+import { Badge, Ticked } from "./parts";
 import { pulseWords, stateWords, TONES } from "./states";
 import type { Cluster, Row } from "./stored";
 import { ago, away, duration, moment, sentence } from "./words";
@@ -34,7 +34,11 @@ export function StreamRow({ row, cluster, now, several, reload }: OneRow) {
             {several && ` · ${row.cluster}`}
           </span>
         </div>
-        {!row.findings.length && !quiet(row) && row.why && <p className="ks-why">{sentence(row.why)}</p>}
+        {!row.findings.length && !quiet(row) && row.why && (
+          <p className="ks-why">
+            <Ticked text={sentence(row.why)} />
+          </p>
+        )}
       </td>
       <td data-label="Credentials">
         <HorizonBar horizon={row.horizon} now={now} />
@@ -95,11 +99,6 @@ export function Findings({ row, now }: { row: Row; now: number }) {
       ))}
     </ul>
   );
-}
-
-/** Words with commands between backticks. */
-export function Ticked({ text }: { text: string }) {
-  return <>{text.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
 }
 
 export function HorizonWords({ row, now }: { row: Row; now: number }) {

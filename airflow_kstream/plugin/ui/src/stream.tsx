@@ -1,8 +1,8 @@
 import { ActionMenu } from "./actions";
 import { page, taskPage, useAnswer, useNow } from "./api";
 import { Batches, Lives, TokenStory } from "./drawings";
-import { Findings, HorizonWords, Ticked } from "./row";
-import { Badge, Failure, Loading, Mark } from "./parts";
+import { Badge, Failure, Loading, Mark, Ticked } from "./parts";
+import { Findings, HorizonWords } from "./row";
 import { pulseWords, stateWords, TONES } from "./states";
 import type { StreamStored, Submission, Told } from "./stored";
 import { ago, duration, moment, sentence } from "./words";
@@ -44,7 +44,9 @@ function Stored({ stored, now, reload }: { stored: StreamStored; now: number; re
               </span>
             </span>
           </div>
-          <p>{sentence(row.why)}</p>
+          <p>
+            <Ticked text={sentence(row.why)} />
+          </p>
         </div>
         <div className="ks-tools">
           {row.watcher.state ? <a href={taskPage(row.watcher)}>Its task ({row.watcher.state})</a> : <span className="ks-late">Nobody watches it</span>}
