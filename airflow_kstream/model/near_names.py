@@ -7,6 +7,6 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean orders?` for the known name that is nearest to this one, nothing if none is near."""
+    """Return ` (did you mean orders?)` for the known name that is nearest to this one, nothing if none is near."""
     nearest = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else ""
+    return f" (did you mean {nearest[0]}?)" if nearest else ""

@@ -18,4 +18,4 @@ def evidence_lines(found: Evidence) -> Iterator[str]:
     if found.dumped and not found.hanging:
         yield _NOTHING
     yield from (f"not taken: {why}" for why in found.missing)
-    yield f"kept in {found.folder}"
+    yield f"kept on HDFS in {found.folder}"

@@ -158,7 +158,7 @@ def test_a_stream_that_was_never_submitted_has_nothing_to_restart(fleet: Fleet) 
 
 
 def test_a_task_that_may_control_any_stream_knows_a_mistyped_name(fleet: Fleet) -> None:
-    with pytest.raises(NotFound, match="has orders, sales; did you mean orders"):
+    with pytest.raises(NotFound, match=r"has orders, sales \(did you mean orders\?\)"):
         say(Action.HOLD, stream="ordres", streams=None)
 
 

@@ -177,7 +177,7 @@ def evidence_names_the_hang(minicluster: Minicluster, supervisor: Reconciler, fo
     words = "waits for bytes from a socket, and lacks the answer of its Python worker, in the checkpoint of an RDD"
     assert words in found.words
     hdfs, kept = supervisor.session.hdfs, f"{supervisor.subject.id.folder}/evidence"
-    assert f"kept in {kept}/000001" in found.out
+    assert f"kept on HDFS in {kept}/000001" in found.out
     assert words in hdfs.read(f"{kept}/000001/summary.txt")
     threads = hdfs.read(f"{kept}/000001/threads-3.txt")
     assert "ReliableCheckpointRDD" in threads

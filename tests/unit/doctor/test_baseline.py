@@ -55,7 +55,7 @@ def test_an_acceptance_that_fits_nothing_is_a_note() -> None:
 def test_an_acceptance_of_a_check_that_does_not_exist_names_the_one_that_was_meant() -> None:
     report = without_accepted(REPORT, baseline("nm-recoverry"), TODAY)
     assert report.notes == (
-        "the baseline accepts nm-recoverry: there is no check nm-recoverry; did you mean nm-recovery?",
+        "the baseline accepts nm-recoverry: there is no check nm-recoverry (did you mean nm-recovery?)",
     )
 
 

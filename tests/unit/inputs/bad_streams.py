@@ -24,7 +24,7 @@ BAD: dict[str, list[tuple[str, str]]] = {
             "heartbeat: {stall: 1s}",
             r"heartbeat\.stall: there is no such field; the fields of heartbeat are start_timeout",
         ),
-        ("checkpionts: [/a]", r"checkpionts: there is no such field; the fields are .*; did you mean checkpoints\?"),
+        ("checkpionts: [/a]", r"checkpionts: there is no such field; the fields are .* \(did you mean checkpoints\?\)"),
         ("a: 1\nb: 2\nc: 3", "a, b, c: there are no such fields"),
         ("'': 1", "'': there is no such field"),
         ('"\\e[2J": 1', r"\\x1b\[2J: there is no such field"),

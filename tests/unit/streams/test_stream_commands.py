@@ -255,7 +255,7 @@ def test_a_mistyped_name_is_no_stream_and_names_those_that_are(kstream: CommandL
     files = set(kstream.life.hdfs.files)
     code, lines = kstream.run(word, name="ordres")
     assert code == 1
-    assert f"{CLUSTER.state_dir} has orders; did you mean orders?" in " ".join(lines)
+    assert f"{CLUSTER.state_dir} has orders (did you mean orders?)" in " ".join(lines)
     assert set(kstream.life.hdfs.files) == files
 
 
