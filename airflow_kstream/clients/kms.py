@@ -7,10 +7,11 @@ that share their tokens, a port and a path.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import requests
@@ -26,6 +27,7 @@ from airflow_kstream.model.tokens import KMS_TOKEN, Token, decoded_url_string, u
 
 T = TypeVar("T")
 _ADDRESS = re.compile(r"kms://(?P<scheme>https?)@(?P<hosts>[^/:@]+)(?P<port>:\d+)?(?P<path>/[^?#\s]*)")
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _BY_COOKIE = "CANCELDELEGATIONTOKEN"
 _REFUSALS: Mapping[int, type[KstreamError]] = {401: Denied, 403: Denied, 400: InvalidInput}
 
@@ -42,18 +44,31 @@ class Kms:
     tls: Tls
 
     def mint(self) -> FreshToken:
-        """Make a token for this identity, or for the user that it impersonates, and renew it once.
+        """Make a token for this identity, or for the user that it impersonates. Its principal is the renewer.
 
-        Its principal is the renewer, and the renewal tells how long the token lives: only the KMS knows its interval.
+        Only the KMS knows for how long it lives, and tells it to who renews. The token that is renewed is another one,
+        cancelled at once: it stands in the KMS's request log, in the address that it was renewed by.
         """
+        made = self._made()
+        began = time.monotonic()
+        probe = self._made()
+        try:
+            renewed = self._renewed(probe)
+        finally:
+            self.cancel(probe.identifier)
+        # The probe was renewed no later than now: this is the earliest end that `made` may have.
+        took = timedelta(seconds=time.monotonic() - began)
+        return replace(made, until=made.read.issued + (renewed - probe.read.issued) - took)
+
+    def _made(self) -> FreshToken:
+        """Make a token; until when it lives is not known, so it counts as ended."""
         words = {"op": "GETDELEGATIONTOKEN", "renewer": self.identity.principal}
         if self.identity.do_as:
             words["doAs"] = self.identity.do_as
         text = self._ask("make a delegation token", "GET", words, _token)
         token, content = Token.from_url_string(text), decoded_url_string(text).reveal()
         identifier, password = content[token.identifier_place], SecretBytes(content[token.password_place])
-        until = self._renewed(url_form(KMS_TOKEN, self.address, identifier, password))
-        return FreshToken(self.address, self.address, identifier, password, until, KMS_TOKEN)
+        return FreshToken(self.address, self.address, identifier, password, _EPOCH, KMS_TOKEN)
 
     def cancel(self, identifier: bytes) -> None:
         """Cancel a token of which only the identifier was kept, as its owner or renewer.
@@ -65,8 +80,9 @@ class Kms:
         words = {"op": _BY_COOKIE, "token": token.reveal().decode()}
         self._ask("cancel a delegation token", "PUT", words, lambda answer: None)
 
-    def _renewed(self, token: SecretBytes) -> datetime:
-        words = {"op": "RENEWDELEGATIONTOKEN", "token": token.reveal().decode()}
+    def _renewed(self, token: FreshToken) -> datetime:
+        whole = url_form(KMS_TOKEN, self.address, token.identifier, token.password)
+        words = {"op": "RENEWDELEGATIONTOKEN", "token": whole.reveal().decode()}
         return self._ask("renew a fresh delegation token", "PUT", words, _moment)
 
     def _ask(self, tried: str, method: str, words: Mapping[str, str], read: Callable[[requests.Response], T]) -> T:

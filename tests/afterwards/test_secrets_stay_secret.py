@@ -18,8 +18,8 @@ from tests.secrets.watch import Sightings
 _AT_HOME = ("keytabs", "kdc", "data")
 # Hadoop's servers log the addresses of WebHDFS requests, with the tokens in them, at INFO: datanode.webhdfs those that
 # the NameNode made for a redirect, http.requests.namenode those that were renewed or cancelled. Their readers can
-# read HDFS anyway; ours are cancelled right after their use. So does http.requests.kms, to which YARN and we renew
-# tokens in the one way that a KMS knows (DelegationTokenAuthenticator).
+# read HDFS anyway; ours are cancelled right after their use. So does http.requests.kms, where YARN renews tokens in the
+# one way that a KMS knows (DelegationTokenAuthenticator); ours that is renewed there is cancelled at once.
 _HADOOPS_OWN = ("/logs/datanode.log", "/logs/nn1.log", "/logs/nn2.log", "/logs/kms.log")
 # Files that the tests about such files wrote themselves.
 _OF_TESTS = ("/test_",)

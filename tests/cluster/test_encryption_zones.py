@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from getpass import getuser
 from unittest import mock
 
@@ -15,7 +16,7 @@ from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.clients.kms import Kms
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.stream import TicketCredentials
-from airflow_kstream.model.tokens import KMS_TOKEN
+from airflow_kstream.model.tokens import KMS_TOKEN, url_form
 from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
 from tests.cluster.streams import await_that, look, rate_stream
 from tests.cluster.test_token_pushes import committed, launch_identifiers, push, refreshed, require_pushable_by_hand
@@ -68,6 +69,16 @@ def test_a_job_in_an_encryption_zone_outlives_the_tokens_of_its_launch(with_keys
         (commit,) = committed(session, SPEC)
         await_that(lambda: committed(session, SPEC)[0] > commit + 3, "it commits on")
         require_pushable_by_hand(supervisor, seen.current.id, conf.key_provider)
+        require_unlogged(with_keys, kms)
         after = look(session, SPEC)
         assert after.current
         assert after.current.id == seen.current.id
+
+
+def require_unlogged(minicluster: Minicluster, kms: Kms) -> None:
+    """Make a token, and find it nowhere in the KMS's request log, which holds the one that told its life."""
+    fresh = kms.mint()
+    requests = minicluster.log("kms").read_text(errors="replace")
+    assert "op=RENEWDELEGATIONTOKEN&token=" in requests
+    assert url_form(KMS_TOKEN, kms.address, fresh.identifier, fresh.password).reveal().decode() not in requests
+    assert timedelta() < fresh.until - fresh.read.issued <= fresh.read.max_date - fresh.read.issued
