@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 class KeptGeneration:
     """`stopped` is how it ended, in words; empty if nobody asked it to stop.
 
-    `logs` are the ends of its logs, by their paths on HDFS.
+    `logs` are the ends of its logs, by their paths on HDFS; `unread` names what of all this could not be read, and why.
     """
 
     stopped: str = ""
     logs: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
 
 NOTHING_KEPT = KeptGeneration()

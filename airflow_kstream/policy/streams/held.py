@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from airflow_kstream.model.contract import stop_marker
+from airflow_kstream.model.durations import format_duration
+from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.observation import Observation
 
 
@@ -41,3 +43,11 @@ def not_restarted(left: timedelta) -> str:
     if left > timedelta():
         return "held: nobody restarts it before"
     return "held: nobody restarts it; it may look healthy until it opens its next connection"
+
+
+def ends_held(stream: str, reason: HorizonReason, left: timedelta) -> str:
+    """Say when a held generation dies, after the words that it is held; nothing where its horizon is only a wish."""
+    if reason is HorizonReason.POLICY_MAX_AGE:
+        return ""
+    when = f"is in {format_duration(left)}" if left > timedelta() else f"was {format_duration(-left)} ago"
+    return f"; its horizon {when} ({reason}), and nobody restarts it before `kstream streams start {stream}`"

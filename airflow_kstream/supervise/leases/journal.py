@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
@@ -86,6 +86,7 @@ class Journal:
         self._results: list[str] = []
         self._number = 0
         self._root = ""
+        self._beaten = datetime.min.replace(tzinfo=UTC)
 
     @classmethod
     def begin(cls, hdfs: Hdfs, folder: str, identity: Identity) -> Journal:
@@ -95,17 +96,27 @@ class Journal:
     def begun(self, path: str) -> None:
         """Record that this run is about to touch leases below `path`, so that other runs see it at work."""
         self._root = path
-        self._write("intents", [self._intent(_RUN, {"path": path, "reason": "to recover stuck files below it"})])
+        self._write("intents", [self._run()])
+        self._beaten = self._hdfs.now()
 
     def runs_before(self) -> list[RunAtWork]:
         """Return the runs at work in the same folder or a part of it that began before this one.
 
         Of two runs that begin at once, each sees the other, and both agree which was first: HDFS's clock decides. A run
-        that has written nothing for half a minute is not at work: it was killed, or waits for something.
+        that has written nothing for half a minute is not at work: it was killed, or waits for a file. One that waits
+        for another run shows that it lives, so that those that wait keep their order.
         """
+        self._beat()
         runs = [run for run in runs_at_work(self._hdfs, self._folder) if _overlap(run.path, self._root)]
         own = next((run.begun for run in runs if run.run == self.run_id), None)
         return [run for run in runs if own is None or (run.begun, run.run) < (own, self.run_id)]
+
+    def _beat(self) -> None:
+        """Write the file that comes next, with nothing in it that counts: what does replaces it."""
+        now = self._hdfs.now()
+        if now - self._beaten >= _SILENT_AFTER / 3:
+            self._hdfs.write(self._path("intents"), self._run(), overwrite=True, permission=_FILE_MODE)
+            self._beaten = now
 
     def found_dead(self, since: datetime) -> frozenset[str]:
         """Return the holders that other runs' probes found dead since then."""
@@ -148,11 +159,16 @@ class Journal:
         with contextlib.suppress(KstreamError):
             self.flush(timedelta(0))
 
+    def _run(self) -> str:
+        return self._intent(_RUN, {"path": self._root, "reason": "to recover stuck files below it"})
+
+    def _path(self, kind: str) -> str:
+        return f"{self._folder}/{self.run_id}-{self._number:06d}-{kind}.jsonl"
+
     def _intent(self, action: str, what: dict[str, Any]) -> str:
         return _line(self._by | {"action": action, "at": self._hdfs.now().isoformat()} | what)
 
     def _write(self, kind: str, lines: Sequence[str], timeouts: timedelta = _PATIENCE) -> None:
-        path = f"{self._folder}/{self.run_id}-{self._number:06d}-{kind}.jsonl"
         retrying = Retrying(
             # The first attempt may itself hold the lease of the file that is being rewritten.
             retry=retry_if_exception_type((Unavailable, Conflict)),
@@ -160,7 +176,7 @@ class Journal:
             stop=stop_after_delay(timeouts.total_seconds()),
             reraise=True,
         )
-        retrying(self._put, path, "".join(lines))
+        retrying(self._put, self._path(kind), "".join(lines))
         self._number += 1
 
     def _put(self, path: str, text: str) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.generation import DesiredState
-from airflow_kstream.model.horizon import HorizonReason
-from airflow_kstream.policy.streams.held import left_as
+from airflow_kstream.policy.streams.held import ends_held, left_as
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.run import StreamRun
@@ -26,11 +22,8 @@ def hold(run: StreamRun, reason: str) -> str:
 
 
 def _end(run: StreamRun) -> str:
-    """Say when and why a generation that runs dies unless somebody starts the stream; nothing for one that does not."""
-    name = run.spec.name
-    verdict = Watch(run.session, lambda _: run.engine).round([name])[name]
-    reason, left = verdict.horizon, verdict.remaining
-    if not verdict.lives or left is None or reason in {None, HorizonReason.POLICY_MAX_AGE}:
+    """Say when a generation that runs dies unless somebody starts the stream; nothing for one that does not."""
+    verdict = Watch(run.session, lambda _: run.engine).round([run.spec.name])[run.spec.name]
+    if not verdict.lives or verdict.remaining is None or verdict.horizon is None:
         return ""
-    when = f"is in {format_duration(left)}" if left > timedelta() else f"was {format_duration(-left)} ago"
-    return f"; its horizon {when} ({reason}), and nobody restarts it before `kstream streams start {name}`"
+    return ends_held(run.spec.name, verdict.horizon, verdict.remaining)

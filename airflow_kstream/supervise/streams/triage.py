@@ -6,6 +6,7 @@ YARN may aggregate nothing of it, and answers for a stopped application as it do
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import stop_marker
@@ -27,15 +28,18 @@ def triage_generation(session: ClusterSession, application_id: str, look: Triage
 
 
 def kept_of(session: ClusterSession, app: Application) -> KeptGeneration:
-    """Return what is kept of an application; nothing if it is of no stream in this state_dir, or can't be read."""
+    """Return what is kept of an application; nothing if it is of no stream in this state_dir. Raises nothing."""
     stream = StreamId.of_tags(app.tags, session.cluster.state_dir)
     number = stream.generation_of(app.tags) if stream else None
     if stream is None or number is None:
         return NOTHING_KEPT
+    folder = folder_of(stream, number)
+    kept = KeptGeneration()
     try:
-        return KeptGeneration(_stopped(session, stream, number), _logs(session, folder_of(stream, number)))
-    except KstreamError:
-        return NOTHING_KEPT
+        kept = replace(kept, stopped=_stopped(session, stream, number))
+        return replace(kept, logs=_logs(session, folder))
+    except KstreamError as error:
+        return replace(kept, unread=(f"what is kept of {stream.name} in {folder}: {error.without_advice}",))
 
 
 def _stopped(session: ClusterSession, stream: StreamId, number: int) -> str:
@@ -47,9 +51,6 @@ def _stopped(session: ClusterSession, stream: StreamId, number: int) -> str:
 
 
 def _logs(session: ClusterSession, folder: str) -> Mapping[str, str]:
-    """Read the kept logs. They are the stream's own user's; whom HDFS refuses them has the words alone."""
-    try:
-        names = [file.name for file in session.hdfs.list(folder) if file.name.endswith(LOGS)]
-        return {f"{folder}/{name}": session.hdfs.read(f"{folder}/{name}") for name in names}
-    except KstreamError:
-        return {}
+    """Read the kept logs: there are some where YARN may keep none. HDFS lets only the stream's own user read them."""
+    names = [file.name for file in session.hdfs.list(folder) if file.name.endswith(LOGS)]
+    return {f"{folder}/{name}": session.hdfs.read(f"{folder}/{name}") for name in names}

@@ -102,6 +102,7 @@ def _scan_ended(
             _scan_aggregated(reads, path, file, scanned)
     except KstreamError as error:
         scanned.unread.append(f"its aggregated logs: {error.without_advice}")
+    scanned.unread += kept.unread
     if not scanned.logs:
         for path, text in kept.logs.items():
             scanned.add(path, iter([text.encode()]))

@@ -31,37 +31,52 @@ def at_work(hdfs: SimHdfs, path: str) -> Journal:
     return run
 
 
-def before(run: Journal) -> list[str]:
-    return [other.run for other in run.runs_before()]
+def before(run: Journal) -> set[str]:
+    return {other.run for other in run.runs_before()}
 
 
 def test_the_later_of_two_runs_waits_for_the_earlier(hdfs: SimHdfs) -> None:
     first, second = at_work(hdfs, "/data"), at_work(hdfs, "/data/landing")
 
-    assert before(first) == []
-    assert before(second) == [first.run_id]
+    assert before(first) == set()
+    assert before(second) == {first.run_id}
+
+
+def test_runs_that_wait_keep_their_order_however_long_the_first_one_works(hdfs: SimHdfs) -> None:
+    first, second, third = (at_work(hdfs, "/data") for _ in range(3))
+    for _ in range(9):
+        hdfs.clock.sleep(10)
+        first.asked({"/data/a": "client-1"}, "to learn")
+        assert before(second) == {first.run_id}
+        assert before(third) == {first.run_id, second.run_id}
+    first.close()
+    later = at_work(hdfs, "/data")
+
+    assert before(second) == set()
+    assert before(third) == {second.run_id}
+    assert before(later) == {second.run_id, third.run_id}
 
 
 def test_a_run_at_other_files_is_not_waited_for(hdfs: SimHdfs) -> None:
     at_work(hdfs, "/data/landing")
 
-    assert before(at_work(hdfs, "/data/landing-2")) == []
+    assert before(at_work(hdfs, "/data/landing-2")) == set()
 
 
 def test_a_run_that_has_ended_is_not_waited_for(hdfs: SimHdfs) -> None:
     first, second = at_work(hdfs, "/data"), at_work(hdfs, "/data")
     first.close()
 
-    assert before(second) == []
+    assert before(second) == set()
 
 
 def test_a_killed_run_is_waited_for_half_a_minute(hdfs: SimHdfs) -> None:
     killed, second = at_work(hdfs, "/data"), at_work(hdfs, "/data")
     hdfs.clock.sleep(29)
-    assert before(second) == [killed.run_id]
+    assert before(second) == {killed.run_id}
     hdfs.clock.sleep(2)
 
-    assert before(second) == []
+    assert before(second) == set()
 
 
 def test_a_holder_found_dead_is_known_to_other_runs(hdfs: SimHdfs) -> None:

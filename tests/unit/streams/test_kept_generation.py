@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.model.errors import Denied
+from airflow_kstream.model.kept_generation import NOTHING_KEPT
 from airflow_kstream.supervise.streams.kept_evidence import folder_of, keep
 from airflow_kstream.supervise.streams.triage import kept_of
 from tests.unit.streams.life import Life
@@ -23,7 +24,7 @@ def test_a_generation_that_was_asked_to_stop_is_known_with_the_reason_and_its_lo
 
 def test_one_that_nobody_asked_to_stop_ended_for_a_cause(life: Life) -> None:
     application = life.yarn.application(str(life.begin().application))
-    assert kept_of(life.run.session, application).stopped == ""
+    assert kept_of(life.run.session, application) == NOTHING_KEPT
 
 
 def test_logs_that_hdfs_refuses_leave_the_reason(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +39,4 @@ def test_logs_that_hdfs_refuses_leave_the_reason(life: Life, monkeypatch: pytest
     monkeypatch.setattr(life.hdfs, "read", lambda path: refused(path) if "/evidence/" in path else read(path))
     kept = kept_of(life.run.session, application)
     assert (kept.stopped, kept.logs) == (STOPPED, {})
+    assert "access=READ" in kept.unread[0]
