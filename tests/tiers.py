@@ -51,7 +51,11 @@ SLOW = {
         _side_by_side("tests/faults", "tests/slow", "-m", "faults"),
         repeats=True,
     ),
-    "lives": Part("lives", "streams past several lives of their tokens, Airflow crashed twice", _pytest("-m", "lives")),
+    "lives": Part(
+        "lives",
+        "streams past several lives of their tokens, Airflow crashed twice",
+        _side_by_side("-m", "lives"),
+    ),
     "stalls": Part("stalls", "what looks like a stall and is none", _pytest("-m", "stalls")),
     "predictions": Part(
         "predictions",
