@@ -40,6 +40,7 @@ from tests.unit.simulated_yarn import (
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 SPEC = replace(TICKET_SPEC, credentials=TicketCredentials(refresh=True))
+CLAIM = claim_of(SPEC, 1, START)
 # What a planned restart without pushes would wait for, at the earliest.
 OLD_PLAN = 0.65 * WEEK.max_lifetime
 
@@ -65,7 +66,7 @@ class Life:
     frozen_until: datetime | None = None
 
     def look(self) -> Observation:
-        yarn = SimulatedYarn(now=self.now, claims={1: claim_of(SPEC, 1, START)}, has_helper=True)
+        yarn = SimulatedYarn(now=self.now, claims={1: CLAIM}, has_helper=True)
         yarn.applications = [(1, application(1, ApplicationState.RUNNING))]
         yarn.files = {"gen-000001", "fence-000001-nonce1", "started-000001", *self.files}
         yarn.offsets = yarn.commits = {1: self.now}
