@@ -264,6 +264,12 @@ def test_the_tokens_of_an_ended_generation_are_cancelled_after_its_logs() -> Non
     assert steps[1].generation == 1
 
 
+def test_the_pushes_of_the_claimed_generation_count_whatever_a_later_one_left() -> None:
+    seen = Life(files={push_file(push_at(START)), "started-000002"}).look()
+    assert seen.generation == 2
+    assert seen.pushes.pushed == (push_at(START),)
+
+
 def test_the_files_of_pushes_are_known_and_belong_to_their_generation() -> None:
     push = push_at(START, START + DAY, generation=12)
     for name in (push_file(push), applied_marker(push), refused_marker(push), unpushed_marker(push)):
