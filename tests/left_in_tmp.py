@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 # Other programs of the machine write there, too: these are names of Hadoop's stores, of the scratch of Jetty and Spark,
-# of libraries that jars unpack, and of our own private folders.
+# and of libraries that jars unpack.
 _KINDS = (
     *("hadoop-*", "jetty-*", "Jetty_*", "spark-*", "blockmgr-*", "jansi-*", "libleveldbjni-*", "libzstd-jni-*"),
-    *("libsnappy*", "snappy-*", "kstream-private-*"),
+    *("libsnappy*", "snappy-*"),
 )
 _RECORD = "machine-tmp.json"
 
@@ -31,4 +32,9 @@ def what_was_left(run: Path) -> list[str]:
 def _moments(machine: Path) -> dict[str, int]:
     found = [path for kind in _KINDS for path in machine.glob(kind)]
     below = [path for folder in found if folder.is_dir() for path in folder.glob("*")]
-    return {str(path): path.lstat().st_mtime_ns for path in (*found, *below)}
+    moments: dict[str, int] = {}
+    for path in (*found, *below):
+        # Another program may delete its own at any moment.
+        with suppress(FileNotFoundError):
+            moments[str(path)] = path.lstat().st_mtime_ns
+    return moments

@@ -87,8 +87,8 @@ class WorkerFolder:
         """Return this worker's folder in memory; the temporary one where the system has none."""
         if not os.access(_MEMORY, os.W_OK):
             return Path(tempfile.gettempdir())
-        _second(self.run).mkdir(mode=0o700, exist_ok=True)
-        folder = _second(self.run) / self.worker
+        memory_of(self.run).mkdir(mode=0o700, exist_ok=True)
+        folder = memory_of(self.run) / self.worker
         folder.mkdir(exist_ok=True)
         return folder
 
@@ -116,7 +116,8 @@ def enter_run_folder() -> WorkerFolder:
     return folder
 
 
-def _second(run: Path) -> Path:
+def memory_of(run: Path) -> Path:
+    """Return the run's folder in memory, whether or not it exists."""
     return _MEMORY / run.name
 
 
@@ -125,7 +126,7 @@ def remove(run: Path) -> None:
 
     Raises OSError: when it can't be deleted.
     """
-    for folder in (*[_second(run)] * _ATTEMPTS, *[run] * _ATTEMPTS):
+    for folder in (*[memory_of(run)] * _ATTEMPTS, *[run] * _ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)
     if run.exists():
         shutil.rmtree(run)
