@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from airflow_kstream.demo.reaper import adopt_orphans, kill_descendants
+from tests.left_in_tmp import note_what_is_there
 from tests.run_folder import environment_of, make_run_folder, remove, remove_what_was_left
 from tests.tiers import SLOW, SMALL, Part
 
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     remove_what_was_left()
     run, use = make_run_folder()
     try:
+        note_what_is_there(run)
         results = run_parts(parts, run, use)
     finally:
         kill_descendants()

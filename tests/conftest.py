@@ -171,6 +171,13 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 20, 20)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Collect once what the tests left: from here on pytest collects ten times, and would go through all that stays."""
+    gc.collect()
+    gc.freeze()
+
+
 def _place(item: pytest.Item) -> int:
     return FOLDERS.index(folder) if (folder := _folder(item)) in FOLDERS else len(FOLDERS)
 

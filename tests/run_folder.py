@@ -4,6 +4,8 @@ pytest/NAME     pytest's temporary folders of a part, one for each worker
 WORKER/         what a worker's programs take for /tmp, and Airflow's home
 known/          the secrets and command lines that the workers saw, for the search afterwards
 in-use          locked for as long as a process of the run lives: the next run deletes a folder that no process uses
+
+A second folder of the same name lies in memory, for small files that live for a moment; both are deleted together.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ VARIABLE = "KSTREAM_TEST_RUN"
 _ATTEMPTS = 5
 _PREFIX = "kstream-test-"
 _IN_USE = "in-use"
+_MEMORY = Path("/dev/shm")
 
 
 def make_run_folder() -> tuple[Path, int]:
@@ -80,6 +83,15 @@ class WorkerFolder:
         for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "MAVEN_OPTS"):
             os.environ[name] = " ".join(java_options())
 
+    def in_memory(self) -> Path:
+        """Return this worker's folder in memory; the temporary one where the system has none."""
+        if not os.access(_MEMORY, os.W_OK):
+            return Path(tempfile.gettempdir())
+        memory_of(self.run).mkdir(mode=0o700, exist_ok=True)
+        folder = memory_of(self.run) / self.worker
+        folder.mkdir(exist_ok=True)
+        return folder
+
     def known(self) -> Path:
         """Return the file of the secrets that this worker saw."""
         folder = self.run / "known"
@@ -104,12 +116,17 @@ def enter_run_folder() -> WorkerFolder:
     return folder
 
 
+def memory_of(run: Path) -> Path:
+    """Return the run's folder in memory, whether or not it exists."""
+    return _MEMORY / run.name
+
+
 def remove(run: Path) -> None:
-    """Delete the folder, with what processes that are just ending still write into it.
+    """Delete the folder and the one in memory, with what processes that are just ending still write into it.
 
     Raises OSError: when it can't be deleted.
     """
-    for _ in range(_ATTEMPTS):
-        shutil.rmtree(run, ignore_errors=True)
+    for folder in (*[memory_of(run)] * _ATTEMPTS, *[run] * _ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
     if run.exists():
         shutil.rmtree(run)

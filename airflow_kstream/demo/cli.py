@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,14 +29,16 @@ def demo(
     ] = False,
     root: Annotated[Path | None, typer.Option(help="Working folder; a new temporary one by default.")] = None,
 ) -> None:
-    """Run a kerberized cluster, Airflow, and three streams that outlive their delegation tokens: about 12 minutes."""
+    """Run a kerberized cluster, Airflow, and three streams that outlive their delegation tokens: about 12 minutes.
+
+    A temporary folder is removed at the end, unless a promise was broken or something failed: then its logs tell why.
+    """
     end_on_signals()
-    folder = root or Path(tempfile.mkdtemp(prefix="kstream-demo-"))
     console = DemoConsole(Console())
-    console.say(f"logs and data are in {folder}")
-    plan = DemoConfig(root=folder, with_crashes=with_crashes, once=once)
-    if not Demo(plan, console).run():
-        raise typer.Exit(1)
+    with working_folder(root, "kstream-demo-", console) as folder:
+        plan = DemoConfig(root=folder, with_crashes=with_crashes, once=once)
+        if not Demo(plan, console).run():
+            raise typer.Exit(1)
 
 
 def up(
@@ -45,20 +49,34 @@ def up(
     A temporary folder is removed at the end, unless something did not start: then its logs tell why.
     """
     end_on_signals()
-    folder = root or Path(tempfile.mkdtemp(prefix="kstream-up-"))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     console = DemoConsole(Console())
-    console.say(f"logs and data are in {folder}")
-    with ExitStack() as afterwards, ExitStack() as stack:
+    with working_folder(root, "kstream-up-", console) as folder, ExitStack() as stack:
         cluster = start_cluster(folder, console, stack)
         _welcome(start_playground(cluster, folder, console, stack), console)
-        if root is None:
-            afterwards.callback(_remove, folder, console)
         stack.callback(console.say, "ending Airflow, the streams and the cluster: some seconds")
         signal.pause()
 
 
-def _remove(folder: Path, console: DemoConsole) -> None:
+@contextmanager
+def working_folder(root: Path | None, prefix: str, console: DemoConsole) -> Iterator[Path]:
+    """Yield `root`, which stays, or a new temporary folder, which is removed at the end and by a signal.
+
+    An error keeps the temporary one: its logs tell why.
+    """
+    folder = root or Path(tempfile.mkdtemp(prefix=prefix))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    console.say(f"logs and data are in {folder}")
+    with ExitStack() as afterwards:
+        if root is None:
+            afterwards.push(partial(_remove_unless_it_failed, folder, console))
+        yield folder
+
+
+def _remove_unless_it_failed(folder: Path, console: DemoConsole, kind: type[BaseException] | None, *_: object) -> None:
+    # A signal ends it by SystemExit.
+    if kind is not None and not issubclass(kind, SystemExit):
+        console.say(f"logs and data stay in {folder}")
+        return
     shutil.rmtree(folder, ignore_errors=True)
     console.say(f"all of it has ended, and {folder} is removed")
 

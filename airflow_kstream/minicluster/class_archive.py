@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from airflow_kstream.minicluster.jars import folder_of
+from airflow_kstream.minicluster.site import NO_COUNTERS
 from airflow_kstream.minicluster.tools import java_home
 
 
@@ -55,7 +56,7 @@ def _dump(classpath: str, classes: Path, archive: Path) -> None:
         str(java_home() / "bin/java"),
         "-Xshare:dump",
         "-XX:+UseSerialGC",
-        "-XX:-UsePerfData",
+        NO_COUNTERS,
         f"-XX:SharedClassListFile={classes}",
     ]
     subprocess.run(

@@ -14,6 +14,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from airflow_kstream.minicluster.config import Feature
+from airflow_kstream.minicluster.site import NO_COUNTERS
 from airflow_kstream.minicluster.tools import tool
 from airflow_kstream.model.errors import MiniclusterError
 
@@ -96,6 +97,7 @@ def _copy_dependencies(pom: str, destination: Path) -> None:
         command = [tool("mvn"), "-q", "-B", "-f", str(file), "dependency:copy-dependencies"]
         done = subprocess.run(
             [*command, f"-DoutputDirectory={destination}", "-DincludeScope=runtime"],
+            env=os.environ | {"MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} {NO_COUNTERS}".strip()},
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,

@@ -16,13 +16,14 @@ JAVA_MODULES = (
     "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
-# Without the last one every JVM writes counters into /tmp/hsperfdata_USER, whatever its java.io.tmpdir says.
+# Without it a JVM writes counters into /tmp/hsperfdata_USER, whatever its java.io.tmpdir says.
+NO_COUNTERS = "-XX:-UsePerfData"
 JAVA_BRISK = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xshare:auto",
     "-Djava.net.preferIPv4Stack=true",
-    "-XX:-UsePerfData",
+    NO_COUNTERS,
 )
 
 

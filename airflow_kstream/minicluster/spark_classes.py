@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kstream.minicluster import class_archive
-from airflow_kstream.minicluster.site import JAVA_BRISK, Site
+from airflow_kstream.minicluster.site import JAVA_BRISK, NO_COUNTERS, Site
 
 # A slow machine under load needed 90 s for the job and the archive.
 _PATIENCE_SECONDS = 600
@@ -93,7 +93,7 @@ def _train(home: Path, folder: Path) -> None:
     command = [str(home / "bin/spark-submit"), "--master", "local[1]", "--driver-class-path", _classpath(home)]
     command += ["--driver-java-options", " ".join(java), "--conf", "spark.ui.enabled=false", str(_JOB)]
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "LANG": "C.UTF-8"}
-    environment["SPARK_LAUNCHER_OPTS"] = "-XX:-UsePerfData"
+    environment["SPARK_LAUNCHER_OPTS"] = NO_COUNTERS
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     variables = {**environment, "PATH": path, "HOME": str(folder), "SPARK_LOCAL_DIRS": str(folder)}
     subprocess.run(

@@ -42,6 +42,8 @@ def daemon(site: Site) -> Settings:
         "yarn.resourcemanager.store.class": "org.apache.hadoop.yarn.server.resourcemanager.recovery."
         "FileSystemRMStateStore",
         "yarn.resourcemanager.fs.state-store.uri": (site.folders.data / "resourcemanager").as_uri(),
+        # Its default is a folder in /tmp that all clusters of the machine would share (FileSystemNodeAttributeStore).
+        "yarn.node-attribute.fs-store.root-dir": (site.folders.data / "node-attributes").as_uri(),
         "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": 1000,
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
         "yarn.am.liveness-monitor.expiry-interval-ms": expiry,

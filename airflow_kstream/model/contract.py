@@ -30,7 +30,8 @@ _DESIRED = re.compile(r"desired-(\d{6,})\.json")
 _UNNUMBERED_DESIRED = "desired.json"
 _ENDED = re.compile(r"ended-(\d{6,})")
 _STALLED = re.compile(r"stalled-(\d{6,})-(\d+)-(\d{1,11})")
-_PUSH = re.compile(r"(push|applied|refused|unpushed)-(\d{6,})-(\d{1,14})(?:-(\d{1,11}))?")
+_PUSH_KINDS = ("push", "applied", "refused", "unpushed")
+_PUSH = re.compile(rf"({'|'.join(_PUSH_KINDS)})-(\d{{6,}})-(\d{{1,14}})(?:-(\d{{1,11}}))?")
 _CLEANED = "cleaned-"
 _DRAFT = re.compile(
     r"\.(?:claim|fence|desired|stop|started|stopped|failed|accepted|reached|blocked|examined|ended|check"
@@ -138,9 +139,11 @@ def unpushed_marker(push: TokenPush) -> str:
 
 def pushes(names: Iterable[str], generation: int) -> Pushes:
     """Return the pushes to a generation that files of these names tell."""
-    found: dict[str, list[TokenPush]] = {"push": [], "applied": [], "refused": [], "unpushed": []}
-    for match in filter(None, map(_PUSH.fullmatch, names)):
-        if int(match[2]) == generation:
+    found: dict[str, list[TokenPush]] = {kind: [] for kind in _PUSH_KINDS}
+    # A stream of years has thousands of files, and few of them are this generation's.
+    own = tuple(f"{kind}-{generation:06d}-" for kind in found)
+    for match in (_PUSH.fullmatch(name) for name in names if name.startswith(own)):
+        if match:
             until = datetime.fromtimestamp(int(match[4]), UTC) if int(match[4] or 0) else None
             found[match[1]].append(TokenPush(generation, int(match[3]), until))
     return Pushes(
@@ -163,7 +166,7 @@ def ended_file(generation: int) -> str:
 
 def recorded_ends(names: Iterable[str]) -> tuple[int, ...]:
     """Return the generations whose ends are recorded in files of these names, in their order."""
-    return tuple(sorted(int(match[1]) for name in names if (match := _ENDED.fullmatch(name))))
+    return tuple(sorted(int(match[1]) for match in map(_ENDED.fullmatch, names) if match))
 
 
 def cleaned_marker(application: str) -> str:
@@ -177,7 +180,7 @@ def is_cleaned_marker(name: str) -> bool:
 
 def claims(names: Iterable[str]) -> tuple[int, ...]:
     """Return the generations that were claimed among these file names, in their order."""
-    return tuple(sorted(int(match[1]) for name in names if (match := _CLAIM.fullmatch(name))))
+    return tuple(sorted(int(match[1]) for match in map(_CLAIM.fullmatch, names) if match))
 
 
 def newest_claim(names: Iterable[str]) -> int:
@@ -187,8 +190,7 @@ def newest_claim(names: Iterable[str]) -> int:
 
 def newest_trace(names: Iterable[str]) -> int:
     """Return the highest generation that left a file beside its claim, which may be gone, 0 if none did."""
-    traces = (_TRACE.fullmatch(name) for name in names)
-    return max((int(trace[1]) for trace in traces if trace), default=0)
+    return max((int(trace[1]) for trace in map(_TRACE.fullmatch, names) if trace), default=0)
 
 
 def desired_file(number: int) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from enum import Enum
+from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -230,14 +231,19 @@ def _if_missing(kind: type[Any], name: str) -> str:
     return next((str(field.metadata.get(IF_MISSING, "")) for field in fields(kind) if field.name == name), "")
 
 
-def _tags(kind: type[Any]) -> frozenset[str]:
-    hints = get_type_hints(kind).values()
+def _tags(kind: Any) -> frozenset[str]:
+    hints = _hints(kind).values()
     return frozenset(value for hint in hints if get_origin(hint) is Literal for value in get_args(hint))
 
 
-def _below(owners: Iterable[type[Any]], name: str) -> Iterator[type[Any]]:
+def _below(owners: Iterable[Any], name: str) -> Iterator[type[Any]]:
     for owner in owners:
-        yield from _dataclasses(get_type_hints(owner)[name])
+        yield from _dataclasses(_hints(owner)[name])
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _dataclasses(hint: Any) -> Iterator[type[Any]]:

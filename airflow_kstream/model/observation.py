@@ -10,12 +10,13 @@ from functools import cached_property
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.containers import Containers
-from airflow_kstream.model.contract import newest_trace
+from airflow_kstream.model.contract import newest_trace, pushes
 from airflow_kstream.model.freeze import NOT_FROZEN, Freeze
 from airflow_kstream.model.generation import Claim, Desired, Position, StreamId
 from airflow_kstream.model.generation_end import PastEnd
 from airflow_kstream.model.keytab import KeyVersion
 from airflow_kstream.model.renewal import TokenRound
+from airflow_kstream.model.token_push import Pushes
 from airflow_kstream.model.tokens import USUAL_RENEWAL_RATIO
 
 
@@ -85,6 +86,11 @@ class Observation:
     def current(self) -> Application | None:
         """Return the application of the highest generation, None if it has none."""
         return application_of(self.applications, self.generation)
+
+    @cached_property
+    def pushes(self) -> Pushes:
+        """Return the pushes of fresh tokens to the claimed generation; none before the first claim."""
+        return pushes(self.files, self.claim.generation) if self.claim else Pushes()
 
     @property
     def nonce(self) -> str:

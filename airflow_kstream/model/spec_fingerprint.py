@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from airflow_kstream.model.declared import written
@@ -60,24 +61,31 @@ def differences(declared: StreamSpec, running: StreamSpec | UnknownSpec) -> tupl
 
 
 def _submitted(spec: StreamSpec) -> dict[str, Any]:
-    return {name: value for name, value in chosen(spec).items() if name not in _NOT_OF_THE_JOB}
+    return chosen(spec, without=_NOT_OF_THE_JOB)
 
 
-def chosen(value: Any) -> dict[str, Any]:
-    """Return the fields that are not at their default, as plain data."""
-    changed = [(field.name, getattr(value, field.name)) for field in fields(value) if not _at_default(value, field)]
-    return {name: chosen(item) if is_dataclass(item) else written(item) for name, item in changed}
+def chosen(value: Any, without: Set[str] = frozenset()) -> dict[str, Any]:
+    """Return the fields that are not at their default, as plain data; leave those of the names `without` out."""
+    set_by_hand = {
+        name: item
+        for name, default in _defaults(value.__class__).items()
+        # Two kinds of credentials may set the same fields, so the kind itself always counts.
+        if name not in without and ((item := getattr(value, name)) != default or name == "mode")
+    }
+    return {name: chosen(item) if is_dataclass(item) else written(item) for name, item in set_by_hand.items()}
 
 
-def _at_default(value: Any, field: Field[Any]) -> bool:
-    # Two kinds of credentials may set the same fields, so the kind itself always counts.
-    if field.name == "mode":
-        return False
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    if default is MISSING:
-        # No checkpoint was once the default; such a spec keeps its fingerprint.
-        default = ()
-    return bool(getattr(value, field.name) == default)
+# A supervisor compares fingerprints several times at each look.
+@cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    return {field.name: _default(field) for field in fields(kind)}
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    # No checkpoint was once the default; such a spec keeps its fingerprint.
+    return () if field.default is MISSING else field.default
 
 
 def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:

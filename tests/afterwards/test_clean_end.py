@@ -1,4 +1,4 @@
-"""After all other tests: where the JVMs of the run wrote what nobody asked them to write."""
+"""After all other tests: where the run's programs wrote what nobody asked them to write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.conftest import OWN
+from tests.left_in_tmp import what_was_left
 from tests.secrets.watch import Sightings
+
+
+def test_no_program_of_the_run_left_anything_in_the_machines_temporary_folder() -> None:
+    """Hadoop has stores whose default is a folder in /tmp, whatever its own temporary folder is."""
+    assert what_was_left(OWN.run) == []
 
 
 def test_no_jvm_of_the_run_left_anything_in_the_machines_temporary_folder() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import OWN
+from tests.run_folder import memory_of
 from tests.secrets.known import keys_of
 from tests.secrets.search import where_any_is
 from tests.secrets.watch import Sightings
@@ -71,7 +72,7 @@ def test_no_file_of_the_run_holds_a_secret(secrets: frozenset[bytes], scratch: P
     """Logs of tasks, containers and servers; Airflow's database with XComs, rendered fields and triggers; its API's
     answers; and what is left in temporary folders.
     """
-    places = [OWN.run / "pytest/tests", *OWN.run.glob("*/tmp"), *OWN.run.glob("*/airflow")]
+    places = [OWN.run / "pytest/tests", memory_of(OWN.run), *OWN.run.glob("*/tmp"), *OWN.run.glob("*/airflow")]
     found = where_any_is(secrets, places, scratch, not_below=_AT_HOME)
     assert not [path for path in found if not path.endswith(_HADOOPS_OWN) and not any(own in path for own in _OF_TESTS)]
 

@@ -162,6 +162,8 @@ def test_no_jvm_of_the_minicluster_writes_into_tmp(minicluster: Minicluster) -> 
     assert [*(minicluster.root / "tmp").glob("jetty-*")]
     assert not [*Path("/tmp").glob(f"jetty-localhost-{urlsplit(minicluster.resourcemanagers[0]).port}-*")]
     assert not [jvm.pid for jvm in jvms if [*Path("/tmp").glob(f"hsperfdata_*/{jvm.pid}")]]
+    # The ResourceManager's, whose default is in /tmp.
+    assert [*(minicluster.root / "data/node-attributes").iterdir()]
 
 
 def test_clients_of_the_minicluster_write_nothing_into_tmp(minicluster: Minicluster) -> None:

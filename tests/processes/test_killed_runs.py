@@ -15,8 +15,9 @@ from tests.run_folder import make_run_folder, remove_what_was_left
 # Leaves a server in its folder, as a minicluster is: in a session of its own, and nobody's child.
 RUN = """
 import subprocess, time
-from tests.run_folder import make_run_folder
+from tests.run_folder import WorkerFolder, make_run_folder
 run, use = make_run_folder()
+print(WorkerFolder(run, "main").in_memory(), flush=True)
 print(subprocess.Popen(["sleep", "600"], cwd=run, start_new_session=True).pid, flush=True)
 time.sleep(600)
 """
@@ -33,13 +34,16 @@ def test_what_a_killed_run_left_is_ended_and_deleted_by_the_next_one(temporary: 
     run = subprocess.Popen([sys.executable, "-c", RUN], env=environment, stdout=subprocess.PIPE, text=True)
     assert run.stdout
     with run.stdout:
+        in_memory = Path(run.stdout.readline().strip())
         server = int(run.stdout.readline())
+    assert in_memory.is_dir()
     remove_what_was_left()
     assert [*temporary.iterdir()], "a run that lives keeps its folder"
     run.kill()
     run.wait()
     remove_what_was_left()
     assert not [*temporary.iterdir()]
+    assert not in_memory.parent.exists()
     assert not is_running(server)
 
 

@@ -6,19 +6,20 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from glob import iglob
 from pathlib import Path
-
-import psutil
 
 from tests.secrets.known import keys_of, passwords_in
 
 _EVERY = 1.0
-_KEYTABS = ("*/keytabs/*.keytab", "*/kdc/*.keytab")
+# Below the folder of a minicluster.
+_KEYTABS = ("keytabs/*.keytab", "kdc/*.keytab")
 _CREDENTIALS = (
-    "*/data/containers/nmPrivate/*/*/*.tokens",
-    "*/data/containers/usercache/*/appcache/*/*/container_tokens",
+    "data/containers/nmPrivate/*/*/*.tokens",
+    "data/containers/usercache/*/appcache/*/*/container_tokens",
 )
+_ITS_FOLDERS = ("keytabs", "kdc", "data")
 
 
 class Sightings:
@@ -45,6 +46,24 @@ class Sightings:
         return found
 
 
+def command_lines() -> set[str]:
+    """Return the command lines of all processes of the machine. psutil would read several files of each."""
+    found = set()
+    for process in os.listdir("/proc"):  # noqa: PTH208
+        # It may end at any moment.
+        with suppress(OSError):
+            if process.isdecimal():
+                found.add(
+                    Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                )
+    return found
+
+
+def _found(clusters: Iterable[str], pattern: str) -> Iterator[Path]:
+    # Path.glob fails when a folder is deleted meanwhile, as containers' folders are.
+    return (Path(path) for cluster in clusters for path in iglob(f"{cluster}/{pattern}"))  # noqa: PTH207
+
+
 class Watch(Sightings):
     """A thread that looks once a second below pytest's folder, and at all processes."""
 
@@ -61,15 +80,18 @@ class Watch(Sightings):
         self._thread.join()
 
     def look(self) -> None:
+        clusters = self._clusters()
         for patterns, read in ((_KEYTABS, keys_of), (_CREDENTIALS, passwords_in)):
-            for path in (path for pattern in patterns for path in self._found(pattern)):
+            for path in (path for pattern in patterns for path in _found(clusters, pattern)):
                 if self._is_other(path):
                     self.secrets |= read(path)
-        self.command_lines |= {" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
+        self.command_lines |= command_lines()
 
-    def _found(self, pattern: str) -> Iterator[Path]:
-        # Path.glob fails when a folder is deleted meanwhile, as containers' folders are.
-        return map(Path, iglob(f"{self._below}/{pattern}"))  # noqa: PTH207
+    def _clusters(self) -> list[str]:
+        """Return the folders that may be a minicluster's; most of some hundred are a test's with few files."""
+        with os.scandir(self._below) as entries:
+            folders = [entry.path for entry in entries]
+        return [folder for folder in folders if any(os.path.isdir(f"{folder}/{name}") for name in _ITS_FOLDERS)]  # noqa: PTH112
 
     def _is_other(self, path: Path) -> bool:
         """Return True if the file was not read yet in its present state."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 
 import pytest
 import typer.main
+
+from tests.conftest import OWN
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -14,4 +17,13 @@ def commands_built_once() -> Iterator[None]:
     """Build the commands of `kstream` once: Typer does it at each call, which a person makes once in a process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
+
+
+# Not for the session: the worker may go on to tests of another folder.
+@pytest.fixture(scope="package", autouse=True)
+def temporary_files_in_memory() -> Iterator[None]:
+    """Keep off the disk what lives for a moment: units make and delete thousands of private folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(OWN.in_memory()))
         yield

@@ -125,10 +125,14 @@ class SimulatedYarn:
         point = Checkpoint(CHECKPOINT, "q" if self.offsets else None, dict(self.offsets), dict(self.commits))
         claim = self.claims[newest] if newest else None
         listed = () if self.forgetful else tuple(self.applications)
-        seen = Observation(STREAM, self.now, self.desired, claim, frozenset(self.files), listed, (point,))
-        word = self.accepted.get(seen.generation + 1)
-        seen = replace(seen, accepted={CHECKPOINT: word} if word else None, freeze=self.freeze)
-        seen = replace(seen, ends=tuple(self.ends), failure=self.failure)
+        seen = Observation(
+            *(STREAM, self.now, self.desired, claim, frozenset(self.files), listed, (point,)),
+            freeze=self.freeze,
+            ends=tuple(self.ends),
+            failure=self.failure,
+        )
+        if word := self.accepted.get(seen.generation + 1):
+            seen = replace(seen, accepted={CHECKPOINT: word})
         app = seen.current
         return replace(seen, containers=self._containers(app)) if app and not app.alive else seen
 

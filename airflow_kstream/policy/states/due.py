@@ -104,9 +104,10 @@ def next_rows(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float
     repeated: list[tuple[float, Key]] = []
     for key, row in rows.items():
         # Asked of thousands of rows each second: what is held is due still later.
-        if row.due is None or row.due > now:
+        due = row.due
+        if due is None or due > now:
             continue
-        moment = moment_of(key, row, held) if held else row.due
+        moment = moment_of(key, row, held) if held else due
         if moment is None or moment > now:
             continue
         if row.changed:

@@ -113,26 +113,25 @@ def _intruders(observation: Observation) -> list[Application]:
 
 
 def _living(spec: StreamSpec, observation: Observation, app: Application, looks: Looks) -> Step:
-    why = _reason_to_stop(spec, observation)
+    ends = horizon_of(spec, observation)
+    why = _reason_to_stop(spec, observation, ends)
     if why:
-        ends = horizon_of(spec, observation)
         begun = stop_marker(observation.generation) in observation.files
         forced = ends is not None and ends.forced(observation.now)
         wanted_again = observation.desired.state is DesiredState.RUNNING
         optional = wanted_again and not begun and not forced
         obstacle = position_doubt(observation, looks) if optional else None
         return Stop(observation.generation, app.id, why, preflight=optional, obstacle=obstacle or "")
-    if push := due_push(spec, observation, horizon_of(spec, observation)):
+    if push := due_push(spec, observation, ends):
         return push
     if app.state is ApplicationState.RUNNING:
         return Settled(Phase.RUNNING, f"{app.id} is RUNNING")
     return Settled(Phase.STARTING, f"{app.id} is {app.state}")
 
 
-def _reason_to_stop(spec: StreamSpec, observation: Observation) -> str | None:
+def _reason_to_stop(spec: StreamSpec, observation: Observation, ends: Horizon | None) -> str | None:
     """Return the first reason that holds, None if none does; a stop that was begun is always finished."""
     number, desired, claim = observation.generation, observation.desired, observation.claim
-    ends = horizon_of(spec, observation)
     tried = failed_spec(spec, observation) is not None
     changed = spec.on_change is OnChange.RESTART and not tried and spec_change(spec, claim).change is Change.CHANGED
     reasons = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from airflow_kstream.model.application import ApplicationState
-from airflow_kstream.model.contract import pushed_to, pushes, started_marker
+from airflow_kstream.model.contract import pushed_to, started_marker
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.generation import Claim, DesiredState
 from airflow_kstream.model.horizon import Horizon
@@ -54,7 +54,7 @@ def refresh_of(spec: StreamSpec, observation: Observation) -> Refresh | None:
     claim = observation.claim
     if claim is None:
         return None
-    known = pushes(observation.files, claim.generation)
+    known = observation.pushes
     if not is_refreshed(claim):
         return Refresh(known.confirmed, answers=False, interval=None) if known.confirmed else None
     return Refresh(known.confirmed, known.answers, push_interval(spec.refresh, claim))
@@ -88,7 +88,7 @@ def due_push(spec: StreamSpec, observation: Observation, ends: Horizon | None) -
         return None
     if app.state is not ApplicationState.RUNNING or observation.desired.state is not DesiredState.RUNNING:
         return None
-    known = pushes(observation.files, claim.generation)
+    known = observation.pushes
     if known.last is None:
         return _test(observation, app.id) if _begun(observation) else None
     if ends is None or ends.push is None or observation.now < max(ends.push, _after_tries(spec.refresh, known)):
@@ -122,7 +122,7 @@ def refreshed(spec: StreamSpec, observation: Observation, ends: Horizon | None) 
     refresh = refresh_of(spec, observation)
     if refresh is None or claim is None or not observation.any_alive or not is_refreshed(claim):
         return None
-    known = pushes(observation.files, claim.generation)
+    known = observation.pushes
     now, lifetimes = observation.now, claim.lifetimes
     last = known.pushed[-1] if known.pushed else None
     kept = lifetimes.renew_interval - refresh.interval if lifetimes and refresh.interval else None

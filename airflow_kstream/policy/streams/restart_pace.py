@@ -71,7 +71,7 @@ def _was_stable(policy: FailurePolicy, end: PastEnd) -> bool:
     """Return True if the generation lasted; a source that brings nothing lets its stream commit nothing all day."""
     if end.kind is EndKind.DONE:
         return True
-    return end.lasted >= (policy.stable_after if end.worked else max(policy.stable_after, _DAY))
+    return end.lasted >= policy.stable_after and (end.worked or end.lasted >= _DAY)
 
 
 def _pause(policy: FailurePolicy, counted: Sequence[PastEnd], jitter: float) -> timedelta:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from airflow_kstream.model.application import Application
 from airflow_kstream.model.contract import claim_file, newest_claim
@@ -26,6 +27,11 @@ class TaggedApplications:
     stream: StreamId
     owners: Mapping[str, str]
 
+    @cached_property
+    def _newest(self) -> int:
+        """Return the highest claimed generation, 0 if there is none; it is needed for each application."""
+        return newest_claim(self.owners)
+
     def split(
         self, session: ClusterSession, applications: Collection[Application]
     ) -> tuple[Numbered, list[Application]]:
@@ -37,7 +43,7 @@ class TaggedApplications:
         tagged = [(number, app) for number, app in numbers if number is not None]
         ours = [(number, app) for number, app in tagged if self._is_ours(session, number, app)]
         strangers = [(number, app) for number, app in tagged if (number, app) not in ours]
-        newest = newest_claim(self.owners)
+        newest = self._newest
         if newest and all(number != newest for number, _ in ours):
             self._refuse_to_guess(session, [app for number, app in strangers if number == newest and app.alive])
         return ours, [app for _, app in strangers]
@@ -51,7 +57,7 @@ class TaggedApplications:
 
     def _owner(self, session: ClusterSession, number: int) -> str:
         """Return the owner of the generation's claim or, if it is gone or was never made, of the newest claim."""
-        claims = (claim_file(number), claim_file(newest_claim(self.owners)))
+        claims = (claim_file(number), claim_file(self._newest))
         return next((self.owners[name] for name in claims if name in self.owners), "") or session.hdfs.user()
 
     def _refuse_to_guess(self, session: ClusterSession, living: list[Application]) -> None:

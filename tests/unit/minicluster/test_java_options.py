@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kstream.minicluster import clients
+from airflow_kstream.minicluster import clients, yarn_conf
 from airflow_kstream.minicluster.config import MiniclusterConfig
 from airflow_kstream.minicluster.site import Site
 
@@ -20,6 +20,12 @@ def site(tmp_path: Path) -> Site:
 
 def test_no_jvm_keeps_counters_in_tmp(site: Site) -> None:
     assert "-XX:-UsePerfData" in site.java_options()
+
+
+def test_yarn_keeps_what_it_knows_of_nodes_in_a_folder_of_the_minicluster(site: Site) -> None:
+    """Hadoop's default is in /tmp, whatever `hadoop.tmp.dir` and java.io.tmpdir are."""
+    store = yarn_conf.daemon(site)["yarn.node-attribute.fs-store.root-dir"]
+    assert str(store).startswith(site.folders.root.as_uri())
 
 
 def test_servers_take_a_folder_of_the_minicluster_for_tmp(site: Site) -> None:

@@ -40,6 +40,7 @@ from tests.unit.simulated_yarn import (
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 SPEC = replace(TICKET_SPEC, credentials=TicketCredentials(refresh=True))
+CLAIM = claim_of(SPEC, 1, START)
 # What a planned restart without pushes would wait for, at the earliest.
 OLD_PLAN = 0.65 * WEEK.max_lifetime
 
@@ -65,7 +66,7 @@ class Life:
     frozen_until: datetime | None = None
 
     def look(self) -> Observation:
-        yarn = SimulatedYarn(now=self.now, claims={1: claim_of(SPEC, 1, START)}, has_helper=True)
+        yarn = SimulatedYarn(now=self.now, claims={1: CLAIM}, has_helper=True)
         yarn.applications = [(1, application(1, ApplicationState.RUNNING))]
         yarn.files = {"gen-000001", "fence-000001-nonce1", "started-000001", *self.files}
         yarn.offsets = yarn.commits = {1: self.now}
@@ -261,6 +262,12 @@ def test_the_tokens_of_an_ended_generation_are_cancelled_after_its_logs() -> Non
     assert isinstance(steps[0], Settled)
     assert isinstance(steps[1], Revoke)
     assert steps[1].generation == 1
+
+
+def test_the_pushes_of_the_claimed_generation_count_whatever_a_later_one_left() -> None:
+    seen = Life(files={push_file(push_at(START)), "started-000002"}).look()
+    assert seen.generation == 2
+    assert seen.pushes.pushed == (push_at(START),)
 
 
 def test_the_files_of_pushes_are_known_and_belong_to_their_generation() -> None:

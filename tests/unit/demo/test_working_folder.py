@@ -1,0 +1,47 @@
+"""The demonstration's temporary folder stays where its logs tell why something failed, and nowhere else."""
+
+from __future__ import annotations
+
+import tempfile
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import typer
+from rich.console import Console
+
+from airflow_kstream.demo.cli import working_folder
+from airflow_kstream.demo.console import DemoConsole
+from airflow_kstream.model.errors import MiniclusterError
+
+
+@pytest.fixture
+def console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoConsole:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return DemoConsole(Console(file=StringIO()))
+
+
+def test_a_temporary_folder_is_private_and_goes_at_the_end(console: DemoConsole) -> None:
+    with working_folder(None, "kstream-demo-", console) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "airflow.db").touch()
+    assert not folder.exists()
+
+
+def test_it_goes_when_a_signal_ends_the_demonstration(console: DemoConsole) -> None:
+    with pytest.raises(SystemExit), working_folder(None, "kstream-demo-", console) as folder:
+        raise SystemExit(130)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("failure", [MiniclusterError("no KDC"), typer.Exit(1)])
+def test_it_stays_when_something_failed_or_a_promise_was_broken(console: DemoConsole, failure: Exception) -> None:
+    with pytest.raises(type(failure)), working_folder(None, "kstream-demo-", console) as folder:
+        raise failure
+    assert folder.exists()
+
+
+def test_a_folder_that_a_person_named_always_stays(console: DemoConsole, tmp_path: Path) -> None:
+    with working_folder(tmp_path / "demo", "kstream-demo-", console) as folder:
+        assert folder == tmp_path / "demo"
+    assert folder.exists()
