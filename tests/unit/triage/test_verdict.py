@@ -84,20 +84,6 @@ def test_executors_alone_show_consequences_and_where_to_look() -> None:
     assert "the log of the driver" in verdict.hint
 
 
-def test_an_executor_that_ends_while_its_driver_goes_on_is_no_failure() -> None:
-    idle = {EXECUTOR: executor(working("09:30:00"), stopped("09:50:00"))}
-    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "12:00:00"))}).outcome is Outcome.FINE
-    assert diagnosed({**idle, DRIVER: driver(working("09:30:00", "09:49:59"))}).outcome is Outcome.UNKNOWN
-
-
-def test_an_error_over_frames_that_a_fact_names_is_unknown_and_not_fine() -> None:
-    frame = "\tat org.apache.spark.sql.execution.streaming.HDFSMetadataLog.add(HDFSMetadataLog.scala:1)\n"
-    refused = line("10:00:00", "no", "ERROR") + "org.example.NewException: what nobody has seen\n" + frame
-    verdict = diagnosed({EXECUTOR: executor(refused)})
-    assert verdict.outcome is Outcome.UNKNOWN
-    assert "what nobody has seen" in verdict.templates[0].text
-
-
 def test_a_trouble_that_was_over_long_before_the_end_is_no_cause() -> None:
     """A NameNode was full in the morning; the job worked all day, and ran out of memory in the evening."""
     full = failing("09:10:00", "failed", "File /out/part-0 could only be written to 0 of the 1 minReplication nodes")
