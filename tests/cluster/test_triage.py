@@ -118,7 +118,7 @@ def ended(session: ClusterSession, app: Application) -> bool:
 
 
 def test_the_aggregated_logs_of_a_job_that_failed_are_read_from_hdfs(minicluster: Minicluster) -> None:
-    job = rate_stream("typo", TicketCredentials(), application=UNAWARE, arguments=("no-such-scheme://typo",))
+    job = rate_stream("typo", TicketCredentials(), application=UNAWARE, arguments=("no-such-scheme:typo",))
     with session_of(minicluster) as session:
         submit_by_hand(minicluster, job, "triage-typo")
         (app,) = session.yarn.applications("triage-typo")

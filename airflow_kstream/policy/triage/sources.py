@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 from airflow_kstream.model.diagnosis import LogSource, Role
 from airflow_kstream.model.log_line import head_of, zone_of_offset
@@ -101,6 +101,13 @@ def written_sections(logs: Iterable[ScannedLog], zone: tzinfo | None) -> list[Wr
     roles = _roles_of_containers(written)
     year = _year(written)
     return [replace(each, source=_known(each.source, roles), year=year) for each in written]
+
+
+def masters_until(written: Iterable[WrittenSection]) -> datetime | None:
+    """Return the moment of the last record of a driver or a JobManager, None if there is none with a moment."""
+    masters = (each for each in written if each.source.role in {Role.DRIVER, Role.JOBMANAGER})
+    heads = (head_of(each.section.tail, each.zone or UTC, each.year) for each in masters)
+    return max((head.when for head in heads if head and head.when), default=None)
 
 
 def _of_log(log: ScannedLog) -> Iterable[WrittenSection]:

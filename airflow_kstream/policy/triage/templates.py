@@ -20,6 +20,8 @@ TROUBLE = (
     LinePattern("~exception", r"Exception\b|Error: |Traceback \(most|Throwable\b", _FIRST, _LAST),
     LinePattern("~warning", r"\bWARN(?:ING)?\b", 50, 20),
 )
+# A consequence may be logged with the unknown error behind it, and a fact is no trouble.
+_EXPLAINS = {SignatureKind.CAUSE, SignatureKind.NOISE, SignatureKind.SUCCESS}
 # Frames tell where, not what.
 _FRAME = re.compile(r"^[ \t]*(?:at |File \"|\.\.\. ?\d+ )|Traceback \(most")
 _BEGINNING = re.compile(
@@ -73,14 +75,11 @@ def _unknown(written: WrittenSection, catalogue: Catalogue) -> Iterator[tuple[st
 
 
 def _known(written: WrittenSection, catalogue: Catalogue) -> tuple[set[int], set[int]]:
-    """Return the records that a cause or noise explains, and the lines that any signature does.
-
-    A consequence may be logged with the unknown error behind it.
-    """
+    """Return the records that a signature explains, and the lines that any signature matches."""
     records, lines = set(), set()
     for name, found in written.section.found.items():
         if signature := catalogue.signatures.get(name):
             lines |= {hit.number for hit in found.kept}
-            if signature.kind is not SignatureKind.CONSEQUENCE:
+            if signature.kind in _EXPLAINS:
                 records |= {hit.head_number or hit.number for hit in found.kept}
     return records, lines

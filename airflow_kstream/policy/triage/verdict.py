@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 
 from airflow_kstream.model.diagnosis import (
     Confidence,
@@ -29,11 +29,12 @@ from airflow_kstream.policy.triage.causes import (
     not_after,
 )
 from airflow_kstream.policy.triage.sightings import in_order, sightings_of
-from airflow_kstream.policy.triage.sources import ScannedLog, written_sections
+from airflow_kstream.policy.triage.sources import ScannedLog, masters_until, written_sections
 from airflow_kstream.policy.triage.templates import templates_of
 
 _DEFAULT = TriagePolicy()
 _ELSEWHERE = "these logs show consequences only; look at the log of the driver (the container that ends with _000001)"
+_WORKERS = {Role.EXECUTOR, Role.TASKMANAGER}
 _SHOWN = {SignatureKind.CAUSE, SignatureKind.CONSEQUENCE, SignatureKind.SUCCESS}
 
 
@@ -61,7 +62,8 @@ def diagnose(
         sum(each.section.size for each in written),
         tuple(unread),
     )
-    facts = _Facts(seen, end, causes, templates_of(written, catalogue, policy.templates), scanned, policy)
+    templates = templates_of(written, catalogue, policy.templates)
+    facts = _Facts(seen, end, causes, templates, scanned, policy, masters_until(written))
     if _succeeded(seen, policy):
         return Diagnosis(Outcome.FINE, timeline=facts.timeline(), earlier=facts.steps(causes.roots), scanned=scanned)
     if causes.roots:
@@ -89,6 +91,7 @@ class _Facts:
     templates: tuple[Template, ...]
     scanned: Scanned
     policy: TriagePolicy
+    masters_until: datetime | None
 
     def named(self) -> Diagnosis:
         root, *others = self.causes.roots
@@ -109,8 +112,9 @@ class _Facts:
 
     def unnamed(self, runs: bool) -> Diagnosis:
         # What a daemon's clients leave in its log is no end of theirs.
-        consequences = [each for each in self._consequences() if any(is_of_application(mark) for mark in each.marks)]
-        failed = not runs and bool(self.end or consequences or any(_is_bad(each) for each in self.templates))
+        consequences = [each for each in self._consequences() if any(self._ends_it(mark) for mark in each.marks)]
+        ended = self.end is not None and self._ends_it(self.end)
+        failed = not runs and bool(ended or consequences or any(_is_bad(each) for each in self.templates))
         no_driver = not any(mark.source.role is Role.DRIVER for each in self.seen.values() for mark in each.marks)
         return Diagnosis(
             Outcome.UNKNOWN if failed else Outcome.FINE,
@@ -120,6 +124,12 @@ class _Facts:
             hint=_ELSEWHERE if consequences and no_driver else "",
             scanned=self.scanned,
         )
+
+    def _ends_it(self, mark: Mark) -> bool:
+        """Return whether a line may be about the application's end: executors end while their driver goes on."""
+        if mark.source.role in _WORKERS and mark.when and self.masters_until:
+            return mark.when >= self.masters_until - self.policy.together
+        return is_of_application(mark)
 
     def _confidence(self, root: Seen, others: Sequence[Seen]) -> Confidence:
         """Return how sure the verdict is: a weak cause, and one of several that came at once, may be the wrong one."""

@@ -63,7 +63,7 @@ def test_unknown_lines_are_escaped_too() -> None:
 
 
 def test_a_command_is_code_and_a_step_has_a_colour_on_a_dark_page_too() -> None:
-    dead = "org.apache.hadoop.security.token.SecretManager$InvalidToken: token can't be found in cache"
+    dead = "SecretManager$InvalidToken: token (HDFS_DELEGATION_TOKEN token 17 for alice) can't be found in cache"
     page = diagnosis_page(diagnosed({DRIVER: driver(failing("10:00:00", "x", dead), died("10:00:01"))}), "app")
     assert "<code>kstream tokens push</code>" in page
     drawn = set(re.findall(r'<g class="(\w+)"', page))
