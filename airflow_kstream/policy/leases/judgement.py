@@ -53,7 +53,6 @@ def worth_probing(history: FileHistory, about: JudgementContext, rules: LeaseRul
     return (
         judge_file(history, about, rules).condition is FileCondition.IDLE
         and about.holder is HolderLiveness.UNKNOWN
-        and not history.state.erasure_coded
         and _settled(history, rules)
         and history.age(about.now) >= rules.min_age
     )
@@ -233,17 +232,6 @@ def _leaked(history: FileHistory, about: JudgementContext, rules: LeaseRules) ->
     )
 
 
-def _erasure_coded(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
-    if not history.state.erasure_coded or history.unchanged_for < rules.leak_after:
-        return None
-    return Judgement(
-        FileCondition.UNKNOWN,
-        "it is erasure-coded: its holder can't be probed",
-        "Find out whether its writer is alive; then hdfs debug recoverLease, one file at a time.",
-        "erasure-coded",
-    )
-
-
 def _idle(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
     why, advice, brief = _RECOVERING if about.recovering else _IDLE[about.holder]
     return Judgement(
@@ -264,6 +252,5 @@ _RULES: tuple[_Rule, ...] = (
     _refused,
     _dead,
     _leaked,
-    _erasure_coded,
     _idle,
 )

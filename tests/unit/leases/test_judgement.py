@@ -174,13 +174,6 @@ def test_a_file_without_a_lease_is_unrecoverable_with_advice() -> None:
     assert "HDFS-10763" in judgement.why
 
 
-def test_an_erasure_coded_file_is_unknown_and_never_probed() -> None:
-    coded = replace(STATE, erasure_coded=True)
-    history = history_of((START, coded), (at(hours=2), coded))
-    assert condition(history, at(hours=2)) is FileCondition.UNKNOWN
-    assert not worth_probing(history, JudgementContext(at(hours=2)), RULES)
-
-
 def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:
     """A probe recovers a dead holder's file, so the file must be old enough and unchanged first."""
     history, now = unchanged_for(seconds=11)
