@@ -174,6 +174,25 @@ def _unsettled(history: FileHistory, about: JudgementContext, rules: LeaseRules)
     return Judgement(FileCondition.UNWATCHED, f"{unchanged}; {format_duration(rules.settle)} are required")
 
 
+def _lost_block(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
+    """Find a last block that no DataNode has. One that is being cut short keeps a part of it, so that differs.
+
+    The recovery of a striped block deletes none (BlockRecoveryWorker.RecoveryTaskStriped).
+    """
+    state, block = history.state, history.state.block
+    if block is None or block.complete or state.erasure_coded:
+        return None
+    if not block.length or state.visible_length != state.length - block.length:
+        return None
+    return Judgement(
+        FileCondition.UNRECOVERABLE,
+        f"none of the DataNodes of its last block ({', '.join(block.hosts)}) has a replica of it, while the NameNode "
+        f"knows of {block.length} bytes in it: any recovery deletes that block and closes the file without them",
+        "Bring back the disk that had it before the lease's hard limit, at which HDFS recovers the file itself; if it "
+        "is gone for good: hdfs debug recoverLease.",
+    )
+
+
 def _safe_mode(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
     if not about.safe_mode:
         return None
@@ -247,6 +266,7 @@ _RULES: tuple[_Rule, ...] = (
     _no_replica,
     _young,
     _unsettled,
+    _lost_block,
     _safe_mode,
     _blackout,
     _refused,
