@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -43,10 +44,15 @@ def replicas(minicluster: Minicluster, path: str) -> dict[str, tuple[Path, Path]
     return {name: (data, checksums) for name, (data, checksums) in found.items()}
 
 
-def remove_only_replica(minicluster: Minicluster, path: str) -> None:
-    """Let its DataNode come back without it, as after the loss of a disk."""
+def restart_datanode(minicluster: Minicluster, path: str, between: Callable[[Path], object] = Path.exists) -> None:
+    """Kill the DataNode of the only replica, do something to the replica's files, and start it again."""
     ((name, files),) = replicas(minicluster, path).items()
     minicluster.kill(name)
     for file in files:
-        file.unlink()
+        between(file)
     minicluster.start(name)
+
+
+def remove_only_replica(minicluster: Minicluster, path: str) -> None:
+    """Let its DataNode come back without it, as after the loss of a disk."""
+    restart_datanode(minicluster, path, Path.unlink)

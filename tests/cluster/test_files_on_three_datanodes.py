@@ -22,7 +22,7 @@ from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Survey
-from tests.cluster.last_blocks import commit, remove_only_replica, replicas
+from tests.cluster.last_blocks import commit, remove_only_replica, replicas, restart_datanode
 from tests.cluster.recovering import scene, the_one
 from tests.cluster.streams import await_that
 from tests.cluster.test_rescue import HASTY, as_
@@ -83,6 +83,8 @@ def left(three: Minicluster) -> None:
         client.leave(f"{FOLDER}/gone", SIZE)
         commit(three, f"{FOLDER}/gone", client.holder, SIZE)
         remove_only_replica(three, f"{FOLDER}/gone")
+        client.leave(f"{FOLDER}/restarted", SIZE)
+        restart_datanode(three, f"{FOLDER}/restarted")
         for name in ("cut-replica", "broken-checksums", "reopened", "of-a-dead-node"):
             client.leave(f"{FOLDER}/{name}" if name != "of-a-dead-node" else OF_A_DEAD_NODE, SIZE, replicas=3)
         client.close(f"{FOLDER}/reopened")
@@ -206,6 +208,15 @@ def test_one_damaged_replica_of_three_keeps_no_file_open_and_costs_no_byte(
 def test_a_file_that_was_reopened_and_not_written_is_closed_as_it_was(three: Minicluster, run: Run) -> None:
     assert run.closed("reopened").length_after == SIZE
     assert content(three, f"{FOLDER}/reopened") == pattern(SIZE)
+
+
+def test_a_block_whose_datanode_was_started_again_is_as_long_as_the_namenode_knows(
+    three: Minicluster, run: Run
+) -> None:
+    """No reader gets it until it is recovered, so its DataNode tells no length: -1."""
+    recovery = run.closed("restarted")
+    assert (recovery.visible_before, recovery.length_after, recovery.bytes_lost) == (SIZE, SIZE, 0)
+    assert content(three, recovery.path) == pattern(SIZE)
 
 
 def test_a_block_that_is_committed_and_finished_nowhere_is_finished_by_the_recovery(

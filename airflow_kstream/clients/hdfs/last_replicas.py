@@ -27,6 +27,11 @@ class Replicas:
     addresses: tuple[str, ...]
     token: Token
 
+    @property
+    def known_length(self) -> int:
+        """Return how many bytes of it the NameNode knows of."""
+        return Message(self.block).number(4)
+
 
 @dataclass(frozen=True)
 class LastReplicas:

@@ -66,17 +66,24 @@ class ReplicaLengths:
 
     def _length(self, replicas: Replicas) -> Length | None:
         """Return the length that the first DataNode tells, or None if none of them can be asked."""
-        silent, without = None, 0
+        silent, waiting, without = None, 0, 0
         for address in (address for address in replicas.addresses if address not in self._closed):
             try:
-                return self._asked(address, replicas)
+                length = self._asked(address, replicas)
+                if length >= 0:
+                    return length
+                # -1: it was started again, and nobody reads or writes the replica until it is recovered
+                # (ReplicaWaitingToBeRecovered).
+                waiting += 1
             except TimeoutError:
                 silent = Unavailable("it does not answer in time", tried="ask for a block's length", server=address)
             except RemoteError as error:
                 without += error.java_class == _NO_REPLICA
             except _Unreachable:
                 self._closed.add(address)
-        return 0 if without and without == len(replicas.addresses) else silent
+        if not replicas.addresses or waiting + without < len(replicas.addresses):
+            return silent
+        return replicas.known_length if waiting else 0
 
     def _asked(self, address: str, replicas: Replicas) -> int:
         # A login for each block: its token is the proof that the NameNode lets us read it.
@@ -87,7 +94,7 @@ class ReplicaLengths:
                 raise _Unreachable from error
         if isinstance(answer, RemoteError):
             raise answer
-        return answer.number(1)
+        return answer.signed(1)
 
     def _connected(self, address: str, token: Token) -> RpcConnection:
         try:
