@@ -25,7 +25,7 @@ from airflow_kstream.minicluster.java import environment
 from airflow_kstream.minicluster.ports import free_ports
 from airflow_kstream.minicluster.processes import Identity, Launch, below, spawn
 from airflow_kstream.minicluster.readiness import Started, await_serving, size
-from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.site import DATANODES, Site
 from airflow_kstream.minicluster.startup import StartupTask
 from airflow_kstream.model.errors import MiniclusterError
 
@@ -117,7 +117,7 @@ def _make_active(site: Site) -> None:
     hdfs.administer(site, "-transitionToActive", site.namenodes[0])
 
 
-_SERVING = ("directories", "nn2", "datanode", "resourcemanager", "rm1", "rm2", "nodemanager", "kafka")
+_SERVING = ("directories", "nn2", *DATANODES, "resourcemanager", "rm1", "rm2", "nodemanager", "kafka")
 _PREPARATIONS = (
     Preparation("hadoop-jars", (), _fetch_hadoop, is_done=lambda: jars.are_cached("hadoop", "native")),
     Preparation("realm", (), lambda site: site.kdc.create()),

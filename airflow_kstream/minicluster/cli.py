@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from airflow_kstream.minicluster.config import DEFAULT_FEATURES, Feature, MiniclusterConfig
+from airflow_kstream.minicluster.config import DEFAULT_FEATURES, MOST_DATANODES, Feature, MiniclusterConfig
 from airflow_kstream.minicluster.display import shown
 from airflow_kstream.minicluster.kdc import USERS
 from airflow_kstream.minicluster.minicluster import Minicluster
@@ -32,6 +32,7 @@ app = typer.Typer(
 _Root = Annotated[Path, typer.Option("--root", help="The minicluster's own folder.")]
 _Features = Annotated[list[Feature] | None, typer.Option("--feature", help="A feature; several replace ha and kafka.")]
 _Bare = Annotated[bool, typer.Option("--bare", help="No features: one NameNode, no Kafka.")]
+_DataNodes = Annotated[int, typer.Option(min=1, max=MOST_DATANODES, help="How many DataNodes there are.")]
 _Renew = Annotated[str, typer.Option(help="How long a delegation token lives without being renewed.")]
 _MaxLifetime = Annotated[str, typer.Option(help="How long a delegation token lives regardless of renewals.")]
 _TicketLifetime = Annotated[str, typer.Option(help="How long a Kerberos ticket lives.")]
@@ -53,6 +54,7 @@ def up(
     token_max_lifetime: _MaxLifetime = "7d",
     ticket_lifetime: _TicketLifetime = "10m",
     ticket_renew: _TicketRenew = "1h",
+    datanodes: _DataNodes = 1,
 ) -> None:
     """Start a new minicluster; it keeps running after this command has ended.
 
@@ -66,6 +68,7 @@ def up(
         max_lifetime=parse_duration(token_max_lifetime),
         ticket_lifetime=parse_duration(ticket_lifetime),
         ticket_renew=parse_duration(ticket_renew),
+        datanodes=datanodes,
     )
     # SIGTERM ends it as Ctrl-C does: everything that was started goes down again.
     # Both by name: a process in the background of a script is born with SIGINT ignored.

@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import InvalidInput
 
 
 class Feature(StrEnum):
-    """A feature beyond the basics: a KDC, one NameNode, a DataNode, a ResourceManager and a NodeManager.
+    """A feature beyond the basics: a KDC, one NameNode, DataNodes, a ResourceManager and a NodeManager.
 
     `ha` is a second NameNode; `kms` is a server for the keys of encryption zones; `rm-ha` is a second ResourceManager,
     with ZooKeeper; `tls` is HTTPS, and no HTTP, on all web servers.
@@ -28,6 +28,8 @@ class Feature(StrEnum):
 
 
 DEFAULT_FEATURES = frozenset({Feature.HA, Feature.KAFKA})
+# Files of three replicas, and XOR-2-1, the smallest of HDFS's erasure coding policies, need no more.
+MOST_DATANODES = 3
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ class MiniclusterConfig:
     hadoop.rpc.protection; `heartbeat` is how often the DataNode reports, in whole seconds, where Hadoop's default
     is 3 s; `expiry` is how long YARN waits for word from an ApplicationMaster or a NodeManager before it counts as
     lost; `namenode_java` are further options for the NameNodes' JVMs, which override the defaults; `daemon_settings`
-    are further properties of the daemons, each with its file, which override what this package sets. Raises
-    InvalidInput: when a token's renew interval is longer than its life.
+    are further properties of the daemons, each with its file, which override what this package sets; `datanodes` is
+    how many there are: a file has one replica regardless, unless its writer asks for more. Raises InvalidInput: when a
+    token's renew interval is longer than its life, or the number of DataNodes is out of range.
     """
 
     root: Path
@@ -55,10 +58,13 @@ class MiniclusterConfig:
     expiry: timedelta = timedelta(minutes=1)
     namenode_java: tuple[str, ...] = ()
     daemon_settings: tuple[tuple[str, str, str], ...] = ()
+    datanodes: int = 1
 
     def __post_init__(self) -> None:
         # Processes are found by their working folder, which the system names without symbolic links.
         object.__setattr__(self, "root", Path(self.root).resolve())
+        if not 1 <= self.datanodes <= MOST_DATANODES:
+            raise InvalidInput(f"datanodes is {self.datanodes}; a minicluster has 1 to {MOST_DATANODES}")
         if not timedelta() < self.renew_interval <= self.max_lifetime:
             raise InvalidInput(
                 f"renew_interval is {self.renew_interval} and max_lifetime {self.max_lifetime}; a renew interval is "
@@ -68,6 +74,7 @@ class MiniclusterConfig:
     def to_json(self) -> dict[str, Any]:
         return {
             "features": sorted(self.features),
+            "datanodes": self.datanodes,
             "realm": self.realm,
             "rpc_protection": self.rpc_protection,
             "namenode_java": self.namenode_java,
@@ -89,6 +96,7 @@ class MiniclusterConfig:
             rpc_protection=protection,
             namenode_java=java,
             daemon_settings=settings,
+            datanodes=data.get("datanodes", cls.datanodes),
             **durations,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +11,7 @@ from airflow_kstream.minicluster import httpfs, kafka, kms, zookeeper
 from airflow_kstream.minicluster.answers import NotReady
 from airflow_kstream.minicluster.config import Feature
 from airflow_kstream.minicluster.java import hadoop, logging
-from airflow_kstream.minicluster.site import Site
+from airflow_kstream.minicluster.site import DATANODES, Site
 from airflow_kstream.minicluster.web import bean, connect
 from airflow_kstream.minicluster.yarn import ask_nodemanager, ask_resourcemanager
 
@@ -23,7 +23,8 @@ _YARN = "org.apache.hadoop.yarn.server"
 class Daemon:
     """One row. `needs` names daemons and preparations; those that are not in the plan count as done.
 
-    It is part of a minicluster that has the `feature`, and of none that has the feature `without`.
+    It is part of a minicluster that has the `feature`, and of none that has the feature `without`; and, if it is a
+    DataNode, of one that has so many.
 
     `ask` returns the daemon's answer. It raises NotReady, OSError or LookupError: when the daemon does not serve.
     """
@@ -36,13 +37,15 @@ class Daemon:
     feature: Feature | None = None
     without: Feature | None = None
 
-    def belongs_to(self, features: Collection[Feature]) -> bool:
-        return (self.feature is None or self.feature in features) and self.without not in features
+    def belongs_to(self, site: Site) -> bool:
+        features = site.plan.features
+        wanted = (self.feature is None or self.feature in features) and self.without not in features
+        return wanted and (self.name not in DATANODES or self.name in site.datanodes)
 
 
 def daemons_of(site: Site) -> tuple[Daemon, ...]:
-    """Return the daemons that the plan's features call for, each after its needs."""
-    return tuple(row for row in DAEMONS if row.belongs_to(site.plan.features))
+    """Return the daemons that the plan calls for, each after its needs."""
+    return tuple(row for row in DAEMONS if row.belongs_to(site))
 
 
 def port_names() -> list[str]:
@@ -53,6 +56,17 @@ def port_names() -> list[str]:
 def namenode_options(site: Site, name: str) -> list[str]:
     """Return the options that turn the shared configuration into that of one NameNode."""
     return [f"-Ddfs.ha.namenode.id={name}", f"-Ddfs.namenode.name.dir={(site.folders.data / name).as_uri()}"]
+
+
+def datanode_options(site: Site, name: str) -> list[str]:
+    """Return the options that turn the shared configuration into that of one DataNode."""
+    settings = {
+        "data.dir": site.folders.blocks(name),
+        "address": site.address(f"{name}-data"),
+        f"{site.scheme}.address": site.address(f"{name}-web"),
+        "ipc.address": site.address(f"{name}-rpc"),
+    }
+    return [f"-Ddfs.datanode.{key}={value}" for key, value in settings.items()]
 
 
 def _kdc_command(site: Site, _: str) -> list[str]:
@@ -70,9 +84,10 @@ def _resourcemanager_command(site: Site, name: str) -> list[str]:
 
 
 def _datanode_command(site: Site, name: str) -> list[str]:
-    # It starts together with the NameNodes: if its retries end before they serve, it sleeps for five seconds.
-    patience = "-Dipc.client.connect.max.retries=600"
-    return [*_hadoop_command(f"{_HDFS}.server.datanode.DataNode", site, name), patience]
+    # It starts together with the NameNodes: if its retries end before they serve, it sleeps for five seconds. With
+    # others, which it asks about their replicas in a recovery, it gives up a dead one after ten, as Hadoop does.
+    patience = f"-Dipc.client.connect.max.retries={600 if len(site.datanodes) == 1 else 100}"
+    return [*_hadoop_command(f"{_HDFS}.server.datanode.DataNode", site, name), patience, *datanode_options(site, name)]
 
 
 def _namenode_command(site: Site, name: str) -> list[str]:
@@ -95,12 +110,17 @@ def _ask_namenode(name: str, site: Site) -> str:
     return str(bean(site, f"{name}-web", "service=NameNode,name=NameNodeStatus")["State"])
 
 
-def _ask_datanode(site: Site) -> str:
-    actors = json.loads(bean(site, "datanode-web", "service=DataNode,name=DataNodeInfo")["BPServiceActorInfo"])
+def _ask_datanode(name: str, site: Site) -> str:
+    actors = json.loads(bean(site, f"{name}-web", "service=DataNode,name=DataNodeInfo")["BPServiceActorInfo"])
     states = [actor["ActorState"] for actor in actors]
     if states != ["RUNNING"] * len(site.namenodes):
         raise NotReady(f"registered with {states.count('RUNNING')} of {len(site.namenodes)} NameNodes")
     return f"registered with {len(states)} NameNodes"
+
+
+def _datanode(name: str) -> Daemon:
+    ports = tuple(f"{name}-{port}" for port in ("data", "web", "rpc"))
+    return Daemon(name, ports, _datanode_command, partial(_ask_datanode, name))
 
 
 def _resourcemanager(name: str, *needs: str, feature: Feature | None = None, without: Feature | None = None) -> Daemon:
@@ -135,12 +155,7 @@ DAEMONS = (
         needs=("kdc", "format"),
         feature=Feature.HA,
     ),
-    Daemon(
-        "datanode",
-        ("datanode-data", "datanode-web", "datanode-rpc"),
-        _datanode_command,
-        _ask_datanode,
-    ),
+    *map(_datanode, DATANODES),
     _resourcemanager("resourcemanager", without=Feature.RM_HA),
     _resourcemanager("rm1", "zookeeper", feature=Feature.RM_HA),
     _resourcemanager("rm2", "zookeeper", feature=Feature.RM_HA),

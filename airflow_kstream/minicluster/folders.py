@@ -97,6 +97,10 @@ class Folders:
     def data(self) -> Path:
         return self.root / "data"
 
+    def blocks(self, datanode: str) -> Path:
+        """Return where a DataNode keeps its replicas."""
+        return self.data / datanode
+
     @property
     def containers(self) -> Path:
         return self.data / "containers"

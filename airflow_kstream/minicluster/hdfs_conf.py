@@ -31,18 +31,14 @@ def client(site: Site) -> Settings:
 
 
 def daemon(site: Site) -> Settings:
-    """Return the settings of NameNodes, DataNode and JournalNode."""
-    data, keytab = site.folders.data, site.folders.service_keytab
+    """Return the settings that NameNodes, DataNodes and JournalNode share."""
+    keytab = site.folders.service_keytab
     keytabs: Settings = {f"dfs.{role}.keytab.file": keytab for role in ("namenode", "datanode", "journalnode")}
     web = ("dfs.namenode", "dfs.datanode", "dfs.journalnode")
     keytabs |= {f"{prefix}.kerberos.internal.spnego.principal": service(site, "HTTP") for prefix in web}
     return keytabs | {
         "dfs.web.authentication.kerberos.principal": service(site, "HTTP"),
         "dfs.web.authentication.kerberos.keytab": keytab,
-        "dfs.datanode.data.dir": data / "blocks",
-        "dfs.datanode.address": site.address("datanode-data"),
-        f"dfs.datanode.{site.scheme}.address": site.address("datanode-web"),
-        "dfs.datanode.ipc.address": site.address("datanode-rpc"),
         "dfs.datanode.hostname": "localhost",
         # A DataNode without root's ports would have to speak TLS otherwise.
         "ignore.secure.ports.for.testing": "true",

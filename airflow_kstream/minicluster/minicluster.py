@@ -34,8 +34,9 @@ class Minicluster:
 
     It outlives the process that started it, and any process can use it with `Minicluster.at(root)`. Daemons are named
     kdc, journalnode, nn1, nn2, datanode, resourcemanager, nodemanager, httpfs and kafka; with the feature `rm-ha`
-    zookeeper, rm1 and rm2 take the place of resourcemanager. Every method raises MiniclusterError: when it fails. Keep
-    no data that matters in it: `up` in the same folder deletes everything.
+    zookeeper, rm1 and rm2 take the place of resourcemanager; further DataNodes are datanode2 and datanode3. Every
+    method raises MiniclusterError: when it fails. Keep no data that matters in it: `up` in the same folder deletes
+    everything.
     """
 
     nameservice = NAMESERVICE

@@ -5,11 +5,12 @@ from __future__ import annotations
 import getpass
 from dataclasses import dataclass
 
-from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
+from airflow_kstream.minicluster.config import MOST_DATANODES, Feature, MiniclusterConfig
 from airflow_kstream.minicluster.folders import Folders
 from airflow_kstream.minicluster.kdc import Kdc
 
 NAMESERVICE = "kstream"
+DATANODES = ("datanode", *(f"datanode{number}" for number in range(2, MOST_DATANODES + 1)))
 # Since Java 17 Hadoop needs these to reach Kerberos internals; Java ignores KRB5_CONFIG.
 JAVA_MODULES = (
     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
@@ -43,6 +44,10 @@ class Site:
     @property
     def namenodes(self) -> tuple[str, ...]:
         return ("nn1", "nn2") if Feature.HA in self.plan.features else ("nn1",)
+
+    @property
+    def datanodes(self) -> tuple[str, ...]:
+        return DATANODES[: self.plan.datanodes]
 
     @property
     def resourcemanagers(self) -> tuple[str, ...]:

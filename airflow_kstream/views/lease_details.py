@@ -97,6 +97,8 @@ def _writer(attribution: Attribution) -> str:
 
 
 def _readable(state: FileState) -> str:
+    if state.visible_length is not None and state.erasure_coded:
+        return f"its DataNodes have {state.visible_length} bytes, of which readers and a recovery get whole stripes"
     if state.visible_length is not None:
         return f"a reader gets {state.visible_length} bytes"
     return "a reader gets as much" if state.measured else "a reader's length is unknown: no DataNode answered"

@@ -371,6 +371,24 @@ def test_what_was_seen_is_remembered_by_the_next_run(
     assert finding.history.unchanged_for >= timedelta(seconds=2)
 
 
+def test_a_run_whose_files_an_earlier_one_saw_needs_no_second_look(minicluster: Minicluster, folder: str) -> None:
+    """As those of a scheduled DAG: a file that was too young last time has its first look, in the state_dir."""
+    path = f"{folder}/seen"
+    leave_open(minicluster, [path], 1000)
+    settled = replace(HASTY, settle=timedelta(seconds=2))
+    young = replace(settled, min_age=timedelta(hours=1))
+    told: list[str] = []
+    with as_(minicluster, "hdfs") as earlier:
+        seen = recover_stuck_files(earlier, below(folder, rules=young, dry_run=True), Watcher(tell=told.append))
+    assert [intent.finding.judgement.condition for intent in seen.intents] == [FileCondition.YOUNG]
+    with as_(minicluster, "hdfs") as later:
+        await_that(lambda: later.base.hdfs.now() - seen.survey.at > timedelta(seconds=3), "the next run is due")
+        (intent,) = recover_stuck_files(
+            later, below(folder, rules=settled, dry_run=True), Watcher(tell=told.append)
+        ).intents
+    assert (intent.would_probe, intent.finding.history.checks, told) == (True, 2, [])
+
+
 def test_a_run_remembers_its_own_scans_when_another_overwrites_the_history(
     minicluster: Minicluster, superuser: LeaseSession, folder: str
 ) -> None:

@@ -98,8 +98,7 @@ class LeaseHdfs(Hdfs):
         except NotFound:
             raise
         except (Conflict, InvalidInput) as error:
-            # A path may look like an answer.
-            return _answer(error.message.replace(" ".join(path.splitlines()), ""))
+            return answer_of(error.message, path)
         raise InvalidInput(f"unexpected answer: the NameNode would truncate {path}")
 
 
@@ -184,8 +183,10 @@ def _block(located: dict[str, Any], *, complete: bool) -> Block:
     )
 
 
-def _answer(words: str) -> HolderAnswer:
+def answer_of(refusal: str, path: str) -> HolderAnswer:
     """Interpret the NameNode's words; the first row that matches counts."""
+    # A path may look like an answer.
+    words = refusal.replace(" ".join(path.splitlines()), "")
     return next(made(words) for part, made in _ANSWERS if part in words)
 
 
@@ -197,6 +198,7 @@ def _renewing(words: str) -> HolderAnswer:
 
 
 _ANSWERS: tuple[tuple[str, Callable[[str], HolderAnswer]], ...] = (
+    ("FileAlreadyExistsException", lambda words: HolderAnswer(HolderLiveness.UNKNOWN, closed=True)),
     ("larger file size", lambda words: HolderAnswer(HolderLiveness.UNKNOWN, closed=True)),
     ("another recovery is in progress", lambda words: HolderAnswer(HolderLiveness.UNKNOWN, recovering=True)),
     ("RecoveryInProgressException", lambda words: HolderAnswer(HolderLiveness.DEAD, recovering=True)),

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.last_replicas import LastReplicas, last_replicas
 from airflow_kstream.clients.rpc.connection import Answer, RemoteError, Terms
-from airflow_kstream.clients.rpc.digest import Token
 from airflow_kstream.clients.rpc.failover import ActiveNameNode
 from airflow_kstream.clients.rpc.java_exceptions import NO_SUCH_OPERATION
 from airflow_kstream.clients.rpc.sasl import protections
@@ -30,27 +29,24 @@ _PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 _ALL_OPEN_FILES = 1
 # As for its web server. Not imported from there: listing needs no HTTP client, which takes 0.3 s to import.
 _CONNECT_AND_READ_SECONDS = (5.0, 30.0)
+# CreateFlagProto; a size that is no less than a NameNode's least one, and than any cell; CryptoProtocolVersionProto.
+_APPEND, _BLOCK_BYTES, _ENCRYPTION_ZONES = 4, 128 * 1024 * 1024, 2
 # The number of requests that a failover makes us repeat, and of answers held at a time.
 _SLICE = 500
 Row = TypeVar("Row", str, bytes)
-
-
-@dataclass(frozen=True)
-class LastReplicas:
-    """The last block of an open file, for a question to its DataNodes: `addresses` are host:port of their RPC servers.
-
-    `before` is the length of the blocks before it, in bytes; `block` the message that names it. None of them is of use
-    without `token`.
-    """
-
-    before: int
-    block: bytes
-    addresses: tuple[str, ...]
-    token: Token
+_Request = Callable[[str, str], Mapping[int, str | bytes | int]]
+# Requests of a writer: the method, and its message for a path and a client's name.
+_NO_BLOCK = encode({1: "", 2: 0, 3: 0})
+_ANOTHER_DATANODE: tuple[str, _Request] = (
+    "getAdditionalDatanode",
+    lambda path, client: {1: path, 2: _NO_BLOCK, 5: 0, 6: client},
+)
+_NEXT_BLOCK: tuple[str, _Request] = ("addBlock", lambda path, client: {1: path, 2: client})
 
 
 class NameNodeRpc:
-    """Queries about leases to the NameNodes of one filesystem, as one identity. They only read and recover nothing.
+    """Queries about leases to the NameNodes of one filesystem, as one identity. They only read and recover nothing, but
+    for `refusal_to_open`.
 
     `addresses` are host:port of the RPC servers, all members of an HA pair. `service_principal` may contain `_HOST`.
     `protection` is the value of hadoop.rpc.protection: one word, or several with the preferred one first.
@@ -104,8 +100,8 @@ class NameNodeRpc:
         return [closed for part in _slices(paths) for closed in self._closed(part)]
 
     def last_replicas(self, paths: Sequence[str]) -> list[LastReplicas | KstreamError | None]:
-        """Return where the last block of each open file is, None if it has none that is being written, or a striped
-        one; if a file can't be read, the error is its entry.
+        """Return where the last block of each open file is, None if it has none that is being written; if a file can't
+        be read, the error is its entry.
         """
         return [replicas for part in _slices(paths) for replicas in self._last_replicas(part)]
 
@@ -116,21 +112,42 @@ class NameNodeRpc:
         It touches no lease, and needs no right to the file itself: a client that never existed requests another
         DataNode for its pipeline, and the NameNode's refusal names the owner (FSNamesystem.checkLease, which
         getAdditionalDatanode calls under the read lock). A NameNode whose own
-        dfs.client.block.write.replace-datanode-on-failure.enable is false refuses before that.
+        dfs.client.block.write.replace-datanode-on-failure.enable is false refuses before that; of such a one the client
+        requests the file's next block, which is refused in the same words under the same lock (validateAddBlock, before
+        any DataNode is chosen; storeAllocatedBlock, which takes the write lock, is not reached). Neither is audited,
+        counted as a block, or logged beyond the RPC server's line for a refusal.
         """
         stranger = f"kstream-{uuid.uuid4()}"
-        no_block = encode({1: "", 2: 0, 3: 0})
-        requests = [encode({1: checked_path(path), 2: no_block, 5: 0, 6: stranger}) for path in paths]
-        answers = [
-            answer
-            for part in _slices(requests)
-            for answer in self._namenode.call("ask for the holders of files", "getAdditionalDatanode", part)
-        ]
+        # One at first: each refusal of a disabled operation is a stack trace in the NameNode's log.
+        disabled = any(map(_is_disabled, self._asked_by_stranger(_ANOTHER_DATANODE, paths[:1], stranger)))
+        answers = self._asked_by_stranger(_NEXT_BLOCK if disabled else _ANOTHER_DATANODE, paths, stranger)
         return [owner_named(answer, stranger) for answer in answers]
+
+    def refusal_to_open(self, path: str) -> KstreamError:
+        """Return the refusal of a writer that opens the file and may neither create nor overwrite it.
+
+        It always is refused: the NameNode looks at the lease as for any other writer, which begins the recovery of a
+        dead holder's file and renews the rest of its lease, and then finds that the file exists; without the flag
+        CREATE no file comes to be where there is none (FSDirWriteFileOp.resolvePathForStartFile, startFile). It takes
+        the write lock, as a probe by TRUNCATE does, and the right to write in the file's folder. Hadoop checks the
+        other fields, which are of no use then, first. Raises InvalidInput: when it is not refused.
+        """
+        tried, client = f"probe the holder of {path}", f"kstream-{uuid.uuid4()}"
+        file = encode({1: checked_path(path), 2: encode({1: 0o600}), 3: client, 4: _APPEND, 5: 0})
+        (answer,) = self._namenode.call(tried, "create", [file + encode({6: 3, 7: _BLOCK_BYTES, 8: _ENCRYPTION_ZONES})])
+        if isinstance(answer, RemoteError):
+            return self._namenode.error(answer, tried)
+        raise InvalidInput(f"unexpected answer: the NameNode opened {path}")
 
     def close(self) -> None:
         """Close the connections; a later call connects again."""
         self._namenode.close()
+
+    def _asked_by_stranger(self, request: tuple[str, _Request], paths: Sequence[str], stranger: str) -> list[Answer]:
+        method, fields = request
+        messages = [encode(fields(checked_path(path), stranger)) for path in paths]
+        tried = "ask for the holders of files"
+        return [answer for part in _slices(messages) for answer in self._namenode.call(tried, method, part)]
 
     def _closed(self, paths: Sequence[str]) -> Iterator[bool | KstreamError]:
         tried = "ask whether files are closed"
@@ -143,7 +160,7 @@ class NameNodeRpc:
             if isinstance(located, RemoteError):
                 yield self._refusal(located, path)
             else:
-                yield _last_replicas(located.message(1)) if 1 in located else None
+                yield last_replicas(located.message(1)) if 1 in located else None
 
     def _located(self, paths: Sequence[str]) -> list[Answer]:
         # The last block comes with any range but an empty one.
@@ -208,21 +225,6 @@ def _file_state(path: str, info: Message, located: Message) -> FileState:
     )
 
 
-def _last_replicas(located: Message) -> LastReplicas | None:
-    written = bool(located.number(3)) and 4 in located and not located.number(5)
-    if not written or 7 in located:
-        return None
-    last = located.message(4)
-    nodes = [node.message(1) for node in last.messages(3)]
-    token = last.message(5)
-    return LastReplicas(
-        before=located.number(1),
-        block=last.data(1),
-        addresses=tuple(f"{node.text(2)}:{node.number(6)}" for node in nodes),
-        token=Token(token.data(1), token.data(2)),
-    )
-
-
 def _block(located: Message, *, complete: bool) -> Block:
     block, nodes = located.message(1), located.messages(3)
     reports = [node.number(6) for node in nodes if node.number(6)]
@@ -252,6 +254,10 @@ def owner_named(refusal: Answer, stranger: str) -> str | None:
         rf" owned by (\S+) but is accessed by {client}$", refusal.message
     )
     return named[1] if named else None
+
+
+def _is_disabled(answer: Answer) -> bool:
+    return isinstance(answer, RemoteError) and answer.java_class in NO_SUCH_OPERATION
 
 
 def _slices(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+from airflow_kstream.clients.hdfs.last_replicas import LastReplicas, Replicas
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
-from airflow_kstream.clients.hdfs.namenode import LastReplicas, NameNodeRpc
+from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.clients.rpc.connection import RemoteError, RpcConnection, Terms
 from airflow_kstream.clients.rpc.digest import Token
 from airflow_kstream.clients.rpc.sasl import NoProtection
@@ -30,8 +31,13 @@ Length = int | KstreamError
 class ReplicaLengths:
     """The lengths of many files, `_WIDTH` at a time; results in order, a file's error among them.
 
-    Files are asked of WebHDFS if RPC doesn't do: erasure-coded ones, and those of DataNodes whose RPC server can't be
-    reached or wants protection or a login that we can't give. Such a server is tried once in the life of this object.
+    Files are asked of WebHDFS if RPC doesn't do: those of DataNodes whose RPC server can't be reached or wants
+    protection or a login that we can't give. Such a server is tried once in the life of this object.
+
+    The length of an erasure-coded file is that of all its data on the DataNodes that answer, including a last stripe
+    that is not whole: it grows with every packet of its writer, while readers and a recovery stop at the last whole
+    stripe (BlockRecoveryWorker.getSafeLength). WebHDFS tells only how long the first of a stripe's blocks is
+    (DFSInputStream.readBlockLength asks for no other), and stands still while the others grow.
     """
 
     def __init__(
@@ -51,22 +57,35 @@ class ReplicaLengths:
         return [by_web[path] if length is None else length for path, length in zip(paths, told, strict=True)]
 
     def _told(self, replicas: LastReplicas | KstreamError | None) -> Length | None:
-        """Return the length that the first DataNode tells, or None if WebHDFS has to tell it."""
+        """Return the length that the DataNodes tell, or None if WebHDFS has to tell it."""
         if not isinstance(replicas, LastReplicas):
             return replicas
-        silent, without = None, 0
+        lengths = [self._length(part) for part in replicas.parts]
+        told = [length for length in lengths if isinstance(length, int)]
+        return replicas.before + sum(told) if told else lengths[0]
+
+    def _length(self, replicas: Replicas) -> Length | None:
+        """Return the length that the first DataNode tells, or None if none of them can be asked."""
+        silent, waiting, without = None, 0, 0
         for address in (address for address in replicas.addresses if address not in self._closed):
             try:
-                return replicas.before + self._asked(address, replicas)
+                length = self._asked(address, replicas)
+                if length >= 0:
+                    return length
+                # -1: it was started again, and nobody reads or writes the replica until it is recovered
+                # (ReplicaWaitingToBeRecovered).
+                waiting += 1
             except TimeoutError:
                 silent = Unavailable("it does not answer in time", tried="ask for a block's length", server=address)
             except RemoteError as error:
                 without += error.java_class == _NO_REPLICA
             except _Unreachable:
                 self._closed.add(address)
-        return replicas.before if without and without == len(replicas.addresses) else silent
+        if not replicas.addresses or waiting + without < len(replicas.addresses):
+            return silent
+        return replicas.known_length if waiting else 0
 
-    def _asked(self, address: str, replicas: LastReplicas) -> int:
+    def _asked(self, address: str, replicas: Replicas) -> int:
         # A login for each block: its token is the proof that the NameNode lets us read it.
         with closing(self._connected(address, replicas.token)) as connection:
             try:
@@ -75,7 +94,7 @@ class ReplicaLengths:
                 raise _Unreachable from error
         if isinstance(answer, RemoteError):
             raise answer
-        return answer.number(1)
+        return answer.signed(1)
 
     def _connected(self, address: str, token: Token) -> RpcConnection:
         try:

@@ -13,6 +13,10 @@ from airflow_kstream.policy.leases.concurrency import Slot
 
 _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (1, 1, 2, 4, 8))
 _MOVING = timedelta(seconds=0.5)
+_TOO_FEW_BLOCKS = (
+    "before Hadoop 3.5 an erasure-coded block is never closed if fewer DataNodes have bytes of it than it has data "
+    "units, as when its writer died in its first stripe (HDFS-17358): then the file can only be deleted"
+)
 # How long a file's state counts as current: from reading it to requesting recovery.
 FRESH = timedelta(seconds=2)
 
@@ -125,7 +129,8 @@ class FileRecovery:
             report = f"{block.newest_report:%Y-%m-%d %H:%M:%S} UTC" if block.newest_report else "never"
             where = f"its block {block.id} is on {', '.join(block.hosts) or 'no DataNode'}, last reported {report}"
         answer = self.last_error or ("recovery started" if self.accepted else "none")
-        return f"not closed within {format_duration(after)}; {where}; the NameNode's last answer: {answer}"
+        coded = f"; {_TOO_FEW_BLOCKS}" if state and state.erasure_coded else ""
+        return f"not closed within {format_duration(after)}; {where}{coded}; the NameNode's last answer: {answer}"
 
 
 def pause(number: int, most: timedelta) -> timedelta:

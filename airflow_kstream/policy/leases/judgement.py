@@ -53,7 +53,6 @@ def worth_probing(history: FileHistory, about: JudgementContext, rules: LeaseRul
     return (
         judge_file(history, about, rules).condition is FileCondition.IDLE
         and about.holder is HolderLiveness.UNKNOWN
-        and not history.state.erasure_coded
         and _settled(history, rules)
         and history.age(about.now) >= rules.min_age
     )
@@ -175,6 +174,25 @@ def _unsettled(history: FileHistory, about: JudgementContext, rules: LeaseRules)
     return Judgement(FileCondition.UNWATCHED, f"{unchanged}; {format_duration(rules.settle)} are required")
 
 
+def _lost_block(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
+    """Find a last block that no DataNode has. One that is being cut short keeps a part of it, so that differs.
+
+    The recovery of a striped block deletes none (BlockRecoveryWorker.RecoveryTaskStriped).
+    """
+    state, block = history.state, history.state.block
+    if block is None or block.complete or state.erasure_coded:
+        return None
+    if not block.length or state.visible_length != state.length - block.length:
+        return None
+    return Judgement(
+        FileCondition.UNRECOVERABLE,
+        f"none of the DataNodes of its last block ({', '.join(block.hosts)}) has a replica of it, while the NameNode "
+        f"knows of {block.length} bytes in it: any recovery deletes that block and closes the file without them",
+        "Bring back the disk that had it before the lease's hard limit, at which HDFS recovers the file itself; if it "
+        "is gone for good: hdfs debug recoverLease.",
+    )
+
+
 def _safe_mode(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
     if not about.safe_mode:
         return None
@@ -233,17 +251,6 @@ def _leaked(history: FileHistory, about: JudgementContext, rules: LeaseRules) ->
     )
 
 
-def _erasure_coded(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
-    if not history.state.erasure_coded or history.unchanged_for < rules.leak_after:
-        return None
-    return Judgement(
-        FileCondition.UNKNOWN,
-        "it is erasure-coded: its holder can't be probed",
-        "Find out whether its writer is alive; then hdfs debug recoverLease, one file at a time.",
-        "erasure-coded",
-    )
-
-
 def _idle(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> Judgement | None:
     why, advice, brief = _RECOVERING if about.recovering else _IDLE[about.holder]
     return Judgement(
@@ -259,11 +266,11 @@ _RULES: tuple[_Rule, ...] = (
     _no_replica,
     _young,
     _unsettled,
+    _lost_block,
     _safe_mode,
     _blackout,
     _refused,
     _dead,
     _leaked,
-    _erasure_coded,
     _idle,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
-from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
+from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfsPool
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
 from airflow_kstream.model.lease import HolderKnowledge, HolderLiveness, HolderStatus
 from airflow_kstream.supervise.leases.executor import Watcher
@@ -26,7 +26,7 @@ def probe(session: LeaseSession, survey: Survey, journal: Journal, watcher: Watc
     look alive.
     """
     since = survey.at - _SOFT_LIMIT
-    return _HolderProbe(session.web, journal, watcher, journal.found_dead(since)).knowledge(survey)
+    return _HolderProbe(session, journal, watcher, journal.found_dead(since)).knowledge(survey)
 
 
 def foresee(pool: LeaseHdfsPool, survey: Survey) -> HolderKnowledge:
@@ -55,8 +55,8 @@ class _HolderProbe:
     after the 60 s.
     """
 
-    def __init__(self, web: LeaseHdfs, journal: Journal, watcher: Watcher, dead: Iterable[str]) -> None:
-        self._web = web
+    def __init__(self, session: LeaseSession, journal: Journal, watcher: Watcher, dead: Iterable[str]) -> None:
+        self._session = session
         self._journal = journal
         self._watcher = watcher
         self._liveness = dict.fromkeys(dead, HolderLiveness.DEAD)
@@ -114,7 +114,7 @@ class _HolderProbe:
 
     def _probed(self, path: str) -> HolderAnswer | None:
         try:
-            answer = self._web.ask_holder(path)
+            answer = self._session.ask_holder(path)
         except (NotFound, Denied) as error:
             answer = HolderAnswer(HolderLiveness.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
         except KstreamError as error:

@@ -7,7 +7,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
-from airflow_kstream.clients.hdfs.leases import LeaseHdfs, LeaseHdfsPool
+from airflow_kstream.clients.hdfs.lease_probe import ask_holder
+from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.cluster import Cluster
@@ -36,6 +37,10 @@ class LeaseSession:
     @property
     def identity(self) -> Identity:
         return self.base.identity
+
+    def ask_holder(self, path: str) -> HolderAnswer:
+        """Probe whether the holder of this open file's lease lives: `LeaseHdfs.ask_holder` says what that does."""
+        return ask_holder(self.web, self.rpc, path)
 
     @property
     def states(self) -> NameNodeRpc | LeaseHdfsPool:

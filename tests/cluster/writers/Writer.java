@@ -36,6 +36,7 @@ public final class Writer {
     }
 
     private static final int PERIOD = 251;
+    private static final int BUFFER = 4096;
 
     private final DistributedFileSystem hdfs;
     private final Map<String, HdfsDataOutputStream> streams = new HashMap<>();
@@ -103,8 +104,10 @@ public final class Writer {
         return URLDecoder.decode(word, StandardCharsets.UTF_8);
     }
 
-    private long open(String path, String none) throws IOException {
-        return keep(path, hdfs.create(new Path(path), false));
+    private long open(String path, String replicas) throws IOException {
+        Path file = new Path(path);
+        short count = replicas.isEmpty() ? hdfs.getDefaultReplication(file) : Short.parseShort(replicas);
+        return keep(path, hdfs.create(file, false, BUFFER, count, hdfs.getDefaultBlockSize(file)));
     }
 
     private long append(String path, String none) throws IOException {

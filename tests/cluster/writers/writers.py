@@ -49,9 +49,9 @@ class Writer:
     def pid(self) -> int:
         return self._jvm.pid
 
-    def open(self, path: str) -> None:
-        """Create the file. Raises Refused: when it exists."""
-        self._jvm.ask("open", path)
+    def open(self, path: str, replicas: int | None = None) -> None:
+        """Create the file; None means the cluster's default of replicas. Raises Refused: when it exists."""
+        self._jvm.ask("open", path, *([replicas] if replicas else []))
 
     def append(self, path: str) -> int:
         """Open a closed file at its end, and return its length."""
@@ -99,9 +99,9 @@ class Writer:
         """Write a closed file with the text in the form of Java's DataOutput.writeUTF."""
         self._jvm.ask("write-utf", path, text)
 
-    def leave(self, path: str, count: int) -> None:
+    def leave(self, path: str, count: int, replicas: int | None = None) -> None:
         """Open the file and hflush so many bytes into it."""
-        self.open(path)
+        self.open(path, replicas)
         self.write(path, count)
         self.hflush(path)
 

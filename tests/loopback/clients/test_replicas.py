@@ -8,8 +8,9 @@ from typing import cast
 
 import pytest
 
+from airflow_kstream.clients.hdfs.last_replicas import LastReplicas, Replicas
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
-from airflow_kstream.clients.hdfs.namenode import LastReplicas, NameNodeRpc
+from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.clients.rpc.connection import BrokenConnection, RpcConnection, Terms
 from airflow_kstream.clients.rpc.digest import Token
@@ -41,7 +42,7 @@ class Servers:
 
 
 def on(*addresses: str) -> LastReplicas:
-    return LastReplicas(5, b"", addresses, TOKEN)
+    return LastReplicas(5, (Replicas(b"", addresses, TOKEN),))
 
 
 def test_webhdfs_tells_what_no_datanode_tells_by_rpc() -> None:

@@ -174,11 +174,32 @@ def test_a_file_without_a_lease_is_unrecoverable_with_advice() -> None:
     assert "HDFS-10763" in judgement.why
 
 
-def test_an_erasure_coded_file_is_unknown_and_never_probed() -> None:
-    coded = replace(STATE, erasure_coded=True)
-    history = history_of((START, coded), (at(hours=2), coded))
-    assert condition(history, at(hours=2)) is FileCondition.UNKNOWN
-    assert not worth_probing(history, JudgementContext(at(hours=2)), RULES)
+def known(length: int, visible: int) -> FileState:
+    """Return a file of one finished block of 700 bytes and a last one of which the NameNode knows `length` bytes."""
+    block = Block(1_073_741_900, 1_076, length, complete=False, hosts=("worker7", "worker8"))
+    return replace(STATE, length=700 + length, block=block, visible_length=700 + visible)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (known(length=5_000, visible=0), FileCondition.UNRECOVERABLE),
+        # Nothing was acknowledged: its pipeline was never made.
+        (known(length=0, visible=0), FileCondition.HOLDER_DEAD),
+        # It is being cut short.
+        (known(length=5_000, visible=40), FileCondition.HOLDER_DEAD),
+        (known(length=5_000, visible=5_000), FileCondition.HOLDER_DEAD),
+        (replace(known(length=5_000, visible=0), erasure_coded=True), FileCondition.HOLDER_DEAD),
+    ],
+)
+def test_a_file_whose_last_block_no_datanode_has_is_not_closed_without_it(
+    state: FileState, expected: FileCondition
+) -> None:
+    history = history_of((START, state), (at(hours=2), state))
+    judgement = judge_file(history, JudgementContext(at(hours=2), HolderLiveness.DEAD), RULES)
+    assert judgement.condition is expected
+    unknown = JudgementContext(at(hours=2))
+    assert worth_probing(history, unknown, RULES) == (expected is FileCondition.HOLDER_DEAD)
 
 
 def test_a_holder_is_probed_only_if_its_file_may_be_recovered() -> None:

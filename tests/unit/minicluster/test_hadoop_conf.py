@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.minicluster.config import Feature, MiniclusterConfig
-from airflow_kstream.minicluster.daemons import daemons_of, port_names
+from airflow_kstream.minicluster.daemons import daemons_of, datanode_options, port_names
 from airflow_kstream.minicluster.hadoop_conf import write_configuration
 from airflow_kstream.minicluster.site import Site
 from airflow_kstream.minicluster.tls import create
+from airflow_kstream.model.errors import InvalidInput
 
 
 def site_with(root: Path, *features: Feature) -> Site:
@@ -64,6 +66,24 @@ def settings(site: Site) -> dict[str, str]:
     files = site.folders.daemon_conf.glob("*-site.xml")
     entries = [entry for file in files for entry in ElementTree.parse(file).getroot()]
     return {entry.findtext("name", ""): entry.findtext("value", "") for entry in entries}
+
+
+def test_datanodes_share_one_configuration_and_have_ports_and_a_folder_each(tmp_path: Path) -> None:
+    site = Site(MiniclusterConfig(tmp_path, frozenset(), datanodes=3), {name: n for n, name in enumerate(port_names())})
+    assert [row.name for row in daemons_of(site)][2:5] == ["datanode", "datanode2", "datanode3"]
+    values = [option for name in site.datanodes for option in datanode_options(site, name)]
+    assert len(set(values)) == len(values) == 3 * 4
+
+
+@pytest.mark.parametrize("datanodes", [0, 4])
+def test_a_number_of_datanodes_that_no_minicluster_has_is_refused(tmp_path: Path, datanodes: int) -> None:
+    with pytest.raises(InvalidInput, match=f"datanodes is {datanodes}; a minicluster has 1 to 3"):
+        MiniclusterConfig(tmp_path, datanodes=datanodes)
+
+
+def test_a_plan_that_was_written_down_is_read_back(tmp_path: Path) -> None:
+    plan = MiniclusterConfig(tmp_path, frozenset({Feature.KMS}), datanodes=3, daemon_settings=(("a.xml", "b", "c"),))
+    assert MiniclusterConfig.from_json(tmp_path, json.loads(json.dumps(plan.to_json()))) == plan
 
 
 def test_the_servers_key_is_closed_to_others(tmp_path: Path) -> None:

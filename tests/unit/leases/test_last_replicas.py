@@ -1,0 +1,36 @@
+"""The DataNodes of an open file's last block, read from the NameNode's answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kstream.clients.hdfs.last_replicas import last_replicas
+from airflow_kstream.model.formats.protobuf import Message, encode
+
+GROUP = -9_223_372_036_854_775_792
+XOR_2_1 = encode({4: 4})
+OWN_OF_TWO_AND_ONE = encode({4: 64, 2: encode({1: "xor", 2: 2, 3: 1})})
+UNKNOWN = encode({4: 63})
+
+
+def striped(policy: bytes, indices: bytes) -> Message:
+    """Return LocatedBlocksProto of a file whose last block, of 5 bytes before, has these internal blocks."""
+    nodes = [encode({1: encode({1: "10.0.0.1", 2: f"worker{index}", 3: "uuid", 6: 9867})}) for index in indices]
+    tokens = [encode({1: b"identifier %d" % index, 2: b"password"}) for index in indices]
+    group = encode({1: "BP-1", 2: GROUP, 3: 1001, 4: 0})
+    last = encode({1: group, 3: nodes, 5: tokens[0], 9: indices, 10: tokens})
+    return Message(encode({1: 5, 3: 1, 4: last, 5: 0, 7: policy}))
+
+
+@pytest.mark.parametrize("policy", [XOR_2_1, OWN_OF_TWO_AND_ONE])
+def test_each_block_of_a_stripe_that_holds_data_has_its_own_name_address_and_token(policy: bytes) -> None:
+    replicas = last_replicas(striped(policy, bytes([2, 1, 0])))
+
+    assert replicas
+    assert replicas.before == 5
+    read = [(Message(part.block).signed(2) - GROUP, part.addresses, part.token.identifier) for part in replicas.parts]
+    assert read == [(1, ("worker1:9867",), b"identifier 1"), (0, ("worker0:9867",), b"identifier 0")]
+
+
+def test_an_unknown_policy_leaves_the_length_to_webhdfs() -> None:
+    assert last_replicas(striped(UNKNOWN, bytes([0, 1]))) is None
