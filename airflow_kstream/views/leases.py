@@ -14,8 +14,9 @@ from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.lease import FileCondition, LeaseRules
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
-from airflow_kstream.supervise.leases.survey import Finding
+from airflow_kstream.supervise.leases.findings import Finding
+from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import add, table
 
 # Outcomes that the same call may settle later without any change.

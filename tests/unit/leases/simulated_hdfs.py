@@ -13,8 +13,9 @@ from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Recovery, Target
 from airflow_kstream.model.open_file import Block, FileState, Fingerprint
 from airflow_kstream.policy.leases.limits import RecoveryLimits
-from airflow_kstream.supervise.leases.executor import Clock, RecoveryRun, Tools, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal
+from airflow_kstream.supervise.leases.tools import Clock, Tools
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
