@@ -1,4 +1,7 @@
-"""Opens many files of HDFS by one client, hsyncs bytes to each or closes it, and waits for the end of its input."""
+"""Opens many files of HDFS by one client, hsyncs bytes to each or closes it, and waits for the end of its input.
+
+A file that is dropped stays open under the client's lease, without a connection to its DataNode.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ async def main() -> None:
     task = json.loads(unquote_plus(sys.stdin.readline()))
     client = AsyncClient(task["url"])
     health = asyncio.Semaphore(_AT_ONCE)
-    # Kept: a writer without any reference would close its connection.
+    # Kept: a writer without any reference closes its connection, and not its file.
     writers = await asyncio.gather(*(_open(client, health, path, task) for path in task["paths"]))
     print(f"done\t{len(writers)}", flush=True)
     sys.stdin.read()
@@ -26,7 +29,9 @@ async def main() -> None:
     os._exit(0)
 
 
-async def _open(client: AsyncClient, health: asyncio.Semaphore, path: str, task: dict[str, Any]) -> AsyncFileWriter:
+async def _open(
+    client: AsyncClient, health: asyncio.Semaphore, path: str, task: dict[str, Any]
+) -> AsyncFileWriter | None:
     async with health:
         writer = await client.create(path, WriteOptions(block_size=task["block_size"]))
         if task["size"]:
@@ -35,7 +40,7 @@ async def _open(client: AsyncClient, health: asyncio.Semaphore, path: str, task:
             await writer.hsync()
         if task["closed"]:
             await writer.close()
-        return writer
+        return None if task["dropped"] else writer
 
 
 asyncio.run(main())
