@@ -122,7 +122,7 @@ class Journal:
 
     def found_dead(self, since: datetime) -> frozenset[str]:
         """Return the holders that other runs' probes found dead since then."""
-        records = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since)
+        records = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since, but=self.run_id)
         return frozenset(
             record.holder
             for record in records
@@ -189,8 +189,10 @@ class Journal:
         self._hdfs.write(path, text, overwrite=True, permission=_FILE_MODE)
 
 
-def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterator[JournalRecord]:
-    """Yield the records of every run that wrote since then, oldest run first, with one run in memory at a time."""
+def read_journal(
+    hdfs: Hdfs, folder: str, since: datetime | None = None, *, but: str | None = None
+) -> Iterator[JournalRecord]:
+    """Yield the records of every run but one that wrote since then, oldest run first, with one in memory at a time."""
     place = f"{folder.rstrip('/')}{_AUDIT}"
     runs: dict[str, list[tuple[str, str]]] = {}
     recent: set[str] = set()
@@ -199,7 +201,7 @@ def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iter
             runs.setdefault(match["run"], []).append((match["kind"], f"{place}/{file.name}"))
             if since is None or file.modified >= since:
                 recent.add(match["run"])
-    for run in sorted(recent):
+    for run in sorted(recent - {but}):
         yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]))
 
 
