@@ -49,7 +49,7 @@ class HolderProbe:
     """
 
     def __init__(self, session: LeaseSession, journal: Journal, watcher: Watcher) -> None:
-        self._web = session.web
+        self._session = session
         self._journal = journal
         self._watcher = watcher
         self._liveness: dict[str, HolderLiveness] = {}
@@ -110,7 +110,7 @@ class HolderProbe:
 
     def _probed(self, path: str) -> HolderAnswer | None:
         try:
-            answer = self._web.ask_holder(path)
+            answer = self._session.web.ask_holder(path)
         except (NotFound, Denied) as error:
             answer = HolderAnswer(HolderLiveness.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
         except KstreamError as error:

@@ -227,10 +227,8 @@ _ROW = FileHistory.begin(OpenFile("/a"), state("/a"), NOW)
         (_ROW, timedelta(minutes=1), False),
         (replace(_ROW, checks=2, steady_since=NOW - RULES.settle), timedelta(hours=1), True),
         (replace(_ROW, checks=2, steady_since=NOW - RULES.settle / 2), timedelta(hours=1), True),
-        (replace(_ROW, checks=2, steady_since=NOW - RULES.settle, state=replace(_ROW.state, erasure_coded=True)),
-         timedelta(hours=1), False),
     ],
-)  # fmt: skip
+)
 def test_a_file_is_undecided_if_a_look_or_a_probe_can_change_what_is_done(
     history: FileHistory, age: timedelta, is_open: bool
 ) -> None:
