@@ -24,6 +24,8 @@ from tests.cluster.writers.hadoop_says import content, open_files
 
 _SIZE = 1000
 _READ_AGAIN = 20
+# The minicluster's DataNode bears no more blocks of one writer at once.
+_BY_ONE_WRITER = 1000
 # In seconds, of a step.
 _WORTH_A_WORD = 0.05
 _DEBUG = "org.apache.hadoop.hdfs.tools.DebugAdmin"
@@ -52,13 +54,15 @@ class Plan:
     seconds: float
 
     def cases(self) -> list[_Case]:
-        """Return the commands; each count's last one is a scheduled task's, which an earlier look saw the files for."""
+        """Return the commands. Within default limits the last one is a scheduled task's: its files were seen before."""
         return [case for count in self.counts for case in self._of(count)]
 
     def _of(self, count: int) -> list[_Case]:
-        combined = product(self.writers, self.users, self.limits)
-        cases = [_Case(count, min(writers, count), USERS[user], limits) for writers, user, limits in combined]
-        return [*cases, replace(cases[0], limits="default", seen=True)]
+        few = -(-count // _BY_ONE_WRITER)
+        writers = sorted({min(max(number, few), count) for number in self.writers})
+        combined = product(writers, self.users, self.limits)
+        cases = [_Case(count, number, USERS[user], limits) for number, user, limits in combined]
+        return [*cases, *(replace(case, seen=True) for case in cases[:1] if case.limits == "default")]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Opens many files of HDFS by one client, hsyncs bytes to each or closes it, and waits for the end of its input.
-
-A file that is dropped stays open under the client's lease, without a connection to its DataNode.
-"""
+"""Opens many files of HDFS by one client, hsyncs bytes to each or closes it, and waits for the end of its input."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ async def main() -> None:
     task = json.loads(unquote_plus(sys.stdin.readline()))
     client = AsyncClient(task["url"])
     health = asyncio.Semaphore(_AT_ONCE)
-    # Kept: a writer without any reference closes its connection, and not its file.
+    # Kept: a writer without any reference would close its connection.
     writers = await asyncio.gather(*(_open(client, health, path, task) for path in task["paths"]))
     print(f"done\t{len(writers)}", flush=True)
     sys.stdin.read()
@@ -29,9 +26,7 @@ async def main() -> None:
     os._exit(0)
 
 
-async def _open(
-    client: AsyncClient, health: asyncio.Semaphore, path: str, task: dict[str, Any]
-) -> AsyncFileWriter | None:
+async def _open(client: AsyncClient, health: asyncio.Semaphore, path: str, task: dict[str, Any]) -> AsyncFileWriter:
     async with health:
         writer = await client.create(path, WriteOptions(block_size=task["block_size"]))
         if task["size"]:
@@ -40,7 +35,7 @@ async def _open(
             await writer.hsync()
         if task["closed"]:
             await writer.close()
-        return None if task["dropped"] else writer
+        return writer
 
 
 asyncio.run(main())

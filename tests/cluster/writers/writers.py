@@ -136,13 +136,12 @@ def _compiled(folder: Path) -> Path:
 
 @contextmanager
 def native_writer(
-    minicluster: Minicluster, paths: Sequence[str], size: int, who: str = "streamer", *, closed: bool = False,
-    dropped: bool = False,
-) -> Iterator[Child]:  # fmt: skip
+    minicluster: Minicluster, paths: Sequence[str], size: int, who: str = "streamer", *, closed: bool = False
+) -> Iterator[Child]:
     """One client that holds all these files open, `size` bytes of the pattern hsynced to each; parents are made.
 
     It has no shutdown hook: however it ends, its files stay open. More than a thousand at once with bytes in them
-    are more than the minicluster's DataNode should bear, unless their connections are `dropped`: see `leave_open`.
+    are more than the minicluster's DataNode should bear: see `leave_open`.
     """
     with child(minicluster, who, [sys.executable, str(_HERE / "native.py")]) as process:
         task = {
@@ -151,16 +150,16 @@ def native_writer(
             "size": size,
             "block_size": _SMALL_BLOCK,
             "closed": closed,
-            "dropped": dropped,
         }
         process.ask(json.dumps(task))
         yield process
 
 
 def leave_open(minicluster: Minicluster, paths: Sequence[str], size: int, who: str = "streamer") -> None:
-    """Leave files open by one killed writer; of more than a thousand it has dropped its connections before."""
-    with native_writer(minicluster, paths, size, who, dropped=len(paths) > _BLOCKS_AT_ONCE) as process:
-        process.kill()
+    """Leave files open by killed writers, a thousand each, one writer after the other."""
+    for first in range(0, len(paths), _BLOCKS_AT_ONCE):
+        with native_writer(minicluster, paths[first : first + _BLOCKS_AT_ONCE], size, who) as process:
+            process.kill()
 
 
 def make_closed(minicluster: Minicluster, paths: Sequence[str], who: str = "streamer") -> None:
