@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import product
+from itertools import product, zip_longest
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -31,8 +31,6 @@ _WORTH_A_WORD = 0.05
 _DEBUG = "org.apache.hadoop.hdfs.tools.DebugAdmin"
 # From the kill until the NameNode counts the holder as dead (LEASE_SOFTLIMIT_PERIOD), and a margin.
 _SOFT_LIMIT = 65.0
-# From a first look until a second one settles that a file does not grow.
-_SETTLED = 12.0
 USERS = {"owner": "streamer", "superuser": "hdfs"}
 LIMITS = ("default", "unlimited")
 _WORDS = {"streamer": "the owner", "hdfs": "a superuser"}
@@ -54,7 +52,7 @@ class Plan:
     seconds: float
 
     def cases(self) -> list[_Case]:
-        """Return the commands. Within default limits the last one is a scheduled task's: its files were seen before."""
+        """Return the commands. A thousand files are recovered by a scheduled task, too, which has seen them before."""
         return [case for count in self.counts for case in self._of(count)]
 
     def _of(self, count: int) -> list[_Case]:
@@ -62,7 +60,8 @@ class Plan:
         writers = sorted({min(max(number, few), count) for number in self.writers})
         combined = product(writers, self.users, self.limits)
         cases = [_Case(count, number, USERS[user], limits) for number, user, limits in combined]
-        return [*cases, *(replace(case, seen=True) for case in cases[:1] if case.limits == "default")]
+        scheduled = (replace(case, seen=True) for case in cases[:1] if case.limits == "default" and few == 1)
+        return [*cases, *scheduled]
 
 
 @dataclass(frozen=True)
@@ -96,30 +95,27 @@ class _Case:
 def recovering(ground: Environment, plan: Plan) -> Iterator[Figure]:
     """Measure files with some flushed bytes whose writers were killed, from the typed command on.
 
-    The command finds them, looks twice, probes their holders, recovers them and records it. All files are left first,
-    so that the minute until a holder counts as dead is waited for once.
+    The command finds them, looks twice, probes their holders, recovers them and records it. Each task's files are left
+    open right before the task that precedes it is measured: meanwhile their holders come to count as dead, and HDFS
+    itself, which closes files after 20 minutes (its hard limit), does not come first.
     """
     until = time.monotonic() + plan.seconds
     costs = _by_hand(ground, plan.sample)
-    cases, tool = plan.cases(), _Case(plan.sample, 1, "streamer", "default", backend="hdfs-debug")
-    for case in [*cases, tool]:
-        _leave(ground, case)
-    died = time.monotonic()
-    for case in cases:
-        if case.seen:
-            _kstream(ground, "list", case).run()
-    rest = max(_SETTLED, died + _SOFT_LIMIT - time.monotonic())
-    ground.doing("waiting until the NameNode takes the writers for dead", partial(time.sleep, rest))
-    for task in dict.fromkeys(case.task for case in cases):
-        of_task = [case for case in cases if case.task == task]
-        yield _loop(task, of_task[0].count, costs)
-        for case in of_task:
+    cases = [*plan.cases(), _Case(plan.sample, 1, "streamer", "default", backend="hdfs-debug")]
+    tasks = [[case for case in cases if case.task == task] for task in dict.fromkeys(case.task for case in cases)]
+    died = _leave(ground, tasks[0])
+    for task, later in zip_longest(tasks, tasks[1:]):
+        dead = died + _SOFT_LIMIT
+        if later:
+            died = _leave(ground, later)
+        rest = max(0.0, dead - time.monotonic())
+        ground.doing("waiting until the NameNode takes the writers for dead", partial(time.sleep, rest))
+        yield _loop(task[0].task, task[0].count, costs)
+        for case in task:
             if time.monotonic() < until:
                 yield _typed(ground, case)
             else:
                 ground.tell(f"{case.task}: {case.words}: not measured, the time is over")
-    yield _loop(tool.task, tool.count, costs)
-    yield _typed(ground, tool)
 
 
 def _loop(task: str, count: int, costs: Sequence[float]) -> Figure:
@@ -185,12 +181,18 @@ def _kstream(ground: Environment, verb: str, case: _Case, *words: str, timeline:
     return Program([*typed, "--min-age", "0s", *words, "--cluster", str(file)], environment)
 
 
-def _leave(ground: Environment, case: _Case) -> None:
-    """Leave the files open, each writer's share after the other's."""
-    share = -(-case.count // case.writers)
-    for begin in ground.each(f"leaving {case.count:,} files open", range(0, case.count, share)):
-        numbers = range(begin, min(begin + share, case.count))
-        leave_open(ground.minicluster, [_path(case.folder, number) for number in numbers], _SIZE)
+def _leave(ground: Environment, cases: Sequence[_Case]) -> float:
+    """Leave the files of these commands open, and return when the last writer died, by the monotonic clock."""
+    for case in cases:
+        # Each writer's share after the other's.
+        share = -(-case.count // case.writers)
+        for begin in ground.each(f"leaving {case.count:,} files open", range(0, case.count, share)):
+            numbers = range(begin, min(begin + share, case.count))
+            leave_open(ground.minicluster, [_path(case.folder, number) for number in numbers], _SIZE)
+    for case in cases:
+        if case.seen:
+            _kstream(ground, "list", case).run()
+    return time.monotonic()
 
 
 def _path(folder: str, number: int) -> str:
