@@ -24,9 +24,8 @@ class Judging:
 
     One file of each holder goes first, and its holder is probed; then nothing comes between the look at the others and
     their requests. Where nobody names the holders, all such files are judged at once. A failover renews every lease:
-    so what is known of holders by then still counts, and those that are unknown are judged by the NameNode's health of
-    now. `living` are the paths of files whose
-    holder is not known to be dead.
+    what is known of holders by then still counts, and those that are unknown are judged by the NameNode's health of
+    now. `living` are the paths of files whose holder is not known to be dead.
     """
 
     def __init__(
@@ -61,13 +60,13 @@ class Judging:
         if self.due() != timedelta(0):
             return []
         if self._nameless:
-            targets = self._judged(self._nameless)
+            targets = self._judge(self._nameless)
             self._nameless = []
             return targets
         now = self._surveyor.now()
         files = [finding for finding in self._named[:most] if self._due(finding) <= now]
         scouts = self._scouts(files)
-        targets = self._judged(scouts or files)
+        targets = self._judge(scouts or files)
         self._scouted |= {_holder(finding) for finding in scouts}
         done = {finding.path for finding in scouts or files}
         self._named = [finding for finding in self._named if finding.path not in done]
@@ -93,7 +92,7 @@ class Judging:
                 firsts.setdefault(holder, finding)
         return list(firsts.values())
 
-    def _judged(self, findings: Sequence[Finding]) -> list[tuple[Target, FileState | None]]:
+    def _judge(self, findings: Sequence[Finding]) -> list[tuple[Target, FileState | None]]:
         asks = not all(_holder(finding) in self._known for finding in findings)
         if asks:
             self._survey = replace(self._survey, health=self._surveyor.health())
