@@ -138,8 +138,8 @@ def _why_unprobed(unprobed: Sequence[Intent]) -> str:
 
 
 def _why_left_open(report: RecoveryReport) -> str:
-    named = (*left_alone(report), *report.unprobed)
-    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in named)
+    named = {intent.finding.path for intent in (*left_alone(report), *report.unprobed)}
+    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent.finding.path not in named)
     return ", ".join(f"{count} {sort}" for sort, count in sorts.items())
 
 
