@@ -37,7 +37,8 @@ def main() -> None:
         figures = []
         for figure in chain(recovering(under, plan), _searching(under, asked.namespace)):
             # So a run that is interrupted after ten minutes has printed its figures so far.
-            under.tell(f"{figure.task}: {figure.backend}: {figure.seconds:.3f} s {figure.note}".rstrip())
+            cost = "" if figure.peak is None else f", {figure.cpu or 0:.1f} s of CPU, {figure.peak:.0f} MB"
+            under.tell(f"{figure.task}: {figure.backend}: {figure.seconds:.3f} s{cost} {figure.note}".rstrip())
             figures.append(figure)
     caption = (
         f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after; heartbeat "

@@ -16,7 +16,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.ground import HOME, Environment
-from benchmarks.programs import Program, hadoop_program, ours
+from benchmarks.programs import Program, hadoop_program, hdfs_command, ours
 from benchmarks.report import Figure
 from tests.cluster.cli import cluster_file
 from tests.cluster.writers import leave_open, pattern
@@ -178,6 +178,7 @@ def _kstream(ground: Environment, verb: str, case: _Case, *words: str, timeline:
     typed = [sys.executable, "-m", "benchmarks.timeline", str(timeline), "leases", verb, case.folder]
     file = cluster_file(ground.minicluster, case.who, root)
     environment = ours(ground.minicluster, "", case.who).environment
+    environment["PATH"] = os.pathsep.join([str(hdfs_command(ground.minicluster)), environment["PATH"]])
     return Program([*typed, "--min-age", "0s", *words, "--cluster", str(file)], environment)
 
 
