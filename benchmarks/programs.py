@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -108,6 +109,16 @@ def hadoop_program(minicluster: Minicluster, main_class: str, *arguments: str) -
     """Return a Hadoop tool as the superuser, with a ticket and with the quick JVM start of the minicluster."""
     java = hadoop(record.read_site(minicluster.root), minicluster.conf_dir, "benchmark")
     return Program([*java, main_class, *arguments], minicluster.client_env("hdfs"))
+
+
+def hdfs_command(minicluster: Minicluster) -> Path:
+    """Write the command `hdfs` of a Hadoop client, as far as `debug` needs it, and return its folder."""
+    folder = minicluster.root / "hadoop-client"
+    folder.mkdir(exist_ok=True)
+    java = shlex.join(hadoop_program(minicluster, "org.apache.hadoop.hdfs.tools.DebugAdmin").command)
+    (folder / "hdfs").write_text(f'#!/bin/sh\n[ "$1" = debug ] || exit 64\nshift\nexec {java} "$@"\n')
+    (folder / "hdfs").chmod(0o755)
+    return folder
 
 
 def ours(minicluster: Minicluster, verb: str, who: str = "hdfs", **question: Any) -> Program:

@@ -118,8 +118,8 @@ def recover(
     Age alone is never a reason, and a growing file is never touched. A dead holder's files are recovered; a living
     holder's only with --allow or --approve. Every action is recorded: `kstream leases history`.
 
-    Two looks, 11 s apart, show that a file does not grow, unless an earlier run has looked at it. Another run of the
-    same principal at the same files is waited for.
+    Two looks, 10 s apart, show that a file does not grow, unless an earlier run has looked at it. Files are recovered
+    as soon as that is known of them. Another run of the same principal at the same files is waited for.
 
     Files that are younger than --min-age, that grow, or whose holder renewed the lease within the last minute are
     left open, each with a row that says so: a holder counts as dead 60 s after its last renewal.

@@ -22,11 +22,23 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 _WIDTHS = (20, 100_000)
 _SIZES = {"COLUMNS": _WIDTHS, "TERMINAL_WIDTH": _WIDTHS, "LINES": (1, 100_000)}
 _DIGITS = 10
+# Of JSON, in the memory at once: a name, a value or what is between them.
+_PARTS_AT_ONCE = 5000
 
 
 def print_json(value: object) -> None:
-    """Print plain data."""
-    print(without_passwords(json.dumps(value, indent=1)))
+    """Print plain data, some lines at a time: that of ten thousand files is many megabytes."""
+    lines: list[str] = []
+    for number, part in enumerate(json.JSONEncoder(indent=1).iterencode(value), start=1):
+        if number % _PARTS_AT_ONCE == 0:
+            # No text goes beyond its line.
+            whole, break_, begun = part.partition("\n")
+            lines.append(whole)
+            print(without_passwords("".join(lines)), end=break_)
+            lines = [begun]
+        else:
+            lines.append(part)
+    print(without_passwords("".join(lines)))
 
 
 def show(view: RenderableType) -> None:

@@ -18,7 +18,7 @@ class HolderLiveness(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class HolderStatus:
     """The knowledge about the holder of one file.
 
@@ -107,7 +107,7 @@ class JudgementContext:
     recovering: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """The condition of a file, the reason, and advice. `brief` is the reason without the file's figures."""
 
@@ -135,7 +135,7 @@ class Approval:
     approved_by: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The decision whether a file may be recovered now, and the rule behind it."""
 
@@ -143,7 +143,7 @@ class Decision:
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Attribution:
     """The writer of a file, as far as it can be determined. `finished` is None if the application is unknown."""
 

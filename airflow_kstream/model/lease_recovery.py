@@ -42,7 +42,7 @@ OUTCOME_MEANS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """A file to recover, as it was when its recovery was decided; if it differs when its turn comes, it is left alone.
 
@@ -57,7 +57,7 @@ class Target:
     accepted: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """The result of one target. Lengths are in bytes; None means unknown.
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from airflow_kstream.model.plain import plain
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OpenFile:
     """A row of a listing. `holder` is the client name that owns the lease, `host` the host where that client runs.
 
@@ -24,7 +24,7 @@ class OpenFile:
     host: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Block:
     """The last block of a file. `length` is the NameNode's, in bytes: that of the writer's first flush, until the
     writer finishes the block or syncs with UPDATE_LENGTH.
@@ -40,7 +40,7 @@ class Block:
     newest_report: datetime | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileState:
     """One file at one moment. Lengths are in bytes: `length` is the NameNode's, last block included, `visible_length`
     the one that a reader gets, None if no DataNode was asked or none of the last block's answered. Of an erasure-coded
@@ -86,7 +86,7 @@ class FileState:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """The values that change when a writer makes progress, or when another file takes the path."""
 
@@ -103,7 +103,7 @@ class Fingerprint:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileHistory:
     """The history of one open file over several checks. Times are the NameNode's.
 

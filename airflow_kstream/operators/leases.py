@@ -17,7 +17,8 @@ from airflow_kstream.model.printable import printable
 from airflow_kstream.operators.telling import TellingOperator
 from airflow_kstream.operators.wrong_input import wrong_input_is_final
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport, RecoverySettings, recover_stuck_files
+from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.requests import RecoveryRequest, fields_with
 from airflow_kstream.supervise.leases.session import open_lease_session
 from airflow_kstream.views import leases as lease_views
@@ -175,14 +176,12 @@ class _Progress:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._count = self._finished = 0
+        self._begun = self._finished = 0
 
     def started(self, count: int) -> None:
-        self._count = count
-        if count:
-            self._tell(f"{count} files to recover")
+        self._begun += count
 
     def finished(self, recovery: Recovery) -> None:
         self._finished += 1
         if self._finished % _FILES_PER_LINE == 0:
-            self._tell(f"{self._finished} of {self._count} files done")
+            self._tell(f"{self._finished} files done, {self._begun - self._finished} at work")

@@ -12,9 +12,10 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.lease import LeaseRules
+from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.requests import OpenFileCondition
 from airflow_kstream.supervise.leases.session import open_lease_session
-from airflow_kstream.supervise.leases.survey import Survey, Surveyor
+from airflow_kstream.supervise.leases.survey import Surveyor
 from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.shared import Sessions, own_sessions
 

@@ -13,7 +13,8 @@ from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.lease import Attribution
 from airflow_kstream.model.open_file import Block, FileState
 from airflow_kstream.supervise.leases.journal import JournalRecord
-from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
+from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, details, table
 
 _FINISHED = {True: "finished", False: "still running", None: "finished or not is unknown"}

@@ -14,8 +14,9 @@ from airflow_kstream.model.errors import Conflict, KstreamError, Unavailable
 from airflow_kstream.model.lease import FileCondition, LeaseRules
 from airflow_kstream.model.lease_recovery import OUTCOME_MEANS, Outcome, Recovery
 from airflow_kstream.model.printable import printable
-from airflow_kstream.supervise.leases.recover import Intent, RecoveryReport
-from airflow_kstream.supervise.leases.survey import Finding
+from airflow_kstream.supervise.leases.findings import Finding
+from airflow_kstream.supervise.leases.plan import Intent
+from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import add, table
 
 # Outcomes that the same call may settle later without any change.
@@ -137,8 +138,8 @@ def _why_unprobed(unprobed: Sequence[Intent]) -> str:
 
 
 def _why_left_open(report: RecoveryReport) -> str:
-    named = (*left_alone(report), *report.unprobed)
-    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent not in named)
+    named = {intent.finding.path for intent in (*left_alone(report), *report.unprobed)}
+    sorts = Counter(intent.finding.judgement.sort for intent in left_open(report) if intent.finding.path not in named)
     return ", ".join(f"{count} {sort}" for sort, count in sorts.items())
 
 

@@ -19,8 +19,9 @@ from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
-from airflow_kstream.supervise.leases.executor import RecoveryRun, Tools, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from airflow_kstream.supervise.leases.tools import Tools
 from tests.cluster.streams import cluster
 from tests.cluster.writers import leave_open
 

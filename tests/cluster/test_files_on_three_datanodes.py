@@ -18,10 +18,9 @@ from airflow_kstream.model.lease_recovery import Outcome, Recovery
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.journal import Journal
+from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.leases.survey import Survey
 from tests.cluster.last_blocks import commit, remove_only_replica, replicas, restart_datanode
 from tests.cluster.recovering import scene, the_one
 from tests.cluster.streams import await_that
@@ -181,11 +180,11 @@ def run(three: Minicluster, left: None) -> Run:
     spoil(three)
     settings = RecoverySettings(Search(FOLDER), HASTY, limits=RecoveryLimits(deadline=timedelta(seconds=10)))
     with as_(three, "streamer") as session:
-        report = recover_stuck_files(session, settings, Watcher(tell=print), all_dead)
+        report = recover_stuck_files(session, settings, Watcher(tell=print), lambda *_: all_dead)
     return Run(report, {recovery.path: recovery for recovery in report.recoveries})
 
 
-def all_dead(session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher) -> HolderKnowledge:
+def all_dead(survey: Survey) -> HolderKnowledge:
     return {finding.path: HolderStatus(HolderLiveness.DEAD) for finding in survey.worth_probing}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -209,7 +210,10 @@ def test_a_person_approves_a_leaked_file_and_the_growing_one_beside_it_survives(
 def test_ctrl_c_in_the_middle_of_many_reports_the_outcome_of_each_file(
     minicluster: Minicluster, superuser: Commands, dead: tuple[str, ...]
 ) -> None:
-    """At a terminal, the user sees the bar and presses once; recoveries in progress get a final check."""
+    """At a terminal, the user sees the bar and presses once; recoveries in progress get a final check.
+
+    The history has the files that were decided about; of the others the report says why they were not.
+    """
     argv = superuser.argv("recover", f"{FOLDER}/many", *NO_AGE)
     seen, code = _interrupted_at_a_terminal(argv)
     records = [record for record in superuser.json("history") if record["path"] in MANY]
@@ -217,10 +221,10 @@ def test_ctrl_c_in_the_middle_of_many_reports_the_outcome_of_each_file(
     assert code == 130
     assert "stopping after a final check" in seen
     assert f"{len(MANY)} open files; " in seen.rpartition("stopping")[2]
-    assert {record["path"] for record in records} == set(MANY)
+    undecided = len(set(MANY) - {record["path"] for record in records})
+    assert re.search(rf"{undecided} [a-z ]+ \(.*: the run was interrupted\)", " ".join(seen.split()))
     by_outcome = {outcome: {row["path"] for row in records if row["outcome"] == outcome} for outcome in OUTCOMES}
-    assert sum(map(len, by_outcome.values())) >= len(MANY)
-    assert by_outcome["not tried"]
+    assert sum(map(len, by_outcome.values())) >= len(MANY) - undecided
     assert not by_outcome["closed"] & set(open_files(minicluster, f"{FOLDER}/many"))
 
 

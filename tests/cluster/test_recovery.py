@@ -20,8 +20,9 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
-from airflow_kstream.supervise.leases.executor import Tools, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
+from airflow_kstream.supervise.leases.tools import Tools
 from tests.cluster.odd_names import ODD_NAMES
 from tests.cluster.recovering import Scene, new_folder, outcomes, scene, stuck, the_one
 from tests.cluster.streams import await_that

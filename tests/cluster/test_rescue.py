@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,19 +17,14 @@ from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, LeaseRules, Search
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.holders import probe
+from airflow_kstream.supervise.leases.findings import Survey
+from airflow_kstream.supervise.leases.holders import HolderProbe
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
-from airflow_kstream.supervise.leases.recover import (
-    AllowedPath,
-    ApprovalRules,
-    Probe,
-    RecoveryReport,
-    RecoverySettings,
-    recover_stuck_files,
-)
+from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules
+from airflow_kstream.supervise.leases.recover import Probe, RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_folder
 from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
-from airflow_kstream.supervise.leases.survey import Survey, Surveyor
+from airflow_kstream.supervise.leases.survey import Surveyor
 from tests.cluster.streams import await_that, cluster
 from tests.cluster.writers import (
     Bucket,
@@ -81,7 +76,11 @@ def below(folder: str, **more: object) -> RecoverySettings:
     return replace(RecoverySettings(Search(folder), HASTY), **more)  # type: ignore[arg-type]
 
 
-def rescued(session: LeaseSession, settings: RecoverySettings, probing: Probe = probe) -> RecoveryReport:
+def rescued(
+    session: LeaseSession,
+    settings: RecoverySettings,
+    probing: Callable[[LeaseSession, Journal, Watcher], Probe] = HolderProbe,
+) -> RecoveryReport:
     return recover_stuck_files(session, settings, Watcher(tell=print), probing)
 
 
@@ -216,15 +215,14 @@ def test_a_file_that_grew_between_verdict_and_recovery_is_left_alone(
         woken.leave(path, 100)
         unchanged_for_long(superuser, folder)
 
-        def probed_and_written(
-            session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher
-        ) -> HolderKnowledge:
-            knowledge = probe(session, survey, journal, watcher)
-            woken.write(path, 100)
-            woken.hflush(path)
-            return knowledge
+        class ProbeAndWrite(HolderProbe):
+            def __call__(self, survey: Survey) -> HolderKnowledge:
+                knowledge = super().__call__(survey)
+                woken.write(path, 100)
+                woken.hflush(path)
+                return knowledge
 
-        done = rescued(superuser, below(folder, approvals=approvals), probed_and_written)
+        done = rescued(superuser, below(folder, approvals=approvals), ProbeAndWrite)
         assert outcomes(done) == {path: Outcome.CHANGED}
         woken.close(path)
     assert content(minicluster, path) == pattern(200)
@@ -241,12 +239,12 @@ def test_what_was_flushed_after_its_holder_was_taken_for_dead_is_left_alone(
         frozen.leave(path, 100)
         unchanged_for_long(superuser, folder)
 
-        def dead_and_back(session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher) -> HolderKnowledge:
+        def dead_and_back(survey: Survey) -> HolderKnowledge:
             frozen.write(path, 100)
             frozen.hflush(path)
             return {finding.path: HolderStatus(HolderLiveness.DEAD) for finding in survey.findings}
 
-        assert outcomes(rescued(superuser, below(folder), dead_and_back)) == {path: Outcome.CHANGED}
+        assert outcomes(rescued(superuser, below(folder), lambda *_: dead_and_back)) == {path: Outcome.CHANGED}
         frozen.close(path)
     assert content(minicluster, path) == pattern(200)
 

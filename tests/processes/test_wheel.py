@@ -22,9 +22,9 @@ FROM_THE_WHEEL = """
 import sys
 sys.path[:] = [sys.argv[1], *(path for path in sys.path if path != sys.argv[2])]
 import airflow_kstream
-from airflow_kstream.cli import app
+from airflow_kstream.cli import commands
 print(airflow_kstream.__file__)
-print(*sorted([group.name for group in app.registered_groups] + [command.name for command in app.registered_commands]))
+print(*sorted(commands()))
 """
 OFFERED = ["connection", "doctor", "leases", "monitoring", "state", "streams", "tickets", "tokens", "triage"]
 

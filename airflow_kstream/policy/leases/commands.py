@@ -12,6 +12,13 @@ class CheckHealth:
 
 
 @dataclass(frozen=True)
+class JudgeMore:
+    """Command to judge at most this many further files: those that may be recovered are requested next."""
+
+    most: int
+
+
+@dataclass(frozen=True)
 class ReadStates:
     """Command to read these files' states: recovery will be requested for some of them next."""
 
@@ -46,4 +53,4 @@ class WaitUntil:
     until: timedelta
 
 
-Command = CheckHealth | ReadStates | RequestRecovery | Poll | Review | WaitUntil
+Command = CheckHealth | JudgeMore | ReadStates | RequestRecovery | Poll | Review | WaitUntil

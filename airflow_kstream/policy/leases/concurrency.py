@@ -62,7 +62,7 @@ class ConcurrencyLimit:
         self._failed = now
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Slot:
     """The place of one file's recovery: on its DataNode, and in the limits that it takes up now (`taken`)."""
 

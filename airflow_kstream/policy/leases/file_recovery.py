@@ -31,7 +31,7 @@ class Stage(Enum):
     ENDED = auto()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class FileRecovery:
     """The progress of one target. Times are counted from the run's start; None means not yet.
 

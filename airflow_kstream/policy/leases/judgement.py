@@ -6,6 +6,7 @@ Age alone never makes a file stuck, and a growing file is never recovered.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
 
 from airflow_kstream.model.durations import format_duration
@@ -55,6 +56,21 @@ def worth_probing(history: FileHistory, about: JudgementContext, rules: LeaseRul
         and about.holder is HolderLiveness.UNKNOWN
         and _settled(history, rules)
         and history.age(about.now) >= rules.min_age
+    )
+
+
+def next_check(history: FileHistory, rules: LeaseRules) -> datetime:
+    """Return from when on another check can settle that the file does not grow: `settle` after the first such one.
+
+    It is in the past if earlier runs have settled that.
+    """
+    return history.steady_since + rules.settle
+
+
+def undecided(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> bool:
+    """Return True if another check, or a probe of its holder, may show that the file can be recovered."""
+    return worth_probing(history, about, rules) or (
+        history.age(about.now) >= rules.min_age and not _settled(history, rules)
     )
 
 

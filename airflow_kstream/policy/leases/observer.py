@@ -10,7 +10,7 @@ from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.concurrency import SLOW_CLOSE, ConcurrencyLimit
-from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage
+from airflow_kstream.policy.leases.file_recovery import FileRecovery, Stage, pause
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.outcomes import (
     VANISHED,
@@ -48,6 +48,8 @@ class RecoveryObserver:
         self._limits = limits
         self._next_walk = timedelta(0)
         self._queue_given_up = False
+        self._unjudged_since: timedelta | None = None
+        self._unjudged_times = 0
 
     def time_passed(self, now: timedelta) -> None:
         """Give up the queue of a stopped run, files past their deadline, and the places of files that are slow."""
@@ -67,6 +69,19 @@ class RecoveryObserver:
         for file in self._scheduler.in_flight:
             if file.last_requested <= since + _SKEW:
                 file.due = min(file.due, now)
+
+    def judged(self, due: timedelta | None) -> None:
+        """Note that files were judged, and when the next ones can be; None if none is left."""
+        self._scheduler.judging_due = due
+        self._unjudged_since, self._unjudged_times = None, 0
+
+    def not_judged(self, now: timedelta, error: KstreamError) -> None:
+        """Try again later, as long as a file may take; without any further judgement the run stops."""
+        self._unjudged_since = now if self._unjudged_since is None else self._unjudged_since
+        if not error.retryable or now - self._unjudged_since >= self._limits.deadline:
+            self._scheduler.breaker.stop(f"further files can't be judged: {words(error)}")
+        self._scheduler.judging_due = now + pause(self._unjudged_times, _LONGEST_PAUSE)
+        self._unjudged_times += 1
 
     def state_read(self, now: timedelta, path: str, answer: FileState | KstreamError) -> None:
         file = self._progress.file(path)

@@ -19,11 +19,20 @@ class RecoveryProgress:
 
     def __init__(self, targets: Iterable[Target], epoch: datetime) -> None:
         self._files: dict[str, FileRecovery] = {}
-        for target in targets:
-            self._files.setdefault(target.path, FileRecovery(target))
-        self._left = len(self._files)
+        self._left = 0
         self._unreported: list[Recovery] = []
         self.epoch = epoch
+        self.add(targets)
+
+    def add(self, targets: Iterable[Target]) -> list[FileRecovery]:
+        """Add the files of these targets, and return those that are new."""
+        new: list[FileRecovery] = []
+        for target in targets:
+            if target.path not in self._files:
+                self._files[target.path] = file = FileRecovery(target)
+                new.append(file)
+        self._left += len(new)
+        return new
 
     @property
     def files(self) -> Iterable[FileRecovery]:

@@ -2,7 +2,8 @@
 
 Times are counted from the run's start. Each file waits its turn, is read, requested, polled until it is closed, and
 read once more. A request, repeated ones included, is sent only right after a read that shows the file as it was when
-its recovery was decided.
+its recovery was decided. Files are judged as soon as they are due and there is room, while others are recovered: then
+the reading that decided is the one before the request.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from airflow_kstream.policy.leases.circuit_breaker import CircuitBreaker
 from airflow_kstream.policy.leases.commands import (
     CheckHealth,
     Command,
+    JudgeMore,
     Poll,
     ReadStates,
     RequestRecovery,
@@ -37,14 +39,16 @@ _POLL_AGAIN_AFTER = timedelta(seconds=0.5)
 class RecoveryScheduler:
     """The queues of a run, its concurrency limits and its circuit breaker; it ends no file and executes nothing.
 
-    `_queue`: files to be read for the first time; `_ready`: files that were read; `_in_flight`: files whose recovery
-    was requested; `_reviews`: files to be read for the last time.
+    `judging_due`: when further files can be judged; None if none is left. `_queue`: files to be read for the first
+    time; `_ready`: files that were read; `_in_flight`: files whose recovery was requested; `_reviews`: files to be
+    read for the last time.
     """
 
     def __init__(
         self, files: Iterable[FileRecovery], limits: RecoveryLimits, *, requests_at_once: int, reads_at_once: int
     ) -> None:
         self.breaker = CircuitBreaker(limits.pauses)
+        self.judging_due: timedelta | None = None
         self._limits = ConcurrencyLimits(limits)
         self._requests_at_once = requests_at_once
         self._reads_at_once = reads_at_once
@@ -65,6 +69,10 @@ class RecoveryScheduler:
     def ready_on(self, host: ConcurrencyLimit) -> list[FileRecovery]:
         """Return the files that were read and wait for this DataNode."""
         return [file for file in self._ready if file.slot and file.slot.host is host]
+
+    def was_added(self, files: Iterable[FileRecovery]) -> None:
+        """Queue files to be read for the first time."""
+        self._queue.extend(files)
 
     def was_read(self, file: FileRecovery, state: FileState) -> ConcurrencyLimit:
         """Line the file up for its DataNode, and return the DataNode's limit."""
@@ -118,6 +126,7 @@ class RecoveryScheduler:
             self._poll,
             self._request,
             self._read,
+            self._judge,
             self._review,
         )
         return next((command for decide in deciders if (command := decide(now))), None) or WaitUntil(self._wake(now))
@@ -162,6 +171,12 @@ class RecoveryScheduler:
         files = [*again, *self._from_queue(now, room)]
         return ReadStates(_paths(files)) if files else None
 
+    def _judge(self, now: timedelta) -> Command | None:
+        if self.breaker.holds or self._queue or self.judging_due is None or now < self.judging_due:
+            return None
+        room = min(self._reads_at_once - len(self._ready), self._limits.together.room)
+        return JudgeMore(int(room)) if room >= 1 else None
+
     def _from_queue(self, now: timedelta, room: float) -> Iterator[FileRecovery]:
         while self._queue and room >= 1 and self._queue[0].due <= now:
             room -= 1
@@ -179,6 +194,7 @@ class RecoveryScheduler:
         if not self.breaker.holds:
             waiting = [*self._in_flight.values(), *self._ready, *list(self._queue)[:1]]
             times += [file.due for file in waiting if file.due > now]
+            times += [] if self.judging_due is None else [self.judging_due]
         if not self.breaker.stopped:
             times.append(self.breaker.next_health)
         return max(min(times, default=now), now + WALK_EVERY)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer
 from airflow_kstream.model.errors import KstreamError
-from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.commands import (
     CheckHealth,
     Command,
+    JudgeMore,
     Poll,
     ReadStates,
     RequestRecovery,
@@ -29,7 +27,7 @@ from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.policy.leases.observer import RecoveryObserver
 from airflow_kstream.policy.leases.progress import RecoveryProgress
 from airflow_kstream.policy.leases.scheduler import RecoveryScheduler
-from airflow_kstream.supervise.leases.journal import Journal
+from airflow_kstream.supervise.leases.tools import TargetSource, Tools
 
 Answer = TypeVar("Answer")
 # A killed run leaves at most this many intents without a result and without a request to the NameNode.
@@ -37,48 +35,12 @@ _INTENTS_AT_ONCE = 1000
 _FLUSH_EVERY = timedelta(seconds=10)
 
 
-class FileStates(Protocol):
-    """A source of many files' states at once; an error is either one file's answer, or raised for all of them."""
-
-    def states(self, paths: Sequence[str]) -> list[FileState | KstreamError]: ...
-
-    def closed(self, paths: Sequence[str]) -> list[bool | KstreamError]: ...
-
-
-class Clock:
-    """The clock of this host: time of day, elapsed time, and waiting."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def passed(self) -> timedelta:
-        return timedelta(seconds=time.monotonic())
-
-    def wait(self, stop: threading.Event, duration: timedelta) -> None:
-        stop.wait(duration.total_seconds())
-
-
-@dataclass(frozen=True)
-class Tools:
-    """The tools of a recovery. `valid_length` is called for each file that was closed, so it should be cheap.
-
-    `reads_at_once` is the most files in one call of `states`; set it low if each of them takes long.
-    """
-
-    states: FileStates
-    recoverer: LeaseRecoverer
-    health: Callable[[], HdfsHealth]
-    journal: Journal
-    valid_length: Callable[[str], int | None] = lambda path: None
-    reads_at_once: int = 1000
-    clock: Clock = field(default_factory=Clock)
-
-
 @dataclass(frozen=True)
 class Watcher:
     """The observer of a run. Setting `stop` interrupts the run.
 
-    `started` gets the number of files, `on` each recovery as it ends, `tell` a line of text.
+    `started` gets the number of files that are recovered from now on, `on` each recovery as it ends, `tell` a line of
+    text.
     """
 
     started: Callable[[int], None] = lambda files: None
@@ -98,23 +60,30 @@ class RecoveryRun:
 
 
 def execute_recoveries(
-    targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher
-) -> RecoveryRun:
+    targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher,
+    source: TargetSource | None = None,
+) -> RecoveryRun:  # fmt: skip
     """Recover these leases, regardless of their holders: the caller has decided that they may be recovered.
+
+    Those that `source` decides about during the run are recovered as well. Once the run stops it decides no further.
 
     Every file is checked right before its request, and left alone if it changed. KeyboardInterrupt and `watcher.stop`
     end the run early with an outcome for each file and a complete journal. Other failures are in the outcomes.
 
     Raises KstreamError: when the very first intent can't be recorded; then no request was sent to the NameNode.
     """
-    return RecoveryExecutor(targets, tools, limits, watcher).run()
+    return RecoveryExecutor(targets, tools, limits, watcher, source).run()
 
 
 class RecoveryExecutor:
     """The loop of one run: it carries out the scheduler's command, hands the answers to the observer, and records."""
 
-    def __init__(self, targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher) -> None:
+    def __init__(
+        self, targets: Sequence[Target], tools: Tools, limits: RecoveryLimits, watcher: Watcher,
+        source: TargetSource | None = None,
+    ) -> None:  # fmt: skip
         self._tools = tools
+        self._source = source
         self._watcher = watcher
         self._began = tools.clock.passed()
         self._progress = RecoveryProgress(targets, tools.clock.now())
@@ -122,22 +91,25 @@ class RecoveryExecutor:
             self._progress.files, limits, requests_at_once=tools.recoverer.batch, reads_at_once=tools.reads_at_once
         )
         self._observer = RecoveryObserver(self._progress, self._scheduler, limits)
-        self._unrecorded = _first_of_each_path(targets)
-        self._paths = tuple(self._unrecorded)
+        self._paths = [file.path for file in self._progress.files]
+        self._unrecorded = {file.path: file.target for file in self._progress.files}
+        self._recorded_any = False
         self._recoveries: dict[str, Recovery] = {}
         self._unreported: deque[Recovery] = deque()
         self._next_flush = _FLUSH_EVERY
 
     def run(self) -> RecoveryRun:
-        self._watcher.started(len(self._paths))
+        if self._paths:
+            self._watcher.started(len(self._paths))
+        self._observer.judged(self._judging_due())
         interrupted = False
         try:
-            while not self._progress.done and not interrupted:
+            while not self._done and not interrupted:
                 now = self._now()
                 self._observer.time_passed(now)
                 self._carry_out(self._scheduler.next(now))
                 self._report_ended()
-                interrupted = self._watcher.stop.is_set() and not self._progress.done
+                interrupted = self._watcher.stop.is_set() and not self._done
         except KeyboardInterrupt:
             interrupted = True
         if interrupted:
@@ -148,6 +120,10 @@ class RecoveryExecutor:
         recoveries = tuple(self._recoveries[path] for path in self._paths)
         return RecoveryRun(self._tools.journal.run_id, recoveries, self._scheduler.breaker.stopped, interrupted)
 
+    @property
+    def _done(self) -> bool:
+        return self._progress.done and (self._scheduler.judging_due is None or bool(self._scheduler.breaker.stopped))
+
     def _now(self) -> timedelta:
         return self._tools.clock.passed() - self._began
 
@@ -156,6 +132,8 @@ class RecoveryExecutor:
         match command:
             case CheckHealth():
                 observer.health_seen(self._now(), _ask(tools.health))
+            case JudgeMore(most):
+                self._judge(most)
             case ReadStates(paths):
                 # Written before the read, not after it: writing a record can take as long as a failover.
                 if self._recorded(paths):
@@ -167,7 +145,7 @@ class RecoveryExecutor:
             case Review(paths):
                 self._observe(observer.state_reviewed, paths, _ask_each(tools.states.states, paths))
             case WaitUntil(until):
-                if not self._progress.done:
+                if not self._done:
                     tools.clock.wait(self._watcher.stop, max(until - self._now(), timedelta(0)))
 
     def _observe(
@@ -177,6 +155,33 @@ class RecoveryExecutor:
         now = self._now()
         for path, answer in zip(paths, answers, strict=True):
             observe(now, path, answer)
+
+    def _judging_due(self) -> timedelta | None:
+        until = self._source.due() if self._source else None
+        return None if until is None else self._now() + until
+
+    def _judge(self, most: int) -> None:
+        assert self._source
+        began = self._now()
+        try:
+            judged = self._source.judged(most)
+        except KstreamError as error:
+            self._observer.not_judged(self._now(), error)
+            return
+        self._observer.judged(self._judging_due())
+        self._add(judged, began)
+
+    def _add(self, judged: Sequence[tuple[Target, FileState | None]], read_at: timedelta) -> None:
+        states = {target.path: state for target, state in judged if state}
+        files = self._progress.add(target for target, _ in judged)
+        if files:
+            self._watcher.started(len(files))
+        self._paths += [file.path for file in files]
+        self._unrecorded |= {file.path: file.target for file in files}
+        self._scheduler.was_added(file for file in files if file.path not in states)
+        if self._recorded([file.path for file in files]):
+            for path, state in states.items():
+                self._observer.state_read(read_at, path, state)
 
     def _request(self, paths: Sequence[str]) -> None:
         if not self._recorded(paths):
@@ -193,10 +198,11 @@ class RecoveryExecutor:
             try:
                 self._tools.journal.intend(some)
             except KstreamError as error:
-                if len(self._unrecorded) == len(self._paths):
+                if not self._recorded_any:
                     raise
                 self._scheduler.breaker.stop(f"the journal can't be written: {error.message}")
                 return False
+            self._recorded_any = True
             for target in some:
                 del self._unrecorded[target.path]
         return True
@@ -233,10 +239,15 @@ class RecoveryExecutor:
         return replace(recovery, valid_length=length) if isinstance(length, int) else recovery
 
     def _flush(self) -> None:
-        """Write without patience: other files are waiting, and the next flush tries again."""
+        """Write without patience: other files are waiting, and the next flush tries again.
+
+        While files are left to be judged, other runs should see this one at work; not while it waits for DataNodes.
+        """
         self._next_flush = self._now() + _FLUSH_EVERY
         try:
             self._tools.journal.flush(timedelta(0))
+            if self._scheduler.judging_due is not None:
+                self._tools.journal.beat()
         except KstreamError as error:
             if not error.retryable:
                 self._scheduler.breaker.stop(f"the journal can't be written: {error.message}")
@@ -246,13 +257,6 @@ class RecoveryExecutor:
             self._tools.journal.flush()
         except KstreamError as error:
             self._watcher.tell(f"the outcomes could not be recorded; these files will show as unconfirmed: {error}")
-
-
-def _first_of_each_path(targets: Iterable[Target]) -> dict[str, Target]:
-    firsts: dict[str, Target] = {}
-    for target in targets:
-        firsts.setdefault(target.path, target)
-    return firsts
 
 
 def _ask(question: Callable[[], Answer]) -> Answer | KstreamError:

@@ -9,24 +9,13 @@ from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfsPool
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound
 from airflow_kstream.model.lease import HolderKnowledge, HolderLiveness, HolderStatus
 from airflow_kstream.supervise.leases.executor import Watcher
+from airflow_kstream.supervise.leases.findings import Finding, Survey
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.leases.survey import Finding, Survey
 
 # The NameNode considers a lease abandoned if it was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
 _SOFT_LIMIT = timedelta(seconds=60)
 _MARGIN = timedelta(seconds=2)
-
-
-def probe(session: LeaseSession, survey: Survey, journal: Journal, watcher: Watcher) -> HolderKnowledge:
-    """Probe the holders of the files that are worth it. Raises KstreamError: when the journal can't be written.
-
-    `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent. Nor are
-    holders probed that an earlier run found dead within the last minute: its probe renewed their leases, so they would
-    look alive.
-    """
-    since = survey.at - _SOFT_LIMIT
-    return _HolderProbe(session, journal, watcher, journal.found_dead(since)).knowledge(survey)
 
 
 def foresee(pool: LeaseHdfsPool, survey: Survey) -> HolderKnowledge:
@@ -45,8 +34,12 @@ def withhold(survey: Survey, why: str) -> HolderKnowledge:
     return {finding.path: status for finding in survey.in_service().worth_probing}
 
 
-class _HolderProbe:
-    """The probes of one run, and what they show about holders.
+class HolderProbe:
+    """The probes of one run, and what they show about holders: each is probed once, however often it is asked about.
+
+    `journal` records probes before they are sent, and the answers. Once `watcher.stop` is set no probe is sent. Nor are
+    holders probed that another run found dead within the last minute: its probe renewed their leases, so they would
+    look alive.
 
     Probing a dead holder's file begins its recovery and renews the rest of the holder's lease, so its other files
     look held for 60 s. Therefore one file of each holder is probed, and the answer counts for all of them. Where
@@ -55,20 +48,23 @@ class _HolderProbe:
     after the 60 s.
     """
 
-    def __init__(self, session: LeaseSession, journal: Journal, watcher: Watcher, dead: Iterable[str]) -> None:
+    def __init__(self, session: LeaseSession, journal: Journal, watcher: Watcher) -> None:
         self._session = session
         self._journal = journal
         self._watcher = watcher
-        self._liveness = dict.fromkeys(dead, HolderLiveness.DEAD)
+        self._liveness: dict[str, HolderLiveness] = {}
         self._answers: dict[str, HolderAnswer] = {}
         self._failures: dict[str, str] = {}
 
-    def knowledge(self, survey: Survey) -> HolderKnowledge:
-        files = _paths_by_holder(survey.worth_probing)
-        self._probe_named({holder: paths for holder, paths in files.items() if holder not in self._liveness})
-        self._probe_nameless([finding.path for finding in survey.worth_probing if not finding.history.file.holder])
-        # At once, for other runs that meet the same holders.
-        self._journal.flush()
+    def __call__(self, survey: Survey) -> HolderKnowledge:
+        """Probe the holders that are not known. Raises KstreamError: when the journal can't be written."""
+        if any(finding.history.file.holder not in self._liveness for finding in survey.worth_probing):
+            self._liveness |= dict.fromkeys(self._journal.found_dead(survey.at - _SOFT_LIMIT), HolderLiveness.DEAD)
+            files = _paths_by_holder(survey.worth_probing)
+            self._probe_named({holder: paths for holder, paths in files.items() if holder not in self._liveness})
+            self._probe_nameless([finding.path for finding in survey.worth_probing if not finding.history.file.holder])
+            # At once, for other runs that meet the same holders.
+            self._journal.flush()
         return {finding.path: self._status(finding) for finding in survey.findings}
 
     def _probe_named(self, files: dict[str, list[str]]) -> None:

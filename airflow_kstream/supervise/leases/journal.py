@@ -97,7 +97,6 @@ class Journal:
         """Record that this run is about to touch leases below `path`, so that other runs see it at work."""
         self._root = path
         self._write("intents", [self._run()])
-        self._beaten = self._hdfs.now()
 
     def runs_before(self) -> list[RunAtWork]:
         """Return the runs at work in the same folder or a part of it that began before this one.
@@ -106,13 +105,16 @@ class Journal:
         that has written nothing for half a minute is not at work: it was killed, or waits for a file. One that waits
         for another run shows that it lives, so that those that wait keep their order.
         """
-        self._beat()
+        self.beat()
         runs = [run for run in runs_at_work(self._hdfs, self._folder) if _overlap(run.path, self._root)]
         own = next((run.begun for run in runs if run.run == self.run_id), None)
         return [run for run in runs if own is None or (run.begun, run.run) < (own, self.run_id)]
 
-    def _beat(self) -> None:
-        """Write the file that comes next, with nothing in it that counts: what does replaces it."""
+    def beat(self) -> None:
+        """Show other runs that this one is at work, if it has written nothing for a while.
+
+        Nothing in the file counts; it has the name of the one that comes next, which may replace it.
+        """
         now = self._hdfs.now()
         if now - self._beaten >= _SILENT_AFTER / 3:
             self._hdfs.write(self._path("intents"), self._run(), overwrite=True, permission=_FILE_MODE)
@@ -120,7 +122,7 @@ class Journal:
 
     def found_dead(self, since: datetime) -> frozenset[str]:
         """Return the holders that other runs' probes found dead since then."""
-        records = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since)
+        records = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since, but=self.run_id)
         return frozenset(
             record.holder
             for record in records
@@ -178,6 +180,7 @@ class Journal:
         )
         retrying(self._put, self._path(kind), "".join(lines))
         self._number += 1
+        self._beaten = self._hdfs.now()
 
     def _put(self, path: str, text: str) -> None:
         if not self._number:
@@ -186,8 +189,10 @@ class Journal:
         self._hdfs.write(path, text, overwrite=True, permission=_FILE_MODE)
 
 
-def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iterator[JournalRecord]:
-    """Yield the records of every run that wrote since then, oldest run first, with one run in memory at a time."""
+def read_journal(
+    hdfs: Hdfs, folder: str, since: datetime | None = None, *, but: str | None = None
+) -> Iterator[JournalRecord]:
+    """Yield the records of every run but one that wrote since then, oldest run first, with one in memory at a time."""
     place = f"{folder.rstrip('/')}{_AUDIT}"
     runs: dict[str, list[tuple[str, str]]] = {}
     recent: set[str] = set()
@@ -196,7 +201,7 @@ def read_journal(hdfs: Hdfs, folder: str, since: datetime | None = None) -> Iter
             runs.setdefault(match["run"], []).append((match["kind"], f"{place}/{file.name}"))
             if since is None or file.modified >= since:
                 recent.add(match["run"])
-    for run in sorted(recent):
+    for run in sorted(recent - {but}):
         yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]))
 
 

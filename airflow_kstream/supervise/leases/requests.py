@@ -17,8 +17,9 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.fields import Count, HdfsPath, Line, Patience, Wait, must
 from airflow_kstream.model.lease import LeaseRules, Search
 from airflow_kstream.policy.leases.limits import IN_ALL, PER_DATANODE, RecoveryLimits
-from airflow_kstream.supervise.leases.recover import AllowedPath, ApprovalRules, Backend, RecoverySettings
-from airflow_kstream.supervise.leases.survey import Finding, Survey
+from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules
+from airflow_kstream.supervise.leases.recover import Backend, RecoverySettings
 
 _ALLOWED = re.compile(r"(?P<pattern>[^=].*?)(?:(?<!\[)=(?P<application>[^/=]+))?", re.DOTALL)
 # A single text is a list of one. A template or a form's field that comes out empty counts as absent.

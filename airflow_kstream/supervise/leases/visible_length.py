@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from airflow_kstream.clients.hdfs.leases import LeaseHdfsPool
@@ -53,7 +53,7 @@ class MeasuredStates:
     why it is stuck.
     """
 
-    def __init__(self, session: LeaseSession, living: frozenset[str]) -> None:
+    def __init__(self, session: LeaseSession, living: Set[str]) -> None:
         self._session = session
         self._living = living
         self._visible = VisibleLengths(session.lengths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -13,8 +14,9 @@ from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease_recovery import Recovery, Target
 from airflow_kstream.model.open_file import Block, FileState, Fingerprint
 from airflow_kstream.policy.leases.limits import RecoveryLimits
-from airflow_kstream.supervise.leases.executor import Clock, RecoveryRun, Tools, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal
+from airflow_kstream.supervise.leases.tools import Clock, TargetSource, Tools
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -68,11 +70,13 @@ class SimulatedHdfs(Clock):
     time: timedelta = timedelta(0)
     requests: list[tuple[timedelta, str]] = field(default_factory=list)
     reads: dict[str, tuple[timedelta, FileState | None]] = field(default_factory=dict)
+    times_read: Counter[str] = field(default_factory=Counter)
     intents: set[str] = field(default_factory=set)
     reported: list[Recovery] = field(default_factory=list)
     written: list[Recovery] = field(default_factory=list)
     most_in_flight: dict[str, int] = field(default_factory=dict)
     polls: int = 0
+    beats: list[timedelta] = field(default_factory=list)
     _expected: dict[str, Fingerprint] = field(default_factory=dict)
 
     # The run.
@@ -99,12 +103,15 @@ class SimulatedHdfs(Clock):
         self._expected = {target.path: target.expected for target in targets}
         return targets
 
-    def recover(self, limits: RecoveryLimits | None = None, targets: Sequence[Target] | None = None) -> RecoveryRun:
+    def recover(
+        self, limits: RecoveryLimits | None = None, targets: Sequence[Target] | None = None,
+        source: TargetSource | None = None,
+    ) -> RecoveryRun:  # fmt: skip
         tools = Tools(self, self, self.health, cast(Journal, _Audit(self)), clock=self)
         watcher = Watcher(on=self.reported.append, stop=self.stop)
-        return execute_recoveries(
-            self.targets() if targets is None else targets, tools, limits or RecoveryLimits(), watcher
-        )
+        if targets is None and source is None:
+            targets = self.targets()
+        return execute_recoveries(targets or (), tools, limits or RecoveryLimits(), watcher, source)
 
     def at(self, seconds: float, event: Callable[[SimulatedHdfs], None]) -> None:
         self.events.append((timedelta(seconds=seconds), event))
@@ -135,6 +142,7 @@ class SimulatedHdfs(Clock):
         self._answer(0.0003 * len(paths))
         states = [self._state(path) for path in paths]
         for path, state in zip(paths, states, strict=True):
+            self.times_read[path] += 1
             self.reads[path] = (self.time, state if isinstance(state, FileState) else None)
         return states
 
@@ -231,6 +239,9 @@ class _Audit:
         if self.hdfs.unwritable:
             raise Denied("Permission denied: /kstream")
         self.hdfs.intents |= {target.path for target in targets}
+
+    def beat(self) -> None:
+        self.hdfs.beats.append(self.hdfs.time)
 
     def ended(self, recovery: Recovery) -> None:
         self.hdfs.written.append(recovery)

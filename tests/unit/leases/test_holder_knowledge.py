@@ -23,10 +23,10 @@ from airflow_kstream.model.lease import (
 )
 from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenFile
 from airflow_kstream.supervise.leases.executor import Watcher
-from airflow_kstream.supervise.leases.holders import probe, withhold
+from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.holders import HolderProbe, withhold
 from airflow_kstream.supervise.leases.journal import Journal
 from airflow_kstream.supervise.leases.session import LeaseSession
-from airflow_kstream.supervise.leases.survey import Finding, Survey
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HEALTH = HdfsHealth("nn1", safe_mode=False, dead=0, stale=0, version="3.4.3")
@@ -122,7 +122,7 @@ class SimulatedNameNode:
         raise answer
 
     def probe(self, scanned: Survey, watcher: Watcher | None = None) -> HolderKnowledge:
-        return probe(cast(LeaseSession, self), scanned, cast(Journal, self), watcher or Watcher())
+        return HolderProbe(cast(LeaseSession, self), cast(Journal, self), watcher or Watcher())(scanned)
 
 
 def held(holders: Mapping[str, str | None]) -> Survey:

@@ -15,7 +15,9 @@ from airflow_kstream.model.open_file import Block, FileHistory, FileState, OpenF
 from airflow_kstream.model.printable import printable
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
-from airflow_kstream.supervise.leases.recover import AllowedPath, Backend, Intent, RecoveryReport
+from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.plan import AllowedPath, Intent
+from airflow_kstream.supervise.leases.recover import Backend, RecoveryReport
 from airflow_kstream.supervise.leases.requests import (
     LimitsName,
     OpenFileCondition,
@@ -23,7 +25,6 @@ from airflow_kstream.supervise.leases.requests import (
     allowed_path,
     fields_with,
 )
-from airflow_kstream.supervise.leases.survey import Finding, Survey
 from airflow_kstream.views.leases import (
     bounded,
     failure,

@@ -93,6 +93,8 @@ def test_a_holder_found_dead_is_known_to_other_runs(hdfs: SimHdfs) -> None:
     first.flush()
 
     assert journal(hdfs).found_dead(hdfs.now() - timedelta(seconds=60)) == {"client-1"}
+    # It has read its own answers itself.
+    assert first.found_dead(hdfs.now() - timedelta(seconds=60)) == frozenset()
     hdfs.clock.sleep(61)
     assert journal(hdfs).found_dead(hdfs.now() - timedelta(seconds=60)) == frozenset()
 

@@ -1,0 +1,141 @@
+"""The judging of a survey's files while others are recovered: a second look, their holders, and a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from airflow_kstream.model.lease import HolderKnowledge, HolderLiveness, HolderStatus
+from airflow_kstream.model.lease_recovery import Target
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.policy.leases.circuit_breaker import why_unfit
+from airflow_kstream.policy.leases.judgement import next_check
+from airflow_kstream.supervise.leases.findings import Finding, Survey
+from airflow_kstream.supervise.leases.holders import withhold
+from airflow_kstream.supervise.leases.plan import Approvals, Intent
+from airflow_kstream.supervise.leases.survey import Surveyor
+
+_LEFT = "it was not looked at again: "
+
+
+class Judging:
+    """The files of a survey whose end is open, judged some at a time, each as soon as a second look can settle it.
+
+    One file of each holder goes first, and its holder is probed; then nothing comes between the look at the others and
+    their requests. Where nobody names the holders, all such files are judged at once. A failover renews every lease:
+    what is known of holders by then still counts, and those that are unknown are judged by the NameNode's health of
+    now. `living` are the paths of files whose holder is not known to be dead.
+    """
+
+    def __init__(
+        self, surveyor: Surveyor, survey: Survey, probe: Callable[[Survey], HolderKnowledge], approvals: Approvals
+    ) -> None:
+        self._surveyor = surveyor
+        self._survey = survey.part(())
+        self._probe = probe
+        self._approvals = approvals
+        undecided = [finding for finding in survey.findings if finding.undecided]
+        undecided.sort(key=lambda finding: next_look(finding, survey))
+        self._nameless = [finding for finding in undecided if not _holder(finding)]
+        self._named = [finding for finding in undecided if _holder(finding)]
+        self._scouted: set[str] = set()
+        self._known: set[str] = set()
+        self._intents = {finding.path: approvals.intent(finding) for finding in survey.findings}
+        self._unreadable = dict(survey.unreadable)
+        self.living: set[str] = set()
+
+    def due(self) -> timedelta | None:
+        """Return the time until some files can be judged; None if none is left."""
+        next_ones = self._nameless or self._named[:1]
+        if not next_ones:
+            return None
+        return max(timedelta(0), self._due(next_ones[-1]) - self._surveyor.now())
+
+    def judged(self, most: int) -> list[tuple[Target, FileState | None]]:
+        """Judge files that are due, and return those that may be recovered.
+
+        Raises KstreamError: when a server does not answer; then the same files are the next ones again.
+        """
+        if self.due() != timedelta(0):
+            return []
+        if self._nameless:
+            targets = self._judge(self._nameless)
+            self._nameless = []
+            return targets
+        now = self._surveyor.now()
+        files = [finding for finding in self._named[:most] if self._due(finding) <= now]
+        scouts = self._scouts(files)
+        targets = self._judge(scouts or files)
+        self._scouted |= {_holder(finding) for finding in scouts}
+        done = {finding.path for finding in scouts or files}
+        self._named = [finding for finding in self._named if finding.path not in done]
+        return targets
+
+    def result(self, left: str) -> tuple[Survey, tuple[Intent, ...]]:
+        """Return the survey as judged, and what was decided; `left` is why some files were not judged, if any."""
+        status = HolderStatus(refusal=f"{_LEFT}{left}", retryable=True)
+        rest = self._survey.part([*self._nameless, *self._named])
+        self._decide(rest.judged_with({finding.path: status for finding in rest.findings}))
+        intents = tuple(self._intents.values())
+        findings = tuple(intent.finding for intent in intents)
+        return replace(self._survey, findings=findings, unreadable=self._unreadable), intents
+
+    def _due(self, finding: Finding) -> datetime:
+        return next_look(finding, self._survey)
+
+    def _scouts(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return one file of each holder that was not asked about yet."""
+        firsts: dict[str, Finding] = {}
+        for finding in findings:
+            if (holder := _holder(finding)) not in self._scouted | self._known:
+                firsts.setdefault(holder, finding)
+        return list(firsts.values())
+
+    def _judge(self, findings: Sequence[Finding]) -> list[tuple[Target, FileState | None]]:
+        asks = not all(_holder(finding) in self._known for finding in findings)
+        if asks:
+            self._survey = replace(self._survey, health=self._surveyor.health())
+        look = self._surveyor.look_again(self._survey.part(findings))
+        unfit = why_unfit(look.health) if asks else ""
+        judged = look.judged_with(withhold(look, unfit) if unfit else self._probe(look))
+        self._learn(findings, judged)
+        granted = [intent for intent in self._decide(judged) if intent.decision.granted]
+        return [(_target(intent), None if asks else intent.finding.history.state) for intent in granted]
+
+    def _decide(self, judged: Survey) -> list[Intent]:
+        intents = {finding.path: self._approvals.intent(finding) for finding in judged.findings}
+        self._intents |= intents
+        return list(intents.values())
+
+    def _learn(self, findings: Sequence[Finding], judged: Survey) -> None:
+        self._survey = replace(self._survey, at=judged.at)
+        self._unreadable |= judged.unreadable
+        for path in {finding.path for finding in findings} - {finding.path for finding in judged.findings}:
+            # It is no longer open, or can't be read.
+            del self._intents[path]
+        for finding in judged.findings:
+            if finding.holder.liveness is not HolderLiveness.UNKNOWN:
+                self._known.add(_holder(finding))
+            if finding.holder.liveness is not HolderLiveness.DEAD:
+                self.living.add(finding.path)
+
+
+def next_look(finding: Finding, survey: Survey) -> datetime:
+    """Return from when on a second look can settle whether the file grows, by the NameNode's clock."""
+    return next_check(finding.history, survey.rules)
+
+
+def _holder(finding: Finding) -> str:
+    return finding.history.file.holder or ""
+
+
+def _target(intent: Intent) -> Target:
+    finding = intent.finding
+    return Target(
+        path=finding.path,
+        expected=finding.history.state.fingerprint,
+        holder=finding.history.file.holder,
+        reason=intent.decision.why,
+        accepted=finding.holder.recovering or finding.holder.closed,
+    )
