@@ -1,11 +1,13 @@
 """The verdict on millions of aggregated lines, against `yarn logs | grep`, which finds lines and judges nothing.
 
-    python -m benchmarks.triage --lines 7000000
+    python -m benchmarks.triage                                         # 7 million lines, 0.7 GB
+    python -m benchmarks.triage --lines 105000000 --only verdicts       # 10 GB
 
 The lines are those that the minicluster's own daemons have logged, again and again, and at the end those of a command
-that failed. A container leaves them as its log, and YARN aggregates it on HDFS. The patterns of grep are one of each
-cause of the catalogue, 30 of them; triage looks for the whole catalogue. Every time is that of a process from its start
-to its end; the second table says where the seconds go.
+that failed. A container leaves them as its log, and YARN aggregates it on HDFS. The patterns of grep and ripgrep are
+one of each cause of the catalogue, 30 of them; triage looks for the whole catalogue, and so does ripgrep once. Every
+time of a verdict is that of a process from its start to its end; the second table says where the seconds go. The disk
+has the lines twice for a while: 10 GB of them need 22 GB.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -35,6 +38,7 @@ from airflow_kstream.model.log_scan.scanner import Scanner
 from airflow_kstream.model.signature import SignatureKind
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.aggregated_log import opened_log, reads_of
+from airflow_kstream.supervise.triage.application import LogLimits
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
 from benchmarks.ground import Environment, ground
@@ -44,15 +48,30 @@ from benchmarks.token_pushes import session_on
 _WIDTH = 150
 _LOGS_CLI = "org.apache.hadoop.yarn.client.cli.LogsCLI"
 _DAEMONS = ("nn1", "nn2", "resourcemanager", "nodemanager", "datanode", "journalnode")
-_PATTERNS, _BLOCK, _SAMPLE = 30, 16 << 20, 32 << 20
+_PATTERNS, _SAMPLE = 30, 32 << 20
 # In seconds, between two looks at a process's memory.
 _LOOK = 0.1
 _TAG = "benchmark-triage"
-# What a container runs: it leaves the file as a log of its own.
+# In seconds, and for each GB more.
+_AGGREGATION, _AGGREGATION_GB = 120, 60
+# What a container runs: it leaves the file as a log of its own, which YARN deletes once it is aggregated.
 _JOB = """
 import os, shutil, sys
-shutil.copyfile(sys.argv[1], os.path.join(os.environ["LOG_DIRS"].split(",")[0], "application.log"))
+shutil.move(sys.argv[1], os.path.join(os.environ["LOG_DIRS"].split(",")[0], "application.log"))
 """
+# What scans a file on so many cores, in a process of its own: this one has threads, so it forks none.
+_SCAN = """
+import sys, time
+from pathlib import Path
+from airflow_kstream.supervise.triage.catalogue import own_catalogue
+from airflow_kstream.supervise.triage.scan import scanned_file, scanner_of
+scanner = scanner_of(own_catalogue())
+began = time.monotonic()
+scanned_file(Path(sys.argv[1]), "log", scanner, int(sys.argv[2]))
+print(time.monotonic() - began)
+"""
+_MASTERS = ("", "local[1]", "local[2]", "yarn")
+_GROUPS = ("scans", "verdicts", "parts")
 
 
 def main() -> None:
@@ -61,13 +80,16 @@ def main() -> None:
     load = os.getloadavg()[0]
     with ground() as under, session_on(under.minicluster) as session:
         grown = _grown(under.minicluster, asked.lines)
-        application = under.doing("aggregating", lambda: _aggregated(under, session, grown))
-        figures = [*_scans(under, grown), *_verdicts(under, application)]
-        parts = list(_parts(under, session, application))
+        size = grown.stat().st_size
+        figures = list(_scans(under, grown)) if "scans" in asked.only else []
+        application = under.doing("aggregating", lambda: _aggregated(under, session, grown, size))
+        figures += _verdicts(under, application, size) if "verdicts" in asked.only else []
+        parts = list(_parts(under, session, application)) if "parts" in asked.only else []
     caption = f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
     console = Console(width=None if Console().is_terminal else _WIDTH)
-    console.print(table(figures, caption))
-    console.print(table(parts, "where the seconds of a verdict without Spark go"))
+    for rows, words in ((figures, caption), (parts, "where the seconds of a verdict without Spark go")):
+        if rows:
+            console.print(table(rows, words))
     if asked.json:
         save([*figures, *parts], asked.json)
 
@@ -86,7 +108,7 @@ def _grown(minicluster: Minicluster, lines: int) -> Path:
     return file
 
 
-def _aggregated(under: Environment, session: ClusterSession, grown: Path) -> str:
+def _aggregated(under: Environment, session: ClusterSession, grown: Path, size: int) -> str:
     """Let a container leave the file as its log, and wait until that is on HDFS."""
     minicluster = under.minicluster
     job = minicluster.root / "leave.py"
@@ -99,20 +121,28 @@ def _aggregated(under: Environment, session: ClusterSession, grown: Path) -> str
     )
     (app,) = session.yarn.applications(_TAG)
     logs = ContainerLogs(session.cluster, session.identity)
+    patience = time.monotonic() + _AGGREGATION + size / 1e9 * _AGGREGATION_GB
     while not any(logs.aggregated_nodes(session.hdfs, app.id, getuser())):
+        if time.monotonic() > patience:
+            raise SystemExit(f"the logs of {app.id} are not aggregated: is the disk full?")
         time.sleep(1)
     return app.id
 
 
 def _scans(under: Environment, grown: Path) -> Iterator[Figure]:
     """Measure the scan alone, of a local file."""
-    task = f"scan {grown.stat().st_size / 1e6:.0f} MB of a local file"
-    grep = ["grep", "-cE", "-f", str(_pattern_file(under.minicluster)), str(grown)]
-    yield Figure(task, "grep -cE", under.doing("grep", lambda: _run(grep, {"LC_ALL": "C.UTF-8"}).seconds))
-    scanner = scanner_of(own_catalogue())
-    for threads in (1, 2):
-        name = f"the scanner, {threads} thread{'s' if threads > 1 else ''}"
-        yield Figure(task, name, under.doing(name, partial(_scan, scanner, grown, threads)))
+    task, minicluster = f"scan {grown.stat().st_size / 1e6:.0f} MB of a local file", under.minicluster
+    locale, scanner = {"LC_ALL": "C.UTF-8"}, scanner_of(own_catalogue())
+    one_of_each, all_of_them = _pattern_file(minicluster), _own_pattern_file(minicluster, scanner)
+    grep = ["grep", "-cE", "-f", str(one_of_each), str(grown)]
+    yield Figure(task, f"grep -cE, {_PATTERNS} patterns", under.doing("grep", partial(_run_seconds, grep, locale)))
+    for file, number in ((one_of_each, _PATTERNS), (all_of_them, len(scanner.patterns))) if shutil.which("rg") else ():
+        rg = ["rg", "--no-config", "-j1", "-ac", "-f", str(file), str(grown)]
+        yield Figure(task, f"ripgrep, {number} patterns", under.doing("rg", partial(_run_seconds, rg, locale)))
+    for cores in (1, 2):
+        name = f"the scanner, {cores} core{'s' if cores > 1 else ''}, {len(scanner.patterns)} patterns"
+        ran = under.doing(name, partial(_run, [sys.executable, "-c", _SCAN, str(grown), str(cores)], {}))
+        yield Figure(task, name, float(ran.output), peak=ran.peak)
     plain = PlainEngine([pattern.regex for pattern in scanner.patterns])
     with grown.open("rb") as log:
         sample = log.read(_SAMPLE)
@@ -122,7 +152,7 @@ def _scans(under: Environment, grown: Path) -> Iterator[Figure]:
     yield Figure(task, "the scanner without Hyperscan", seconds * share, note=note)
 
 
-def _verdicts(under: Environment, application: str) -> Iterator[Figure]:
+def _verdicts(under: Environment, application: str, size: int) -> Iterator[Figure]:
     """Measure whole processes on the aggregated logs."""
     minicluster, task = under.minicluster, "the aggregated logs on HDFS"
     command = shlex.join(minicluster.hadoop_command(_LOGS_CLI, "-applicationId", application))
@@ -132,12 +162,18 @@ def _verdicts(under: Environment, application: str) -> Iterator[Figure]:
     yield Figure(task, "yarn logs | grep -cE, no verdict", seconds)
     cluster = minicluster.root / "cluster.yaml"
     # JSON is YAML.
-    cluster.write_text(json.dumps(minicluster.connection()))
+    connection = minicluster.connection()
+    # Its jobs have one core otherwise, and memory for the Python of one.
+    cores = {"spark.executor.cores": str(os.cpu_count()), "spark.executor.memoryOverhead": "1g"}
+    connection["spark_conf"] |= cores
+    cluster.write_text(json.dumps(connection))
     kstream = [sys.executable, "-m", "airflow_kstream.cli", "triage", application, "--cluster", str(cluster), "--json"]
-    for master in ("", "local[1]", "local[2]", "yarn"):
+    # Without Spark it reads no log that is larger than this.
+    for master in _MASTERS if size <= LogLimits().size else _MASTERS[1:]:
         name = f"kstream triage --spark {master}" if master else "kstream triage"
         words = [*kstream, *(["--spark", master] if master else [])]
-        ran = under.doing(name, partial(_run, words, env))
+        # A ticket of its own: tickets live for ten minutes here.
+        ran = under.doing(name, partial(_run, words, minicluster.client_env("streamer")))
         yield Figure(task, name, ran.seconds, peak=None if master else ran.peak, note=_verdict_in(ran))
 
 
@@ -169,9 +205,11 @@ def _pattern_file(minicluster: Minicluster) -> Path:
     return file
 
 
-def _scan(scanner: Scanner, file: Path, threads: int) -> float:
-    with file.open("rb") as log:
-        return _timed(lambda: scanner.scan(iter(lambda: log.read(_BLOCK), b""), threads))
+def _own_pattern_file(minicluster: Minicluster, scanner: Scanner) -> Path:
+    """Write all that triage looks for."""
+    file = minicluster.root / "own-patterns"
+    file.write_text("".join(f"{pattern.regex}\n" for pattern in scanner.patterns))
+    return file
 
 
 class _Ran(NamedTuple):
@@ -208,6 +246,10 @@ def _run(words: list[str], env: Mapping[str, str]) -> _Ran:
     return _Ran(time.monotonic() - began, output, errors, peak)
 
 
+def _run_seconds(words: list[str], env: Mapping[str, str]) -> float:
+    return _run(words, env).seconds
+
+
 def _peak(pid: int) -> float:
     """Return the peak memory so far in MB, 0 once the process has ended."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -223,8 +265,12 @@ def _timed(work: Callable[[], object]) -> float:
 def _asked() -> Namespace:
     parser = ArgumentParser(description="Measure triage against yarn logs | grep on a minicluster.")
     parser.add_argument("--lines", type=int, default=7_000_000)
+    only = "Measure these alone; can be repeated."
+    parser.add_argument("--only", action="append", choices=_GROUPS, help=only)
     parser.add_argument("--json", type=Path, help="Write the figures there, too.")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    asked.only = asked.only or _GROUPS
+    return asked
 
 
 if __name__ == "__main__":

@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import sys
 import zlib
+from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 # Hyperscan for a container whose Python lacks it: `--archives` unpacks it there.
 sys.path.append("kstream_engine")
 
-from log_reads import BLOCK, ReadAt, Reader, Source  # type: ignore[import-not-found]
+from log_reads import ReadAt, Reader, Source  # type: ignore[import-not-found]
 from log_scan.chunks import Chunks, Cursor, Damaged, Place, content_at  # type: ignore[import-not-found]
 from log_scan.scanner import Scanner  # type: ignore[import-not-found]  # shipped by --py-files
 from log_scan.sections import LinePattern, Section, joined  # type: ignore[import-not-found]
@@ -34,6 +35,8 @@ from log_scan.tfile import (  # type: ignore[import-not-found]
 UNREADABLE = (OSError, EOFError, zlib.error, Damaged)
 # In bytes.
 _PEEK, _REST = 256 << 10, 64 << 10
+# In bytes, of what is scanned at once: more leaves the processor's cache; and how many of them are read ahead.
+_PIECE, _AHEAD = 4 << 20, 6
 # In bytes, at most: the length before a chunk.
 _NUMBER = 9
 _GZIP = b"\x1f\x8b"
@@ -65,8 +68,8 @@ def lines_of(reader: Reader, part: Part) -> Iterator[bytes]:
     """Yield the lines that begin in the part, whole: the first one may be the part's before, the last goes on."""
     first = part.begin - (part.begin != part.first)
     if part.edges is None:
-        content: Cursor | Chunks = Cursor(partial(reader.read_at, part.source), first)
-        inside = _taken(content, part.end - first, BLOCK)
+        content: Cursor | Chunks = Cursor(reader.ahead(part.source, until=part.end), first)
+        inside = _taken(content, part.end - first, _PIECE)
     else:
         edge, behind = part.edges
         read_at = reader.ahead(part.source, until=behind.at + behind.before + _NUMBER)
@@ -81,7 +84,7 @@ def _taken(content: Cursor | Chunks, size: int, most: int) -> Iterator[bytes]:
 
 
 def _verified(content: Chunks, size: int, behind: Place) -> Iterator[bytes]:
-    yield from _taken(content, size, BLOCK)
+    yield from _taken(content, size, _PIECE)
     content.require(behind)
 
 
@@ -101,11 +104,11 @@ def _lines(inside: Iterator[bytes], behind: Iterator[bytes], part: Part) -> Iter
 
 
 def read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Read the next block while one is used."""
+    """Read the next blocks while one is used: more than one request has, so that a request is always under way."""
     with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = thread.submit(next, blocks, None)
+        coming = deque(thread.submit(next, blocks, None) for _ in range(_AHEAD))
+        while (block := coming.popleft().result()) is not None:
+            coming.append(thread.submit(next, blocks, None))
             yield block
 
 
@@ -215,12 +218,13 @@ class PartScan:
                 yield self._log(f"{source.name}#{file.container}/{file.name}", file.blocks)
 
     def _log(self, name: str, blocks: Iterator[bytes]) -> Mapping[str, Any]:
-        sections = _scanner(self.settings).scan(read_ahead(blocks))
+        sections = compiled(self.settings).scan(read_ahead(blocks))
         return {"name": name, "sections": [section.to_plain() for section in sections]}
 
 
 @cache
-def _scanner(settings: str) -> Scanner:
+def compiled(settings: str) -> Scanner:
+    """Return the scanner of these settings, one for each process."""
     wanted = json.loads(settings)
     return Scanner(_patterns(wanted), wanted["heads"], wanted["titles"])
 

@@ -5,9 +5,10 @@
 It reads files and folders of any file system that Spark knows: plain logs, compressed ones (.gz), and what YARN
 aggregated as TFiles or indexed files. All but compressed logs are split, so that one of 200 MB occupies all cores: a
 TFile at its containers, and a large log in it where a chunk begins. Python workers read the bytes themselves, local
-files directly and HDFS over WebHDFS with a delegation token of the driver's, and hand whole blocks to the scanner: no
-line becomes a row, and Spark's SQL, which takes seconds to start, has nothing to do. Of each part the hits that were
-kept come back. Who judges them reads OUT, one JSON document: {"logs": [{"name", "sections"}], "unread": [...]}.
+files directly and HDFS by hdfs-native, or over WebHDFS with a delegation token of the driver's, and hand whole blocks
+to the scanner: no line becomes a row, and Spark's SQL, which takes seconds to start, has nothing to do. The driver
+scans, too, until somebody else can. Of each part the hits that were kept come back. Who judges them reads OUT, one
+JSON document: {"logs": [{"name", "sections"}], "unread": [...]}.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import argparse
 import json
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from log_parts import (  # type: ignore[import-not-found]  # shipped beside this file by --py-files
     UNREADABLE,
     Part,
     PartScan,
+    compiled,
     is_indexed,
     joined_logs,
     packed,
@@ -37,9 +40,51 @@ from pyspark import SparkContext
 _APPLICATION = re.compile(r"application_\d+_\d+")
 
 
-def sources_of(spark: SparkContext, locations: list[str]) -> list[Source]:
+class Java(NamedTuple):
+    """The driver's JVM, and its Hadoop configuration."""
+
+    jvm: Any
+    conf: Any
+
+    @classmethod
+    def started(cls) -> Java:
+        """Return that of spark-submit, which is there before any context."""
+        SparkContext._ensure_initialized()
+        jvm: Any = SparkContext._jvm
+        conf = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(jvm.org.apache.spark.SparkConf())
+        return cls(jvm, conf)
+
+
+class Workers:
+    """Those who take tasks. They start, and compile the patterns, while the driver does other things."""
+
+    def __init__(self, settings: str, awaited: bool = False) -> None:
+        """Start them. Those who are `awaited` leave nothing to the driver."""
+        self._awaited = awaited
+        thread = ThreadPoolExecutor(1)
+        self._context = thread.submit(SparkContext.getOrCreate)
+        self._compiled = thread.submit(self._compile, settings)
+        # It ends with its work.
+        thread.shutdown(wait=False)
+
+    @property
+    def ready(self) -> bool:
+        """Return whether the tasks are theirs: they can take them, never will, or are awaited."""
+        return self._awaited or self._compiled.done()
+
+    @property
+    def context(self) -> SparkContext:
+        """Wait for Spark's context. Raises Py4JJavaError: when there will be none."""
+        return self._context.result()
+
+    def _compile(self, settings: str) -> None:
+        number = self.context.defaultParallelism
+        self.context.parallelize(range(number), number).foreach(lambda _: compiled(settings))
+
+
+def sources_of(java: Java, locations: list[str]) -> list[Source]:
     """List all files below the locations, but hidden ones and those that are being written."""
-    jvm, conf = _java(spark)
+    jvm, conf = java
     sources = []
     for location in locations:
         path = jvm.org.apache.hadoop.fs.Path(location)
@@ -55,11 +100,6 @@ def sources_of(spark: SparkContext, locations: list[str]) -> list[Source]:
     return sources
 
 
-def _java(spark: SparkContext) -> tuple[Any, Any]:
-    """Return the driver's JVM, and its Hadoop configuration."""
-    return spark._jvm, spark._jsc.hadoopConfiguration()
-
-
 def _is_folder(path: Any, conf: Any) -> bool:
     return bool(path.getFileSystem(conf).getFileStatus(path).isDirectory())
 
@@ -69,12 +109,12 @@ def _all(files: Any) -> Iterator[Any]:
         yield files.next()
 
 
-def indexed_parts(spark: SparkContext, source: Source, size: int) -> list[Part]:
+def indexed_parts(java: Java, source: Source, size: int) -> list[Part]:
     """Cut an indexed file of YARN's by its index, which Hadoop's own reader reads: it is an object of Java's.
 
     Raises OSError: when it is compressed in a way not known here. Raises Py4JJavaError: when Hadoop refuses it.
     """
-    jvm, conf = _java(spark)
+    jvm, conf = java
     found = _APPLICATION.search(source.uri)
     if found is None:
         raise OSError("it is an indexed log, and no folder above it is named after its application")
@@ -98,12 +138,12 @@ def indexed_parts(spark: SparkContext, source: Source, size: int) -> list[Part]:
     return parts
 
 
-def web_hdfs(spark: SparkContext, addresses: str, sources: list[Source]) -> WebHdfs:
+def web_hdfs(java: Java, addresses: str, sources: list[Source]) -> WebHdfs:
     """Return the means to read HDFS, with a token that the driver has or gets; none where nothing is on HDFS."""
     first = next((source.uri for source in sources if source.uri.startswith("hdfs:")), None)
     if first is None:
         return WebHdfs()
-    jvm, conf = _java(spark)
+    jvm, conf = java
     user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
     credentials = user.getCredentials()
     if user.hasKerberosCredentials():
@@ -115,33 +155,40 @@ def web_hdfs(spark: SparkContext, addresses: str, sources: list[Source]) -> WebH
     return WebHdfs(tuple(addresses.split(",")), str(tokens[0].encodeToUrlString()) if tokens else "")
 
 
-def found_in(spark: SparkContext, settings: str, locations: list[str], namenodes: str, size: int) -> Mapping[str, Any]:
+def found_in(
+    java: Java, workers: Workers, settings: str, locations: list[str], namenodes: str, size: int
+) -> Mapping[str, Any]:
     """Scan all logs below the locations. `size` is that of a task in bytes."""
-    sources = sources_of(spark, locations)
-    reader = Reader(web_hdfs(spark, namenodes, sources))
+    sources = sources_of(java, locations)
+    reader = Reader(web_hdfs(java, namenodes, sources))
     parts: list[Part] = []
     unread: list[str] = []
     for source in sources:
         try:
-            parts += (
-                indexed_parts(spark, source, size) if is_indexed(reader, source) else parts_of(reader, source, size)
-            )
+            parts += indexed_parts(java, source, size) if is_indexed(reader, source) else parts_of(reader, source, size)
         except (*UNREADABLE, Py4JJavaError) as error:
             unread.append(f"{source.name}: {error}")
-    tasks = packed(parts, size)
-    scan = PartScan(settings, reader)
+    found = joined_logs(settings, _scanned(workers, PartScan(settings, reader), parts, packed(parts, size)))
+    return {**found, "unread": [*unread, *found["unread"]]}
+
+
+def _scanned(workers: Workers, scan: PartScan, parts: list[Part], tasks: list[list[int]]) -> list[tuple[int, str]]:
+    """Return what was found in each part. Workers take longer to start than a gigabyte takes to be scanned."""
 
     def scanned(task: list[int]) -> list[tuple[int, str]]:
         return [(number, json.dumps(scan.found(parts[number]))) for number in task]
 
-    rows = spark.parallelize(tasks, max(len(tasks), 1)).flatMap(scanned).collect()
-    found = joined_logs(settings, rows)
-    return {**found, "unread": [*unread, *found["unread"]]}
+    rows = []
+    while tasks and not workers.ready:
+        rows += scanned(tasks.pop())
+    if tasks:
+        rows += workers.context.parallelize(tasks, len(tasks)).flatMap(scanned).collect()
+    return rows
 
 
-def write(spark: SparkContext, location: str, text: str) -> None:
+def write(java: Java, location: str, text: str) -> None:
     """Write the result, readable for its owner alone: logs show data."""
-    jvm, conf = _java(spark)
+    jvm, conf = java
     path = jvm.org.apache.hadoop.fs.Path(location)
     files = path.getFileSystem(conf)
     out = files.create(path, True)
@@ -158,17 +205,18 @@ def arguments() -> argparse.ArgumentParser:
     add("--patterns", required=True, help="what to look for, as `kstream triage --spark` writes it")
     add("--to", required=True, help="where to write what was found")
     add("--namenodes", default="", help="base URLs of the NameNodes' web servers, with commas between them")
+    add("--await-workers", action="store_true", help="scan nothing in the driver, however long workers take to start")
     add("--task-size", type=int, default=64 << 20, help="bytes of a task")
     return parser
 
 
 def main() -> None:
     settings = arguments().parse_args()
-    spark = SparkContext.getOrCreate()
     patterns = Path(settings.patterns).read_text(encoding="utf-8")
-    found = found_in(spark, patterns, settings.logs, settings.namenodes, settings.task_size)
-    write(spark, settings.to, json.dumps(found))
-    spark.stop()
+    java, workers = Java.started(), Workers(patterns, settings.await_workers)
+    found = found_in(java, workers, patterns, settings.logs, settings.namenodes, settings.task_size)
+    write(java, settings.to, json.dumps(found))
+    workers.context.stop()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from airflow_kstream.model.token_history import TokenEvent, TokenEventKind, TokenHistory
 from airflow_kstream.views.tables import NOT_KNOWN, add, table
-from airflow_kstream.views.triage_page import page, safe, timeline_svg
+from airflow_kstream.views.triage_page import page, safe, timeline
 
 _COLOURS = {TokenEventKind.FAILED: "cause", TokenEventKind.REMOVED: "cause", TokenEventKind.RENEWED: "success"}
 
@@ -46,7 +46,7 @@ def _drawn(history: TokenHistory) -> str:
     if history.max_date:
         points.append((history.max_date, "max date", "consequence"))
     ordered = sorted(points, key=lambda point: (point[0] is None, point[0].timestamp() if point[0] else 0.0))
-    return f"<h2>{safe(title)}</h2>{words}{timeline_svg(ordered)}"
+    return f"<h2>{safe(title)}</h2>{words}{timeline(ordered)}"
 
 
 def _words(event: TokenEvent) -> str:

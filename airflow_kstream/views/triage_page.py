@@ -14,6 +14,8 @@ from airflow_kstream.views.triage import moment, place_of, scanned_lines, short
 # What a step of a timeline is, and its colour on a light and on a dark page.
 _COLOURS = {
     "cause": ("#b3261e", "#ff8a80"),
+    # One that was active, too, and is not the one.
+    "other": ("#6b5b95", "#b9a7e0"),
     "consequence": ("#8a6d00", "#e3b341"),
     "success": ("#1a7f37", "#56d364"),
     "fact": ("#57606a", "#9da7b1"),
@@ -24,14 +26,23 @@ _STYLE = (
     f":root{{color-scheme:light dark;{_LIGHT}--soft:#f3f4f6;--ink:#1b1f24;--page:#fff}}"
     f"@media(prefers-color-scheme:dark){{:root{{{_DARK}--soft:#21262d;--ink:#e6edf3;--page:#0d1117}}}}"
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:var(--ink);"
-    "background:var(--page)}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}"
-    "pre,code{font:13px ui-monospace,monospace;background:var(--soft);white-space:pre-wrap;overflow-wrap:anywhere}"
+    "background:var(--page);overflow-wrap:anywhere}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}"
+    "pre,code{font:13px ui-monospace,monospace;background:var(--soft);white-space:pre-wrap}"
     "pre{padding:.7rem;border-left:4px solid var(--cause)}dt{font-weight:600}dd{margin:0 0 .6rem}"
-    "table{border-collapse:collapse}td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;"
-    "overflow-wrap:anywhere}td:first-child{white-space:nowrap}"
+    "table{border-collapse:collapse}td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}"
+    "td:first-child{white-space:nowrap}"
     ".drawing{overflow-x:auto}svg{width:100%;min-width:50rem;height:auto}"
-    "svg text{font:12px system-ui,sans-serif;fill:var(--ink)}"
-    + "".join(f"svg .{kind}{{color:var(--{kind})}}" for kind in _COLOURS)
+    "svg text{font:12px system-ui,sans-serif;fill:var(--ink)}svg .cause text{font-weight:600}"
+    # A ring instead of a dot, as quiet as its words.
+    "svg .other circle{fill:var(--page);stroke:currentColor;stroke-width:2}"
+    "svg .fact text,svg .other text{fill-opacity:.75}"
+    ".list{display:none;list-style:none;padding:0}.list li{border-left:4px solid;padding:.1rem 0 .1rem .7rem;"
+    "margin:.5rem 0}.list span{color:var(--ink)}.list .cause span{font-weight:600}"
+    ".list .other{border-left-style:dotted}"
+    # On a phone a drawing would have to be moved about, and a cell would have a word on each line.
+    "@media(max-width:44rem){body{margin:1rem auto}.drawing{display:none}.list{display:block}tr,td{display:block}"
+    "tr{margin:.6rem 0}td{padding:0}td:first-child{white-space:normal;font-weight:600}}"
+    + "".join(f".{kind}{{color:var(--{kind})}}" for kind in _COLOURS)
 )
 # In the drawing's own units.
 _WIDTH, _LEFT, _ROW, _TOP, _DOT = 1000, 20, 34, 30, 5
@@ -48,6 +59,7 @@ def page(of: str, body: str) -> str:
     """Return a whole page with this title; `body` is HTML."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{safe(of)}</title><style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
@@ -66,7 +78,7 @@ def _body(diagnosis: Diagnosis, of: str) -> Iterator[str]:
     yield from _definitions(("Look", diagnosis.hint))
     if diagnosis.timeline:
         yield "<h2>Timeline</h2>"
-        yield timeline_svg([(step.mark.when, _words(step), step.kind) for step in diagnosis.timeline])
+        yield timeline([(step.mark.when, _words(step), _look(step, diagnosis)) for step in diagnosis.timeline])
     yield from _steps("Other causes that were active", diagnosis.others)
     yield from _steps("Over by then", diagnosis.earlier)
     if diagnosis.templates:
@@ -75,8 +87,18 @@ def _body(diagnosis: Diagnosis, of: str) -> Iterator[str]:
     yield "".join(f"<p>{safe(line)}</p>" for line in scanned_lines(diagnosis))
 
 
-def timeline_svg(points: Sequence[tuple[datetime | None, str, str]]) -> str:
-    """Draw moments with their words and kinds below each other, at places that show the time between them."""
+def timeline(points: Sequence[tuple[datetime | None, str, str]]) -> str:
+    """Draw moments with their words and kinds below each other, at places that show the time between them.
+
+    A narrow page has them as a list instead.
+    """
+    rows = "".join(
+        f'<li class="{_known(kind)}"><span>{safe(_clock(when) + words)}</span></li>' for when, words, kind in points
+    )
+    return f'{_drawing(points)}<ol class="list">{rows}</ol>'
+
+
+def _drawing(points: Sequence[tuple[datetime | None, str, str]]) -> str:
     known = [when for when, _, _ in points if when]
     first, last = min(known, default=None), max(known, default=None)
     height = _TOP + _ROW * len(points)
@@ -93,13 +115,25 @@ def _point(number: int, share: float, when: datetime | None, words: str, kind: s
     x, y = _LEFT + share * (_WIDTH - 2 * _LEFT), _TOP + _ROW * number + 8
     left = share < 0.5
     text = f'x="{x + 12 if left else x - 12:.0f}" text-anchor="{"start" if left else "end"}"'
-    clock = f"{when:%m-%d %H:%M:%S} " if when else ""
     return (
-        f'<g class="{kind if kind in _COLOURS else _REST}">'
+        f'<g class="{_known(kind)}">'
         f'<line x1="{x:.0f}" y1="12" x2="{x:.0f}" y2="{y}" stroke="currentColor" stroke-opacity=".25"/>'
         f'<circle cx="{x:.0f}" cy="{y}" r="{_DOT}" fill="currentColor"/>'
-        f'<text {text} y="{y + 4}">{safe(clock + words[:_LONGEST_TITLE])}</text></g>'
+        f'<text {text} y="{y + 4}">{safe(_clock(when) + words[:_LONGEST_TITLE])}</text></g>'
     )
+
+
+def _known(kind: str) -> str:
+    return kind if kind in _COLOURS else _REST
+
+
+def _clock(when: datetime | None) -> str:
+    return f"{when:%m-%d %H:%M:%S} " if when else ""
+
+
+def _look(step: Step, diagnosis: Diagnosis) -> str:
+    """Return the step's kind; of several that may be causes, the one that the verdict names is the cause."""
+    return "other" if step.kind == "cause" and step.signature != diagnosis.cause else step.kind
 
 
 def _share(when: datetime | None, first: datetime | None, last: datetime | None) -> float:

@@ -127,7 +127,8 @@ def test_the_aggregated_logs_of_a_job_that_failed_are_read_from_hdfs(minicluster
         await_that(lambda: any(logs.aggregated_nodes(session.hdfs, app.id, getuser())), "its logs are aggregated")
         verdict = triage_application(session, app.id, own_catalogue())
         # The executors on YARN read HDFS with a token of the driver's.
-        run = SparkRun("yarn", {**minicluster.spark_conf(), "spark.executor.instances": "1"})
+        conf = {**minicluster.spark_conf(), "spark.executor.instances": "1"}
+        run = SparkRun("yarn", conf, driver_scans=False)
         by_spark = triage_with_spark(application_logs(session, app.id), own_catalogue(), run, session)
     assert verdict.outcome is Outcome.UNKNOWN
     assert any("no-such-scheme" in template.text for template in verdict.templates)

@@ -6,8 +6,11 @@ import gzip
 import json
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import ModuleType
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -37,6 +40,18 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     del sys.path[:2]
 
 
+class NobodyYet:
+    """Workers that are about to start."""
+
+    ready = False
+
+
+def found_in(job: ModuleType, path: Path, size: int, workers: object = None) -> dict[str, Any]:
+    """Run the job on the session's context, which is there."""
+    known = settings_of(own_catalogue())
+    return job.found_in(job.Java.started(), workers or job.Workers(known), known, [path.as_uri()], "", size)  # type: ignore[no-any-return]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An application's logs; the driver's is cut in the middle of records and lines by a small size of tasks."""
@@ -60,7 +75,7 @@ def test_it_finds_what_the_quick_look_finds(spark: SparkSession, job: ModuleType
     if size == 2_000:
         # A task for each two kilobytes: they begin and end within lines and records.
         (folder / DRIVER).write_text("".join((folder / DRIVER).read_text().splitlines(keepends=True)[-60:]))
-    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [folder.as_uri()], "", size)
+    found = found_in(job, folder, size)
     logs = [ScannedLog(log["name"], [Section.of_plain(each) for each in log["sections"]]) for log in found["logs"]]
     verdict, quick = diagnose(logs, own_catalogue(), unread=found["unread"]), triage_path(folder, own_catalogue())
     assert verdict.cause == "disk-full"
@@ -69,9 +84,16 @@ def test_it_finds_what_the_quick_look_finds(spark: SparkSession, job: ModuleType
     assert verdict.scanned == quick.scanned
 
 
+def test_the_driver_scans_until_somebody_else_can(job: ModuleType, spark: SparkSession, folder: Path) -> None:
+    awaited = job.Workers(settings_of(own_catalogue()), awaited=True)
+    by_workers, by_the_driver = (found_in(job, folder, 100_000, workers) for workers in (awaited, NobodyYet()))
+    assert by_workers == by_the_driver
+    assert len(by_workers["logs"]) > 3
+
+
 def test_what_it_found_is_written_for_its_owner_alone(spark: SparkSession, job: ModuleType, tmp_path: Path) -> None:
     out = tmp_path / "found.json"
-    job.write(spark.sparkContext, out.as_uri(), json.dumps({"logs": []}))
+    job.write(job.Java.started(), out.as_uri(), json.dumps({"logs": []}))
     assert json.loads(out.read_text()) == {"logs": []}
     assert out.stat().st_mode & 0o777 == 0o600
 
@@ -100,7 +122,7 @@ def test_an_indexed_file_of_yarn_is_read_by_its_index(
     (container / "stderr").write_text(driver(lines, refused, died("10:00:01")))
     (container / "stdout").write_text("a line\n")
     aggregate(spark, INDEXED, logs, local, container.name, compression)
-    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [logs.as_uri()], "", 10_000)
+    found = found_in(job, logs, 10_000)
     assert found["unread"] == []
     by_name = {log["name"].rpartition("/")[2]: log for log in found["logs"]}
     assert set(by_name) == {"stderr", "stdout"}
@@ -130,7 +152,7 @@ def test_a_large_log_in_a_tfile_is_cut_for_all_cores(
             read = [b"".join(sys.modules["log_parts"].lines_of(reader, part)) for part in parts]
             assert b"".join(read) == (container / "stderr").read_bytes()
             assert all(part.endswith(b"\n") for part in read)
-    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [file.as_uri()], "", 300_000)
+    found = found_in(job, file, 300_000)
     assert found["unread"] == []
     by_name = {log["name"].rpartition("/")[2]: log for log in found["logs"]}
     ((hit, *_), *_) = by_name["stderr"]["sections"][0]["found"]["disk-full"][1:]
@@ -184,10 +206,36 @@ def test_a_token_is_shown_by_no_error_and_no_repr(job: ModuleType) -> None:
     assert "hunter2" not in str(failed.value)
 
 
+class OneFile(BaseHTTPRequestHandler):
+    """A NameNode's web server that has one file."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"a log")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_what_a_worker_cannot_read_natively_it_reads_over_webhdfs_from_then_on(
+    job: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = sys.modules["log_reads"]._native("hdfs://nameservice")
+    monkeypatch.setitem(sys.modules, "hdfs_native", None)
+    with HTTPServer(("127.0.0.1", 0), OneFile) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        reader = job.Reader(job.WebHdfs((f"http://127.0.0.1:{server.server_port}",)))
+        assert reader.read_at(job.Source("hdfs://nameservice/logs/a", "a", 5), 0, 5) == b"a log"
+        server.shutdown()
+    assert not native.usable
+
+
 def test_an_aggregated_log_without_a_container_is_no_trouble(
     spark: SparkSession, job: ModuleType, tmp_path: Path
 ) -> None:
     logs, local = tmp_path / "application_1700000000001_0042", tmp_path / "local"
     aggregate(spark, TFILE, logs, local, DRIVER.partition("/")[0], "none")
-    found = job.found_in(spark.sparkContext, settings_of(own_catalogue()), [logs.as_uri()], "", 1000)
+    found = found_in(job, logs, 1000)
     assert found == {"logs": [], "unread": []}

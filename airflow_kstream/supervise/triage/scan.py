@@ -5,23 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import tzinfo
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
-from airflow_kstream.clients.local.log_files import files_below, log_files
+from airflow_kstream.clients.local.forks import in_forks, may_fork
+from airflow_kstream.clients.local.log_files import SMALLEST_PART, blocks_of, files_below, log_files, plain_parts
 from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.log_line import HEAD
 from airflow_kstream.model.log_scan.scanner import Scanner
-from airflow_kstream.model.log_scan.sections import LinePattern
+from airflow_kstream.model.log_scan.sections import LinePattern, Section, joined
 from airflow_kstream.model.signature import Catalogue
 from airflow_kstream.policy.triage.causes import TriagePolicy
 from airflow_kstream.policy.triage.sources import TITLES, ScannedLog
 from airflow_kstream.policy.triage.templates import TROUBLE
 from airflow_kstream.policy.triage.verdict import diagnose
 
-# The scan of a block holds no lock of Python's, and the rest is half the work: more threads would only wait.
-THREADS = min(len(os.sched_getaffinity(0)), 2)
+# For a log on this host.
+CORES = len(os.sched_getaffinity(0))
+# For a log that arrives in blocks. The scan of one holds no lock of Python's, and the rest is half the work: more
+# threads would only wait.
+THREADS = min(CORES, 2)
 
 
 def patterns_of(catalogue: Catalogue) -> tuple[LinePattern, ...]:
@@ -55,12 +59,32 @@ def scanned_logs(path: Path, scanner: Scanner) -> tuple[list[ScannedLog], list[s
     unread: list[str] = []
     for file, name in _named(path):
         try:
-            scanned += [ScannedLog(log.name, scanner.scan(log.blocks, THREADS)) for log in log_files(file, name)]
+            scanned += scanned_file(file, name, scanner)
         except InvalidInput as error:
             unread.append(f"{name}: {error.message}")
     if not scanned:
         raise InvalidInput("; ".join(unread) or "it has no files", tried=f"read the logs of {path}")
     return scanned, unread
+
+
+def scanned_file(
+    file: Path, name: str, scanner: Scanner, cores: int = CORES, least: int = SMALLEST_PART
+) -> list[ScannedLog]:
+    """Scan the logs in a file: a plain one of twice `least` bytes or more in a process for each core, where this one
+    may fork.
+
+    Raises InvalidInput: when it can't be read. Raises Unavailable: when a process was killed.
+    """
+    parts = plain_parts(file, cores, least) if cores > 1 and may_fork() else []
+    if len(parts) < 2:
+        threads = min(cores, THREADS)
+        return [ScannedLog(log.name, scanner.scan(log.blocks, threads)) for log in log_files(file, name)]
+    scans = in_forks([partial(_scanned_part, file, part, scanner) for part in parts])
+    return [ScannedLog(name, joined(scans, {pattern.name: pattern for pattern in scanner.patterns}))]
+
+
+def _scanned_part(file: Path, part: range, scanner: Scanner) -> list[Section]:
+    return scanner.scan(blocks_of(file, part))
 
 
 def _named(path: Path) -> Iterator[tuple[Path, str]]:

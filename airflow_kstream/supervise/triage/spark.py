@@ -12,7 +12,13 @@ from typing import Any
 from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.kerberos.tickets import acquire
 from airflow_kstream.clients.local.private import private_folder, write_private
-from airflow_kstream.clients.spark import environment, find_spark_submit, local_environment, run_job
+from airflow_kstream.clients.spark import (
+    defaults_of_client,
+    environment,
+    find_spark_submit,
+    local_environment,
+    run_job,
+)
 from airflow_kstream.model.diagnosis import Diagnosis
 from airflow_kstream.model.errors import NotFound, Unavailable
 from airflow_kstream.model.log_scan.sections import Section
@@ -23,16 +29,29 @@ from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.shipping import ENGINE_FOLDER, JOB, settings_of, write_engine, write_modules
 
+# The job lives for seconds: what it would wait for is most of them. The client's spark-defaults.conf, the connection
+# and the run have the last word on each of these.
+_BRISK = {
+    "spark.ui.enabled": "false",
+    "spark.yarn.report.interval": "200ms",
+    # The driver cuts the logs, and begins to scan them, while the executors start.
+    "spark.scheduler.minRegisteredResourcesRatio": "0",
+}
+
 
 @dataclass(frozen=True)
 class SparkRun:
-    """The way in which the job runs. `master` is `local[*]`, or `yarn`, whose executors need this host's Python."""
+    """The way in which the job runs. `master` is `local[*]`, or `yarn`, whose executors need this host's Python.
+
+    `driver_scans` says whether this host works, too, until the executors have started.
+    """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     timeout: timedelta = timedelta(hours=1)
     task_size: int = 64 << 20
     binary: str = ""
+    driver_scans: bool = True
 
 
 def triage_with_spark(
@@ -74,12 +93,14 @@ def _found(
     patterns = write_private(folder / "patterns.json", settings_of(catalogue).encode())
     result = folder / "found.json"
     binary = run.binary or find_spark_submit()
-    conf = {"spark.ui.enabled": "false", **(session.cluster.spark_conf if session else {}), **run.conf}
+    brisk = {key: value for key, value in _BRISK.items() if key not in defaults_of_client(binary)}
+    conf = {**brisk, **(session.cluster.spark_conf if session else {}), **run.conf}
     argv = [binary, "--master", run.master, "--py-files", str(write_modules(folder))]
     engine = write_engine(folder) if run.master.startswith("yarn") else None
     argv += ["--archives", f"{engine}#{ENGINE_FOLDER}"] if engine else []
     argv += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     argv += [str(JOB), "--patterns", str(patterns), "--to", result.as_uri(), "--task-size", str(run.task_size)]
+    argv += [] if run.driver_scans else ["--await-workers"]
     if session:
         argv += ["--namenodes", ",".join(session.cluster.namenodes)]
     run_job([*argv, *locations], _environment(session, folder, binary), folder, run.timeout)

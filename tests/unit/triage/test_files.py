@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from airflow_kstream.cli import main
+from airflow_kstream.clients.local.log_files import blocks_of, plain_parts
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
@@ -67,6 +68,20 @@ def test_a_log_that_yarn_aggregated_is_read_as_it_lies_on_hdfs() -> None:
     """Real TFiles, of Hadoop's own writer: plain, and gzipped in chunks. Each container's file is a log."""
     logs = {file.name: triage_path(file, own_catalogue()).scanned.logs for file in AGGREGATED.iterdir()}
     assert logs == {"plain.tfile": 12, "chunked.gz.tfile": 12}
+
+
+def test_a_plain_log_is_cut_at_lines_ends_and_no_other_one_is_cut(tmp_path: Path) -> None:
+    file = tmp_path / "stderr"
+    file.write_text(LOG * 20)
+    parts = plain_parts(file, 3, 100)
+    assert len(parts) == 3
+    read = [b"".join(blocks_of(file, part)) for part in parts]
+    assert b"".join(read) == file.read_bytes()
+    assert all(part.endswith(b"\n") for part in read)
+    for content in (gzip.compress(file.read_bytes(), 0), b"\0" * 1000, b"x" * 1000, LOG.encode()):
+        file.write_bytes(content)
+        assert len(plain_parts(file, 3, max(len(content) // 3, len(LOG)))) < 2
+    assert plain_parts(AGGREGATED / "plain.tfile", 3, 100) == []
 
 
 @pytest.mark.parametrize(("name", "complaint"), [("missing", "No such file"), ("empty", "it has no files")])

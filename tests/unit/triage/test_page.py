@@ -71,6 +71,24 @@ def test_a_command_is_code_and_a_step_has_a_colour_on_a_dark_page_too() -> None:
     assert {kind: page.count(f"--{kind}:#") for kind in drawn} == {"cause": 2, "consequence": 2}
 
 
+def test_of_several_possible_causes_the_one_of_the_verdict_is_drawn_as_the_cause() -> None:
+    log = driver(
+        failing("10:00:00", "x", "java.io.IOException: No space left on device"),
+        failing("10:00:05", "x", "org.apache.hadoop.security.AccessControlException: Permission denied: user=ada"),
+        died("10:00:06"),
+    )
+    page = diagnosis_page(diagnosed({DRIVER: log}), "app")
+    drawn = re.findall(r'<g class="(\w+)">.*?<text[^>]*>[^<]*driver: ([^<]*)<', page)
+    assert drawn[:2] == [("cause", "a disk is full"), ("other", "HDFS denies the user a right")]
+
+
+def test_a_narrow_page_lists_the_steps_that_a_wide_one_draws() -> None:
+    log = driver(failing("10:00:00", "x", "java.io.IOException: No space left on device"), died("10:10:00"))
+    page = diagnosis_page(diagnosed({DRIVER: log}), "app")
+    assert 'name="viewport"' in page
+    assert re.findall(r'<g class="(\w+)"', page) == re.findall(r'<li class="(\w+)"', page)
+
+
 def test_the_timeline_is_drawn_in_the_order_of_time() -> None:
     log = driver(failing("10:00:00", "x", "java.io.IOException: No space left on device"), died("10:10:00"))
     page = diagnosis_page(diagnosed({DRIVER: log}), "app")
