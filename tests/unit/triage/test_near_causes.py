@@ -35,6 +35,7 @@ def test_a_file_that_is_open_is_refused_for_four_reasons(cause: str, refusal: st
     ("cause", "refusal"),
     [
         ("hdfs-token-expired", f"{_DEAD}token (HDFS_DELEGATION_TOKEN token 17 for alice) is expired"),
+        ("hdfs-token-expired", f"{_DEAD}Token  has expired, current time: 2026-03-01 10:00:00,000+0000"),
         ("hdfs-token-not-in-cache", f"{_DEAD}Token for real user: , can't be found in cache"),
         ("kms-token-dead", f"{_DEAD}token (kms-dt owner=alice, renewer=yarn, sequenceNumber=4) is expired"),
         ("hbase-token-dead", f"{_DEAD}Token has expired"),
