@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from airflow_kstream.clients.hdfs.leases import HolderAnswer
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, Search
@@ -141,7 +142,8 @@ def test_the_length_of_a_striped_file_grows_with_each_of_its_blocks(three: Minic
         living.write(path, 500_000)
         await_that(lambda: measured(streamer, path) > first, "it grows")
         assert visible_length(three, path) == by_a_reader
-        answer = streamer.ask_holder(path)
+        (answer,) = streamer.ask_holders([path])
+        assert isinstance(answer, HolderAnswer), answer
         assert (answer.liveness, answer.holder) == (HolderLiveness.RENEWING, living.holder)
         living.close(path)
     assert content(three, path) == pattern(CELL + 600_000)

@@ -118,6 +118,10 @@ class LeaseHdfsPool:
         with self._clients[0].token() as token:
             return self._each(lambda client, path: client.visible_length(path, token), paths)
 
+    def holder_answers(self, paths: Sequence[str]) -> list[HolderAnswer | KstreamError]:
+        """Probe the holder of each file, with the side effects of `LeaseHdfs.ask_holder`."""
+        return self._each(LeaseHdfs.ask_holder, paths)
+
     def right_to_write(self, paths: Sequence[str]) -> list[KstreamError | None]:
         """Return for each file None if this identity may write it, else the error."""
         return self._each(LeaseHdfs.check_right_to_write, paths)

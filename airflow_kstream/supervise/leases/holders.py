@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfsPool
@@ -16,6 +16,8 @@ from airflow_kstream.supervise.leases.session import LeaseSession
 # The NameNode considers a lease abandoned if it was not renewed for this long (LEASE_SOFTLIMIT_PERIOD, no setting).
 _SOFT_LIMIT = timedelta(seconds=60)
 _MARGIN = timedelta(seconds=2)
+# An interrupt waits for so many probes at most.
+_AT_ONCE = 32
 
 
 def foresee(pool: LeaseHdfsPool, survey: Survey) -> HolderKnowledge:
@@ -95,7 +97,7 @@ class HolderProbe:
     def _recorded_and_probed(self, holders: Mapping[str, str | None]) -> dict[str, HolderAnswer]:
         """Probe these files, given with their holders. A file is absent from the result if there was no answer."""
         self._journal.asked(holders, "to learn whether its holder is alive")
-        probed = {path: None if self._watcher.stop.is_set() else self._probed(path) for path in holders}
+        probed = dict.fromkeys(holders, None) | dict(self._probed(list(holders)))
         self._journal.answered({path: self._words(path, answer) for path, answer in probed.items()})
         return {path: answer for path, answer in probed.items() if answer}
 
@@ -108,14 +110,21 @@ class HolderProbe:
             return "it is closed"
         return "its recovery is already running" if answer.recovering else answer.refusal
 
-    def _probed(self, path: str) -> HolderAnswer | None:
-        try:
-            answer = self._session.ask_holder(path)
-        except (NotFound, Denied) as error:
-            answer = HolderAnswer(HolderLiveness.UNKNOWN, refusal="" if isinstance(error, NotFound) else error.message)
-        except KstreamError as error:
-            self._watcher.tell(f"could not determine whether the holder of {path} is alive: {error}")
-            self._failures[path] = error.message
+    def _probed(self, paths: list[str]) -> Iterator[tuple[str, HolderAnswer | None]]:
+        for first in range(0, len(paths), _AT_ONCE):
+            if self._watcher.stop.is_set():
+                return
+            some = paths[first : first + _AT_ONCE]
+            for path, answer in zip(some, self._session.ask_holders(some), strict=True):
+                yield path, self._kept(path, answer)
+
+    def _kept(self, path: str, answer: HolderAnswer | KstreamError) -> HolderAnswer | None:
+        if isinstance(answer, NotFound | Denied):
+            refusal = "" if isinstance(answer, NotFound) else answer.message
+            answer = HolderAnswer(HolderLiveness.UNKNOWN, refusal=refusal)
+        if isinstance(answer, KstreamError):
+            self._watcher.tell(f"could not determine whether the holder of {path} is alive: {answer}")
+            self._failures[path] = answer.message
             return None
         self._answers[path] = answer
         return answer

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
-from airflow_kstream.clients.hdfs.lease_probe import ask_holder
+from airflow_kstream.clients.hdfs.lease_probe import ask_holders
 from airflow_kstream.clients.hdfs.leases import HolderAnswer, LeaseHdfs, LeaseHdfsPool
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
 from airflow_kstream.clients.hdfs.replicas import ReplicaLengths
 from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 
@@ -38,9 +39,9 @@ class LeaseSession:
     def identity(self) -> Identity:
         return self.base.identity
 
-    def ask_holder(self, path: str) -> HolderAnswer:
-        """Probe whether the holder of this open file's lease lives: `LeaseHdfs.ask_holder` says what that does."""
-        return ask_holder(self.web, self.rpc, path)
+    def ask_holders(self, paths: Sequence[str]) -> list[HolderAnswer | KstreamError]:
+        """Probe whether the holders of these open files' leases live: `LeaseHdfs.ask_holder` says what that does."""
+        return ask_holders(self.pool, self.rpc, paths)
 
     @property
     def states(self) -> NameNodeRpc | LeaseHdfsPool:

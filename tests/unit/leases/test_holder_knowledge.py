@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer
-from airflow_kstream.model.errors import Denied, Unavailable
+from airflow_kstream.model.errors import Denied, KstreamError, Unavailable
 from airflow_kstream.model.hdfs_health import HdfsHealth
 from airflow_kstream.model.lease import (
     Attribution,
@@ -89,17 +89,13 @@ def test_probes_withheld_in_safe_mode_mark_the_files_that_would_be_probed() -> N
 
 @dataclass
 class SimulatedNameNode:
-    """A NameNode that answers probes, and the journal that must know of each beforehand; an error is raised."""
+    """A NameNode that answers probes, and the journal that must know of each beforehand."""
 
     answers: Mapping[str, HolderAnswer | Denied | Unavailable]
     dead_to_others: frozenset[str] = frozenset()
     recorded: set[str] = field(default_factory=set)
     probed: list[str] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def web(self) -> SimulatedNameNode:
-        return self
 
     def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
         self.recorded |= holders.keys()
@@ -113,13 +109,10 @@ class SimulatedNameNode:
     def found_dead(self, since: datetime) -> frozenset[str]:
         return self.dead_to_others
 
-    def ask_holder(self, path: str) -> HolderAnswer:
-        assert path in self.recorded, "probed without a record"
-        self.probed.append(path)
-        answer = self.answers[path]
-        if isinstance(answer, HolderAnswer):
-            return answer
-        raise answer
+    def ask_holders(self, paths: Sequence[str]) -> list[HolderAnswer | KstreamError]:
+        assert self.recorded.issuperset(paths), "probed without a record"
+        self.probed += paths
+        return [self.answers[path] for path in paths]
 
     def probe(self, scanned: Survey, watcher: Watcher | None = None) -> HolderKnowledge:
         return HolderProbe(cast(LeaseSession, self), cast(Journal, self), watcher or Watcher())(scanned)
