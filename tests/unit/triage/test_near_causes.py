@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.model.diagnosis import Confidence, Outcome
-from tests.unit.triage.logs import DRIVER, EXECUTOR, diagnosed, died, driver, executor, failing, line, stopped, working
+from tests.unit.triage.logs import (
+    DRIVER,
+    EXECUTOR,
+    NODEMANAGER,
+    diagnosed,
+    died,
+    driver,
+    executor,
+    failing,
+    line,
+    stopped,
+    working,
+)
 
 _APPEND = "Failed to APPEND_FILE /wal/log for DFSClient_NONMAPREDUCE_1_1 on 10.0.0.7 because "
 _CREATED = f"org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException: {_APPEND}"
@@ -114,3 +126,21 @@ def test_an_error_over_frames_that_a_fact_names_is_unknown_and_not_fine() -> Non
     verdict = diagnosed({EXECUTOR: executor(refused)})
     assert verdict.outcome is Outcome.UNKNOWN
     assert "what nobody has seen" in verdict.templates[0].text
+
+
+def test_a_refused_fetch_is_told_from_any_refused_connection() -> None:
+    fetch = failing(
+        "10:00:00",
+        "Exception in task 3.0",
+        "org.apache.spark.shuffle.FetchFailedException: Failed to connect to nm7/10.0.0.7:7337",
+        "java.net.ConnectException: Connection refused: nm7/10.0.0.7:7337",
+    )
+    verdict = diagnosed({DRIVER: driver(fetch, died("10:00:01"))})
+    assert (verdict.cause, verdict.confidence) == ("shuffle-unreachable", Confidence.LOW)
+    assert not verdict.others
+
+
+def test_a_node_that_is_refused_is_told_from_one_that_is_lost() -> None:
+    refused = "Registration of NodeManager failed, Message from ResourceManager: Disallowed NodeManager from nm7"
+    words = f"YarnRuntimeException: Recieved SHUTDOWN signal from Resourcemanager, {refused}"
+    assert diagnosed({NODEMANAGER: failing("10:00:00", words)}).cause == "node-refused"
