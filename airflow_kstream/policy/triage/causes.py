@@ -1,8 +1,9 @@
 """The causes among what was seen: which were active at the end, and which of them another one explains.
 
 The rules, in their order. A cause that its log says nothing of in the last `fresh` before the end was over by then,
-unless it leads to one that was not. One that was first seen after the end is no cause of it. One that another cause
-leads to, which was seen no later, is that one's consequence. A weak one counts only if no other is left.
+unless it leads to one that was not. One that was first seen after the end is no cause of it, except that a driver tells
+why an executor ended only after that. One that another cause leads to, which was seen no later, is that one's
+consequence. A weak one counts only if no other is left.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from airflow_kstream.model.diagnosis import Mark, Sighting
+from airflow_kstream.model.diagnosis import Mark, Role, Sighting
 from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.policy.triage.sightings import in_order
 
+WORKERS = frozenset({Role.EXECUTOR, Role.TASKMANAGER})
 _NO_TIME = timedelta()
 
 
@@ -172,12 +174,19 @@ def _is_active(each: Seen, end: Mark | None, within: timedelta, policy: TriagePo
     """Return whether it was seen within that time before the end, and not for the first time after it."""
     if end is None:
         return True
-    if not not_after(each.began, end, policy.skew):
+    later = _later(each.first, end, policy)
+    if not not_after(each.began, end, later):
         return False
     if end.when is None:
         return True
-    last = _last_before(each.marks, end.when + policy.skew)
+    last = _last_before(each.marks, end.when + later)
     return last is None or last >= end.when - within
+
+
+def _later(mark: Mark, end: Mark, policy: TriagePolicy) -> timedelta:
+    """Return how long after an end a line may tell of its cause: a driver learns of a container when that is over."""
+    by_other = end.source.role in WORKERS and mark.source.role not in WORKERS
+    return policy.together if by_other else policy.skew
 
 
 def _last_before(marks: Sequence[Mark], when: datetime) -> datetime | None:

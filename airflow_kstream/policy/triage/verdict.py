@@ -19,6 +19,7 @@ from airflow_kstream.model.diagnosis import (
 )
 from airflow_kstream.model.signature import Catalogue, SignatureKind
 from airflow_kstream.policy.triage.causes import (
+    WORKERS,
     Causes,
     Seen,
     TriagePolicy,
@@ -34,7 +35,6 @@ from airflow_kstream.policy.triage.templates import templates_of
 
 _DEFAULT = TriagePolicy()
 _ELSEWHERE = "these logs show consequences only; look at the log of the driver (the container that ends with _000001)"
-_WORKERS = {Role.EXECUTOR, Role.TASKMANAGER}
 _SHOWN = {SignatureKind.CAUSE, SignatureKind.CONSEQUENCE, SignatureKind.SUCCESS}
 
 
@@ -127,7 +127,7 @@ class _Facts:
 
     def _ends_it(self, mark: Mark) -> bool:
         """Return whether a line may be about the application's end: executors end while their driver goes on."""
-        if mark.source.role in _WORKERS and mark.when and self.masters_until:
+        if mark.source.role in WORKERS and mark.when and self.masters_until:
             return mark.when >= self.masters_until - self.policy.together
         return is_of_application(mark)
 

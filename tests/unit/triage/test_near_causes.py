@@ -144,3 +144,11 @@ def test_a_node_that_is_refused_is_told_from_one_that_is_lost() -> None:
     refused = "Registration of NodeManager failed, Message from ResourceManager: Disallowed NodeManager from nm7"
     words = f"YarnRuntimeException: Recieved SHUTDOWN signal from Resourcemanager, {refused}"
     assert diagnosed({NODEMANAGER: failing("10:00:00", words)}).cause == "node-refused"
+
+
+def test_a_driver_tells_why_an_executor_ended_only_after_that() -> None:
+    """YARN reports a container that it preempted with the driver's next heartbeat."""
+    closed = failing("10:00:01", "failed", "java.io.IOException: Filesystem closed", writer="Executor")
+    told = line("10:00:05", "Lost executor 1 on nm7: Container container_1 on host: nm7 was preempted.", "ERROR")
+    logs = {DRIVER: driver(told), EXECUTOR: executor(stopped("10:00:00"), closed)}
+    assert diagnosed(logs).cause == "preempted"
