@@ -5,19 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kstream.model.diagnosis import Confidence, Outcome
-from tests.unit.triage.logs import (
-    DRIVER,
-    EXECUTOR,
-    NODEMANAGER,
-    diagnosed,
-    died,
-    driver,
-    executor,
-    failing,
-    line,
-    stopped,
-    working,
-)
+from tests.unit.triage.logs import DRIVER, EXECUTOR, diagnosed, died, driver, executor, failing, line, stopped, working
 
 _APPEND = "Failed to APPEND_FILE /wal/log for DFSClient_NONMAPREDUCE_1_1 on 10.0.0.7 because "
 _CREATED = f"org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException: {_APPEND}"
@@ -143,7 +131,7 @@ def test_a_refused_fetch_is_told_from_any_refused_connection() -> None:
 def test_a_node_that_is_refused_is_told_from_one_that_is_lost() -> None:
     refused = "Registration of NodeManager failed, Message from ResourceManager: Disallowed NodeManager from nm7"
     words = f"YarnRuntimeException: Recieved SHUTDOWN signal from Resourcemanager, {refused}"
-    assert diagnosed({NODEMANAGER: failing("10:00:00", words)}).cause == "node-refused"
+    assert diagnosed({"hadoop-yarn-nodemanager-nm7.log": failing("10:00:00", words)}).cause == "node-refused"
 
 
 def test_a_driver_tells_why_an_executor_ended_only_after_that() -> None:
