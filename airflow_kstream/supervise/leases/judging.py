@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -17,15 +17,17 @@ from airflow_kstream.supervise.leases.plan import Approvals, Intent
 from airflow_kstream.supervise.leases.survey import Surveyor
 
 _LEFT = "it was not looked at again: "
+# Holders whose probes are due within so long are probed together: each round of probes is recorded before and after.
+_TOGETHER = timedelta(seconds=2)
 
 
 class Judging:
     """The files of a survey whose end is open, judged some at a time, each as soon as a second look can settle it.
 
-    One file of each holder goes first, and its holder is probed; then nothing comes between the look at the others and
-    their requests. Where nobody names the holders, all such files are judged at once. A failover renews every lease:
-    what is known of holders by then still counts, and those that are unknown are judged by the NameNode's health of
-    now. `living` are the paths of files whose holder is not known to be dead.
+    One file of each holder, its scout, goes first, and the holder is probed; then nothing comes between the look at the
+    others and their requests. Where nobody names the holders, all such files are judged at once. A failover renews
+    every lease: what is known of holders by then still counts, and those that are unknown are judged by the NameNode's
+    health of now. `living` are the paths of files whose holder is not known to be dead.
     """
 
     def __init__(
@@ -38,7 +40,9 @@ class Judging:
         undecided = [finding for finding in survey.findings if finding.undecided]
         undecided.sort(key=lambda finding: next_look(finding, survey))
         self._nameless = [finding for finding in undecided if not _holder(finding)]
-        self._named = [finding for finding in undecided if _holder(finding)]
+        self._scouts = _first_of_each_holder(undecided)
+        scouts = {finding.path for finding in self._scouts}
+        self._named = [finding for finding in undecided if _holder(finding) and finding.path not in scouts]
         self._scouted: set[str] = set()
         self._known: set[str] = set()
         self._intents = {finding.path: approvals.intent(finding) for finding in survey.findings}
@@ -47,7 +51,7 @@ class Judging:
 
     def due(self) -> timedelta | None:
         """Return the time until some files can be judged; None if none is left."""
-        next_ones = self._nameless or self._named[:1]
+        next_ones = self._nameless or self._next_scouts() or self._named[:1]
         if not next_ones:
             return None
         return max(timedelta(0), self._due(next_ones[-1]) - self._surveyor.now())
@@ -59,23 +63,20 @@ class Judging:
         """
         if self.due() != timedelta(0):
             return []
-        if self._nameless:
-            targets = self._judge(self._nameless)
-            self._nameless = []
-            return targets
-        now = self._surveyor.now()
-        files = [finding for finding in self._named[:most] if self._due(finding) <= now]
-        scouts = self._scouts(files)
-        targets = self._judge(scouts or files)
-        self._scouted |= {_holder(finding) for finding in scouts}
-        done = {finding.path for finding in scouts or files}
-        self._named = [finding for finding in self._named if finding.path not in done]
+        files = self._nameless or self._next_scouts()[:most] or self._next_named(most)
+        targets = self._judge(files)
+        self._scouted |= {_holder(finding) for finding in files}
+        done = {finding.path for finding in files}
+        self._nameless, self._scouts, self._named = (
+            [finding for finding in left if finding.path not in done]
+            for left in (self._nameless, self._scouts, self._named)
+        )
         return targets
 
     def result(self, left: str) -> tuple[Survey, tuple[Intent, ...]]:
         """Return the survey as judged, and what was decided; `left` is why some files were not judged, if any."""
         status = HolderStatus(refusal=f"{_LEFT}{left}", retryable=True)
-        rest = self._survey.part([*self._nameless, *self._named])
+        rest = self._survey.part([*self._nameless, *self._scouts, *self._named])
         self._decide(rest.judged_with({finding.path: status for finding in rest.findings}))
         intents = tuple(self._intents.values())
         findings = tuple(intent.finding for intent in intents)
@@ -84,19 +85,25 @@ class Judging:
     def _due(self, finding: Finding) -> datetime:
         return next_look(finding, self._survey)
 
-    def _scouts(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return one file of each holder that was not asked about yet."""
-        firsts: dict[str, Finding] = {}
-        for finding in findings:
-            if (holder := _holder(finding)) not in self._scouted | self._known:
-                firsts.setdefault(holder, finding)
-        return list(firsts.values())
+    def _next_scouts(self) -> list[Finding]:
+        """Return the scouts that go together; none while a file whose holder was asked about is due before them."""
+        if not self._scouts:
+            return []
+        first = self._due(self._scouts[0])
+        if self._named and _holder(self._named[0]) in self._scouted and self._due(self._named[0]) < first:
+            return []
+        return [scout for scout in self._scouts if self._due(scout) <= first + _TOGETHER]
+
+    def _next_named(self, most: int) -> list[Finding]:
+        now = self._surveyor.now()
+        asked = [finding for finding in self._named[:most] if _holder(finding) in self._scouted]
+        due = [finding for finding in asked if self._due(finding) <= now]
+        return [finding for finding in due if _holder(finding) in self._known] or due
 
     def _judge(self, findings: Sequence[Finding]) -> list[tuple[Target, FileState | None]]:
         asks = not all(_holder(finding) in self._known for finding in findings)
-        if asks:
-            self._survey = replace(self._survey, health=self._surveyor.health())
-        look = self._surveyor.look_again(self._survey.part(findings))
+        survey = replace(self._survey, health=self._surveyor.health()) if asks else self._survey
+        look = self._surveyor.look_again(survey.part(findings))
         unfit = why_unfit(look.health) if asks else ""
         judged = look.judged_with(withhold(look, unfit) if unfit else self._probe(look))
         self._learn(findings, judged)
@@ -124,6 +131,14 @@ class Judging:
 def next_look(finding: Finding, survey: Survey) -> datetime:
     """Return from when on a second look can settle whether the file grows, by the NameNode's clock."""
     return next_check(finding.history, survey.rules)
+
+
+def _first_of_each_holder(findings: Iterable[Finding]) -> list[Finding]:
+    firsts: dict[str, Finding] = {}
+    for finding in findings:
+        if holder := _holder(finding):
+            firsts.setdefault(holder, finding)
+    return list(firsts.values())
 
 
 def _holder(finding: Finding) -> str:

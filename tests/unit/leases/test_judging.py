@@ -43,13 +43,14 @@ def state(path: str, length: int = 5) -> FileState:
 class SimulatedScene:
     """A surveyor and a probe. `holders` are those of the open files, by path; `alive` of them renew their leases.
 
-    `grown` and `closed` are files of which the second look finds that.
+    `grown` and `closed` are files of which the second look finds that, `seen` are times of first looks after NOW.
     """
 
     holders: Mapping[str, str | None]
     alive: frozenset[str] = frozenset()
     grown: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
+    seen: Mapping[str, datetime] = field(default_factory=dict)
     time: datetime = NOW
     health_now: HdfsHealth = HEALTH
     away: bool = False
@@ -59,7 +60,8 @@ class SimulatedScene:
 
     def __post_init__(self) -> None:
         histories = [
-            FileHistory.begin(OpenFile(path, holder=holder), state(path), NOW) for path, holder in self.holders.items()
+            FileHistory.begin(OpenFile(path, holder=holder), state(path), self.seen.get(path, NOW))
+            for path, holder in self.holders.items()
         ]
         approvals = Approvals(cast(LeaseSession, self), ApprovalRules())
         self.judging = Judging(cast(Surveyor, self), self._survey(histories, HEALTH), self._probe, approvals)
@@ -139,6 +141,23 @@ def test_one_file_of_each_holder_goes_first() -> None:
     assert scene.probed == ["client-1", "client-2"]
 
 
+def test_holders_whose_files_are_due_within_moments_are_probed_together() -> None:
+    """Each round of probes costs two records, and a record of HDFS takes up to half a second."""
+    scene = SimulatedScene(
+        {"/a": "client-1", "/b": "client-2", "/c": "client-3", "/d": "client-1"},
+        seen={"/b": NOW + SECOND, "/c": NOW + 10 * SECOND},
+    )
+    scene.time += RULES.settle
+    assert (scene.judging.due(), scene.judged()) == (SECOND, {})
+    scene.time += SECOND
+    assert scene.judged() == {"/a": False, "/b": False}
+    assert scene.judged() == {"/d": True}
+    assert scene.judging.due() == 9 * SECOND
+    scene.time += 9 * SECOND
+    assert scene.judged() == {"/c": False}
+    assert scene.judging.due() is None
+
+
 def test_a_living_holder_is_probed_once_and_keeps_its_files() -> None:
     scene = SimulatedScene({"/a": "client-1", "/b": "client-1"}, alive=frozenset({"client-1"}))
     scene.time += RULES.settle
@@ -178,10 +197,10 @@ def test_after_a_failover_only_holders_known_to_be_dead_count_as_dead() -> None:
     """A failover renews every lease: who was dead before is dead, and of the others nobody knows."""
     scene = SimulatedScene({"/a": "client-1", "/b": "client-1", "/c": "client-2", "/d": "client-2"})
     scene.time += RULES.settle
-    assert scene.judged(2) == {"/a": False}
+    assert scene.judged(1) == {"/a": False}
     scene.health_now = replace(HEALTH, active="nn2", active_since=scene.time)
-    assert scene.judged(1) == {"/b": True}
     assert scene.judged() == {}
+    assert scene.judged() == {"/b": True}
     assert scene.judged() == {}
     assert conditions(scene.report())["/c"] is FileCondition.UNKNOWN
 
