@@ -116,7 +116,7 @@ def test_an_error_over_frames_that_a_fact_names_is_unknown_and_not_fine() -> Non
     assert "what nobody has seen" in verdict.templates[0].text
 
 
-def test_a_refused_fetch_is_told_from_any_refused_connection() -> None:
+def test_a_refused_fetch_differs_from_any_refused_connection() -> None:
     fetch = failing(
         "10:00:00",
         "Exception in task 3.0",
@@ -128,7 +128,7 @@ def test_a_refused_fetch_is_told_from_any_refused_connection() -> None:
     assert not verdict.others
 
 
-def test_a_node_that_is_refused_is_told_from_one_that_is_lost() -> None:
+def test_a_node_that_yarn_refuses_differs_from_a_lost_one() -> None:
     refused = "Registration of NodeManager failed, Message from ResourceManager: Disallowed NodeManager from nm7"
     words = f"YarnRuntimeException: Recieved SHUTDOWN signal from Resourcemanager, {refused}"
     assert diagnosed({"hadoop-yarn-nodemanager-nm7.log": failing("10:00:00", words)}).cause == "node-refused"
