@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ from airflow_kstream.supervise.leases.visible_length import MeasuredStates
 
 # When a file is requested, its state is no older than it takes to measure this many files.
 _MEASURED_AT_ONCE = 250
-_LOOK_AT_OTHERS_EVERY = 1.0
+_LOOK_AT_OTHERS_EVERY, _SURE_AFTER_LOOKS = 1.0, 2
 
 Probe = Callable[[Survey], HolderKnowledge]
 
@@ -172,17 +173,18 @@ def _tell_of_second_look(seconds: float, watcher: Watcher) -> None:
 def _take_turn(survey: Survey, path: str, journal: Journal, watcher: Watcher) -> None:
     """Wait for runs of the same principal that began earlier at the same files.
 
-    Two runs at once would each see the other's holders as alive, whose leases its probes renewed.
+    Two runs at once would each see the other's holders as alive, whose leases its probes renewed. A record gets its
+    time when it is closed, so one that is still being written may seem to be earlier than it is, at one look.
     """
     if not any(finding.undecided for finding in survey.findings):
         return
     journal.begun(path)
-    told: set[str] = set()
+    looks = Counter[str]()
     while (before := journal.runs_before()) and not watcher.stop.is_set():
+        looks.update(run.run for run in before)
         for run in before:
-            if run.run not in told:
+            if looks[run.run] == _SURE_AFTER_LOOKS:
                 watcher.tell(f"waiting for the run {run.run} of {run.who}, which is at work below {run.path}")
-        told |= {run.run for run in before}
         watcher.stop.wait(_LOOK_AT_OTHERS_EVERY)
 
 
