@@ -22,7 +22,7 @@ def watch(tmp_path: Path) -> Watch:
 @pytest.mark.parametrize("place", ["keytabs", "kdc"])
 def test_a_key_is_seen_before_and_after_its_rotation(watch: Watch, tmp_path: Path, place: str) -> None:
     (tmp_path / "a-test-with-few-files").mkdir()
-    keytab = tmp_path / "minicluster0" / place / "streamer.keytab"
+    keytab = tmp_path / "minicluster0" / place / "watched.keytab"
     keytab.parent.mkdir(parents=True)
     for version, secret in enumerate((b"a" * 32, b"b" * 32), start=1):
         keytab.write_bytes(keytab_bytes(Key(version, secret=secret)))

@@ -36,7 +36,7 @@ with DAG("triaged", schedule=None):
 @pytest.fixture(scope="module")
 def application(minicluster: Minicluster) -> Iterator[str]:
     """A job that failed, and whose logs are on HDFS."""
-    job = rate_stream("typo", TicketCredentials(), application=UNAWARE, arguments=("no-such-scheme://typo",))
+    job = rate_stream("typo", TicketCredentials(), application=UNAWARE, arguments=("no-such-scheme:typo",))
     with session_of(minicluster) as session:
         submit_by_hand(minicluster, job, TAG, **{"spark.yarn.maxAppAttempts": "1"})
         (app,) = session.yarn.applications(TAG)
