@@ -10,6 +10,7 @@ import http.client
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Overdue
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -99,15 +100,15 @@ class NativeHdfs:
         Thread(target=self._answer, args=(answer, path, at, size), daemon=True).start()
         try:
             return answer.result(_PATIENCE)
-        except BaseException as error:  # the library's panics are no Exceptions
+        except (OSError, Overdue) as error:
             self.usable = False
             raise OSError(f"read {path}: {error!r}") from None
 
     def _answer(self, answer: Future[bytes], path: str, at: int, size: int) -> None:
         try:
             answer.set_result(self._opened(path).read_range(at, size))
-        except BaseException as error:
-            answer.set_exception(error)
+        except BaseException as error:  # the library's panics are no Exceptions
+            answer.set_exception(OSError(repr(error)))
 
     def _opened(self, path: str) -> Any:
         if self._client is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from _thread import interrupt_main
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread, Timer
 from types import ModuleType
 from typing import Any
 
@@ -230,6 +231,18 @@ def test_what_a_worker_cannot_read_natively_it_reads_over_webhdfs_from_then_on(
         assert reader.read_at(job.Source("hdfs://nameservice/logs/a", "a", 5), 0, 5) == b"a log"
         server.shutdown()
     assert not native.usable
+
+
+@pytest.mark.usefixtures("job")
+def test_who_interrupts_a_read_that_waits_for_a_server_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no failure of hdfs-native, after which WebHDFS would go on."""
+    native, ended = sys.modules["log_reads"].NativeHdfs("hdfs://nameservice"), Event()
+    monkeypatch.setattr(native, "_opened", lambda path: ended.wait())
+    Timer(0.1, interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        native.read_at("/logs/a", 0, 5)
+    ended.set()
+    assert native.usable
 
 
 def test_an_aggregated_log_without_a_container_is_no_trouble(
