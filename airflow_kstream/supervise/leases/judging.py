@@ -96,8 +96,7 @@ class Judging:
 
     def _next_named(self, most: int) -> list[Finding]:
         now = self._surveyor.now()
-        asked = [finding for finding in self._named[:most] if _holder(finding) in self._scouted]
-        due = [finding for finding in asked if self._due(finding) <= now]
+        due = [finding for finding in self._named[:most] if self._due(finding) <= now]
         return [finding for finding in due if _holder(finding) in self._known] or due
 
     def _judge(self, findings: Sequence[Finding]) -> list[tuple[Target, FileState | None]]:
