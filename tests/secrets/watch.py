@@ -6,9 +6,10 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from glob import iglob
 from pathlib import Path
+
+import psutil
 
 from tests.secrets.known import keys_of, passwords_in
 
@@ -46,19 +47,6 @@ class Sightings:
         return found
 
 
-def command_lines() -> set[str]:
-    """Return the command lines of all processes of the machine. psutil would read several files of each."""
-    found = set()
-    for process in os.listdir("/proc"):  # noqa: PTH208
-        # It may end at any moment.
-        with suppress(OSError):
-            if process.isdecimal():
-                found.add(
-                    Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                )
-    return found
-
-
 def _found(clusters: Iterable[str], pattern: str) -> Iterator[Path]:
     # Path.glob fails when a folder is deleted meanwhile, as containers' folders are.
     return (Path(path) for cluster in clusters for path in iglob(f"{cluster}/{pattern}"))  # noqa: PTH207
@@ -85,7 +73,7 @@ class Watch(Sightings):
             for path in (path for pattern in patterns for path in _found(clusters, pattern)):
                 if self._is_other(path):
                     self.secrets |= read(path)
-        self.command_lines |= command_lines()
+        self.command_lines |= {" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
 
     def _clusters(self) -> list[str]:
         """Return the folders that may be a minicluster's; most of some hundred are a test's with few files."""
