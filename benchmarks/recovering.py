@@ -162,8 +162,11 @@ def _typed(ground: Environment, case: _Case) -> Figure:
 
 def _moments(began: datetime, closed: Sequence[dict[str, Any]]) -> str:
     """Say when the first request was sent, and when the last file was closed, after the command's start."""
-    started = [(datetime.fromisoformat(row["started"]) - began).total_seconds() for row in closed if row["started"]]
-    last = max(after + row["seconds"] for after, row in zip(started, closed, strict=False))
+    requested = [row for row in closed if row["started"]]
+    if not requested:
+        return "the probe's recovery closed all"
+    started = [(datetime.fromisoformat(row["started"]) - began).total_seconds() for row in requested]
+    last = max(after + row["seconds"] for after, row in zip(started, requested, strict=True))
     return f"first requested after {min(started):.1f} s, last closed after {last:.1f} s"
 
 

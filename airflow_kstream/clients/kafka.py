@@ -129,8 +129,14 @@ def kafka_trouble(tried: str, login: KafkaLogin) -> Iterator[None]:
         source = login.identity.keytab or login.identity.ticket_cache
         raise CredentialError(f"{reason} ({source})", **context) from error
     except kafka_errors.KafkaError as error:
-        meaning, words = next((kind, words) for foreign, kind, words in _MEANINGS if isinstance(error, foreign))
+        cause = _first_failure(error)
+        meaning, words = next((kind, words) for foreign, kind, words in _MEANINGS if isinstance(cause, foreign))
         raise meaning(f"{words} ({str(error) or type(error).__name__})", **context) from error
+
+
+def _first_failure(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
+    """Return the error of an earlier request that a producer names when it refuses every later one."""
+    return next((named for named in error.args if isinstance(named, kafka_errors.KafkaError)), error)
 
 
 @contextmanager

@@ -48,6 +48,8 @@ def test_the_lease_benchmark_measures_both_sides_and_prints_their_ratios(tmp_pat
         1,
         None,
     ]
-    assert "second looks" in " ".join(ran.stderr.split())
+    told_of = " ".join(ran.stderr.split())
+    assert "first requested after" in told_of
+    assert "waiting for the second look" in told_of
     assert "1 measured, the rest extrapolated" in ran.stdout
     assert "times faster" in ran.stdout
