@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from log_parts import (  # type: ignore[import-not-found]  # shipped beside this file by --py-files
     UNREADABLE,
@@ -35,9 +36,11 @@ from log_parts import (  # type: ignore[import-not-found]  # shipped beside this
 )
 from log_reads import Reader, Source, WebHdfs  # type: ignore[import-not-found]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 
 _APPLICATION = re.compile(r"application_\d+_\d+")
+# The seconds that are left to YARN for a start when nothing is left to do: it takes ten where there is room.
+_PATIENCE = 15.0
 
 
 class Java(NamedTuple):
@@ -61,8 +64,9 @@ class Workers:
     def __init__(self, settings: str, awaited: bool = False) -> None:
         """Start them. Those who are `awaited` leave nothing to the driver."""
         self._awaited = awaited
+        self._tag = f"kstream-triage-{uuid4().hex}"
         thread = ThreadPoolExecutor(1)
-        self._context = thread.submit(SparkContext.getOrCreate)
+        self._context = thread.submit(SparkContext.getOrCreate, _tagged(self._tag))
         self._compiled = thread.submit(self._compile, settings)
         # It ends with its work.
         thread.shutdown(wait=False)
@@ -77,9 +81,42 @@ class Workers:
         """Wait for Spark's context. Raises Py4JJavaError: when there will be none."""
         return self._context.result()
 
+    def end(self, java: Java) -> None:
+        """Stop Spark. While it waits for a place in YARN's queue, kill its application: nobody needs it any more."""
+        on_yarn = SparkConf().get("spark.master", "").startswith("yarn")
+        while True:
+            try:
+                self._context.result(_PATIENCE if on_yarn else None).stop()
+            except TimeoutError:
+                kill_applications(java, self._tag)
+                continue
+            except Py4JJavaError:
+                pass
+            return
+
     def _compile(self, settings: str) -> None:
         number = self.context.defaultParallelism
         self.context.parallelize(range(number), number).foreach(lambda _: compiled(settings))
+
+
+def _tagged(tag: str) -> SparkConf:
+    conf = SparkConf()
+    return conf.set("spark.yarn.tags", ",".join(filter(None, (conf.get("spark.yarn.tags", ""), tag))))
+
+
+def kill_applications(java: Java, tag: str) -> None:
+    """Kill the applications with this tag that have not ended."""
+    jvm, conf = java
+    client = jvm.org.apache.hadoop.yarn.client.api.YarnClient.createYarnClient()
+    client.init(jvm.org.apache.hadoop.yarn.conf.YarnConfiguration(conf))
+    client.start()
+    tags = jvm.java.util.HashSet()
+    tags.add(tag)
+    request = jvm.org.apache.hadoop.yarn.api.protocolrecords.GetApplicationsRequest.newInstance()
+    request.setApplicationTags(tags)
+    for application in client.getApplications(request):
+        client.killApplication(application.getApplicationId())
+    client.stop()
 
 
 def sources_of(java: Java, locations: list[str]) -> list[Source]:
@@ -216,7 +253,7 @@ def main() -> None:
     java, workers = Java.started(), Workers(patterns, settings.await_workers)
     found = found_in(java, workers, patterns, settings.logs, settings.namenodes, settings.task_size)
     write(java, settings.to, json.dumps(found))
-    workers.context.stop()
+    workers.end(java)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from airflow_kstream.clients.container_logs import ContainerLogs
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.application import Application
+from airflow_kstream.model.application import Application, ApplicationState
 from airflow_kstream.model.diagnosis import Confidence, Outcome
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
@@ -25,6 +25,7 @@ from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, t
 from tests.cluster.cli import cluster_file, ran
 from tests.cluster.streams import await_that, cluster, kept_logs, rate_stream, submit_by_hand
 from tests.cluster.test_token_pushes import launch_identifiers
+from tests.unit.triage.logs import died, driver, failing
 
 UNAWARE = str(Path(__file__).with_name("jobs") / "plain_rate.py")
 
@@ -136,3 +137,19 @@ def test_the_aggregated_logs_of_a_job_that_failed_are_read_from_hdfs(minicluster
     assert by_spark.scanned.unread == ()
     assert {template.text for template in by_spark.templates} <= {template.text for template in verdict.templates}
     assert by_spark.scanned.lines > 100
+
+
+def test_a_full_queue_delays_no_verdict_and_keeps_no_application(minicluster: Minicluster, tmp_path: Path) -> None:
+    """The driver scans while it waits; once it has the verdict, it kills what still waits for a place."""
+    refused = failing("09:59:59", "failed", "java.io.IOException: No space left on device")
+    (tmp_path / "stderr").write_text(driver(refused, died("10:00:01")))
+    conf = {**minicluster.spark_conf(), "spark.yarn.tags": "triage-waits"}
+    with session_of(minicluster) as session:
+        minicluster.pause("nodemanager")
+        try:
+            verdict = triage_with_spark([tmp_path.as_uri()], own_catalogue(), SparkRun("yarn", conf), session)
+            (waited,) = session.yarn.applications("triage-waits")
+        finally:
+            minicluster.resume("nodemanager")
+    assert verdict.outcome is Outcome.CAUSE
+    assert waited.state is ApplicationState.KILLED
