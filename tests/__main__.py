@@ -24,7 +24,7 @@ from rich.table import Table
 from airflow_kstream.demo.reaper import adopt_orphans, kill_descendants
 from tests.left_in_tmp import note_what_is_there
 from tests.run_folder import environment_of, make_run_folder, remove, remove_what_was_left
-from tests.tiers import SLOW, SMALL, Part
+from tests.tiers import SLOW, SMALL, Part, beside_each_other
 
 _INTERRUPTED = 130
 
@@ -66,7 +66,7 @@ def chosen(arguments: Sequence[str]) -> tuple[Part, ...]:
         parser.error(f"{' '.join(rest)} would change what --slow and its parts run; give pytest's arguments alone")
     if rest:
         return (Part("pytest", "what was asked for", (sys.executable, "-m", "pytest", *rest)),)
-    return slow or SMALL
+    return beside_each_other(slow) or SMALL
 
 
 def left_out(parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # As many clusters run side by side from the beginning: three that start at once take longer than one after the other.
@@ -15,7 +16,8 @@ WORKERS = CLUSTERS + 1
 class Part:
     """A part of a tier: a command and its arguments. When an `essential` part fails, the rest is not run.
 
-    A slow part `repeats` what the small tier has, too.
+    A slow part `repeats` what the small tier has, too. A part that `waits` for most of its time is pytest's marker of
+    that name, and runs beside the others that wait.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Part:
     command: tuple[str, ...]
     essential: bool = False
     repeats: bool = False
+    waits: bool = False
 
 
 def _pytest(*arguments: str) -> tuple[str, ...]:
@@ -55,8 +58,9 @@ SLOW = {
         "lives",
         "streams past several lives of their tokens, Airflow crashed twice",
         _side_by_side("-m", "lives"),
+        waits=True,
     ),
-    "stalls": Part("stalls", "what looks like a stall and is none", _pytest("-m", "stalls")),
+    "stalls": Part("stalls", "what looks like a stall and is none", _pytest("-m", "stalls"), waits=True),
     "predictions": Part(
         "predictions",
         "each end of credentials, foretold and let happen",
@@ -75,8 +79,22 @@ SLOW = {
     "prometheus": Part(
         "prometheus", "alerts and the dashboard's queries in a real Prometheus", _pytest("-m", "prometheus")
     ),
-    "alerts": Part("alerts", "each alert from its cause to its end, in a real Airflow", _pytest("-m", "alerts")),
+    "alerts": Part(
+        "alerts", "each alert from its cause to its end, in a real Airflow", _pytest("-m", "alerts"), waits=True
+    ),
     "compatibility": Part(
         "compatibility", "the wheel in empty environments of each Python", _pytest("-m", "compatibility")
     ),
 }
+
+
+def beside_each_other(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the parts with those that wait joined into one, in the place of the first."""
+    waiting = [part for part in parts if part.waits]
+    if len(waiting) < 2:
+        return tuple(parts)
+    names = [part.name for part in waiting]
+    joined = Part(
+        "+".join(names), "; ".join(part.covers for part in waiting), _side_by_side("-m", " or ".join(names)), waits=True
+    )
+    return tuple(joined if part is waiting[0] else part for part in parts if part not in waiting[1:])
