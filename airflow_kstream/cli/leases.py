@@ -51,7 +51,7 @@ def list_(
     with opened(cluster_name) as cluster, open_lease_session(cluster, cluster.watcher) as session:
         survey = Surveyor(session, search, LeaseRules(), _note_about_names).scan()
     if as_json:
-        print_json(survey.to_json())
+        print_json(survey.to_print())
         return
     show(lease_views.findings_table(survey.findings, survey.at))
     for hint in lease_views.hints(survey.findings):
@@ -191,7 +191,7 @@ def _print_reports(
     paths: Iterable[str], reports: Mapping[str, RecoveryReport], *, as_json: bool, dry_run: bool
 ) -> None:
     if as_json:
-        print_json([{"path": path, **report.to_json()} for path, report in reports.items()])
+        print_json([{"path": path, **report.to_print()} for path, report in reports.items()])
     for path, report in reports.items():
         if not as_json:
             _show_tables(report, dry_run=dry_run)

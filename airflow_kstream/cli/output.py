@@ -27,9 +27,13 @@ _PARTS_AT_ONCE = 5000
 
 
 def print_json(value: object) -> None:
-    """Print plain data, some lines at a time: that of ten thousand files is many megabytes."""
+    """Print plain data, some lines at a time: that of ten thousand files is many megabytes.
+
+    A function in it stands for what it returns, and is called when its turn comes.
+    """
     lines: list[str] = []
-    for number, part in enumerate(json.JSONEncoder(indent=1).iterencode(value), start=1):
+    encoder = json.JSONEncoder(indent=1, default=lambda part: part())
+    for number, part in enumerate(encoder.iterencode(value), start=1):
         if number % _PARTS_AT_ONCE == 0:
             # No text goes beyond its line.
             whole, break_, begun = part.partition("\n")

@@ -165,7 +165,7 @@ def bounded(report: RecoveryReport, rows: int) -> dict[str, Any]:
     findings = sorted(survey.findings, key=lambda finding: not (finding.stuck or finding.unprobed))
     words = {intent.finding.path: intent.words for intent in report.intents}
     return {
-        **report.to_json(),
+        **report.to_print(),
         "summary": summary(report),
         "counts": _counts(report),
         "findings": [finding.to_json(survey.at) for finding in findings[:rows]],

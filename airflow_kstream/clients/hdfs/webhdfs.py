@@ -154,11 +154,12 @@ class Hdfs:
         part: bytes = self._ask(f"read {length} bytes of {path}", read)
         return part
 
-    def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
+    def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
         """Create a file with this content. Raises Conflict: when it exists and `overwrite` is off."""
+        data = content.encode() if isinstance(content, str) else content
 
         def write() -> None:
-            self._client.write(plain_path(path), data=text.encode(), overwrite=overwrite, permission=permission)
+            self._client.write(plain_path(path), data=data, overwrite=overwrite, permission=permission)
 
         self._ask(f"write {path}", write)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from airflow_kstream.model.hdfs_health import HdfsHealth
@@ -116,10 +117,15 @@ class Survey:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """Return plain data, complete."""
+        return {**self.to_print(), "findings": [finding.to_json(self.at) for finding in self.findings]}
+
+    def to_print(self) -> dict[str, Any]:
+        """Return the same with functions in the place of rows: ten thousand rows would be many megabytes at once."""
         return {
             "at": self.at.isoformat(),
             "route": self.route,
-            "findings": [finding.to_json(self.at) for finding in self.findings],
+            "findings": [partial(finding.to_json, self.at) for finding in self.findings],
             "unreadable": dict(self.unreadable),
         }
 

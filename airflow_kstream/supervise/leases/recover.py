@@ -98,12 +98,16 @@ class RecoveryReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, complete."""
-        planned = {intent.finding.path: intent.words for intent in self.intents}
+        recoveries = [recovery.to_json() for recovery in self.recoveries]
+        return {**self.to_print(), **self.survey.to_json(), "recoveries": recoveries}
+
+    def to_print(self) -> dict[str, Any]:
+        """Return the same with functions in the place of rows, as `Survey.to_print` does."""
         return {
-            **self.survey.to_json(),
-            "plan": planned,
+            **self.survey.to_print(),
+            "plan": {intent.finding.path: intent.words for intent in self.intents},
             "run_id": self.run.run_id if self.run else None,
-            "recoveries": [recovery.to_json() for recovery in self.recoveries],
+            "recoveries": [recovery.to_json for recovery in self.recoveries],
             "stopped": self.stopped,
             "interrupted": self.interrupted,
         }

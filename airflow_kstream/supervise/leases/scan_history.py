@@ -54,7 +54,7 @@ class ScanHistory:
     def save(self, history: Iterable[FileHistory]) -> None:
         draft = f"{self._folder}/.sightings-{uuid.uuid4().hex}"
         self._hdfs.make_folder(self._folder, "750")
-        content = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True).decode()
+        content = _WRITTEN.dump_json(_Written(_VERSION, list(history)), by_alias=True)
         self._hdfs.write(draft, content, permission="640")
         self._hdfs.rename_over(draft, self._path)
 
