@@ -47,6 +47,7 @@ from benchmarks.token_pushes import session_on
 
 _WIDTH = 150
 _LOGS_CLI = "org.apache.hadoop.yarn.client.cli.LogsCLI"
+_SHELL = "org.apache.hadoop.fs.FsShell"
 _DAEMONS = ("nn1", "nn2", "resourcemanager", "nodemanager", "datanode", "journalnode")
 _PATTERNS, _SAMPLE = 30, 32 << 20
 # In seconds, between two looks at a process's memory.
@@ -83,7 +84,7 @@ def main() -> None:
         size = grown.stat().st_size
         figures = list(_scans(under, grown)) if "scans" in asked.only else []
         application = under.doing("aggregating", lambda: _aggregated(under, session, grown, size))
-        figures += _verdicts(under, application, size) if "verdicts" in asked.only else []
+        figures += _verdicts(under, session, application, size) if "verdicts" in asked.only else []
         parts = list(_parts(under, session, application)) if "parts" in asked.only else []
     caption = f"{os.cpu_count()} cores; load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
     console = Console(width=None if Console().is_terminal else _WIDTH)
@@ -152,17 +153,10 @@ def _scans(under: Environment, grown: Path) -> Iterator[Figure]:
     yield Figure(task, "the scanner without Hyperscan", seconds * share, note=note)
 
 
-def _verdicts(under: Environment, application: str, size: int) -> Iterator[Figure]:
+def _verdicts(under: Environment, session: ClusterSession, application: str, size: int) -> Iterator[Figure]:
     """Measure whole processes on the aggregated logs."""
     minicluster, task = under.minicluster, "the aggregated logs on HDFS"
-    command = shlex.join(minicluster.hadoop_command(_LOGS_CLI, "-applicationId", application))
-    pipe = f"{command} 2>/dev/null | grep -cE -f {_pattern_file(minicluster)}"
-    env = minicluster.client_env("streamer")
-    seconds = under.doing("yarn logs | grep", lambda: _run(["bash", "-c", pipe], env).seconds)
-    # It might leave lines out; counting them is no part of the time.
-    count = ["bash", "-c", f"{command} 2>/dev/null | wc -l"]
-    printed = under.doing("yarn logs", lambda: _run(count, minicluster.client_env("streamer")).output.strip())
-    yield Figure(task, "yarn logs | grep -cE, no verdict", seconds, note=f"{printed} lines")
+    yield from _greps(under, session, application, task)
     cluster = minicluster.root / "cluster.yaml"
     # JSON is YAML.
     connection = minicluster.connection()
@@ -178,6 +172,29 @@ def _verdicts(under: Environment, application: str, size: int) -> Iterator[Figur
         # A ticket of its own: tickets live for ten minutes here.
         ran = under.doing(name, partial(_run, words, minicluster.client_env("streamer")))
         yield Figure(task, name, ran.seconds, peak=None if master else ran.peak, note=_verdict_in(ran))
+
+
+def _greps(under: Environment, session: ClusterSession, application: str, task: str) -> Iterator[Figure]:
+    """Measure the ways to grep, and count what they print: of a log beyond 2 GB `yarn logs` prints some kilobytes."""
+    minicluster = under.minicluster
+    ways = {
+        "yarn logs": minicluster.hadoop_command(_LOGS_CLI, "-applicationId", application),
+        "hdfs dfs -cat": minicluster.hadoop_command(_SHELL, "-cat", *_aggregated_paths(session, application)),
+    }
+    for name, words in ways.items():
+        command = f"{shlex.join(words)} 2>/dev/null"
+        pipe = ["bash", "-c", f"{command} | grep -acE -f {_pattern_file(minicluster)}"]
+        seconds = under.doing(f"{name} | grep", partial(_run_seconds, pipe, minicluster.client_env("streamer")))
+        # Counting them is no part of the time.
+        count = ["bash", "-c", f"{command} | wc -l"]
+        printed = under.doing(name, partial(_run, count, minicluster.client_env("streamer"))).output.strip()
+        yield Figure(task, f"{name} | grep -acE, no verdict", seconds, note=f"{printed} lines")
+
+
+def _aggregated_paths(session: ClusterSession, application: str) -> list[str]:
+    app = session.yarn.application(application)
+    logs = ContainerLogs(session.cluster, session.identity)
+    return [path for path, _ in logs.aggregated_nodes(session.hdfs, app.id, app.user)]
 
 
 def _parts(under: Environment, session: ClusterSession, application: str) -> Iterator[Figure]:
