@@ -8,7 +8,7 @@ the value it stands for: no text can exhaust the stack or the memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,10 @@ MAX_VALUES = 100_000
 # libyaml's parser if PyYAML was built with it: ten times as fast.
 _FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Where libyaml reads something else than PyYAML's own parser, or reads what that refuses.
-_DISPUTED = re.compile("[\t?\ufeff]")
+_DISPUTED = re.compile("[\t\ufeff]")
+# They surely read it alike inside of quotes alone.
+_QUESTION_MARK = "?"
+_QUOTES = {"'", '"'}
 _CONSTANTS = {"": None, "~": None, **dict.fromkeys(("null", "Null", "NULL"))}
 _CONSTANTS |= {**dict.fromkeys(("true", "True", "TRUE"), True), **dict.fromkeys(("false", "False", "FALSE"), False)}
 # Integers that str() returns as they were written.
@@ -59,7 +62,7 @@ def read_mapping(text: str) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
         raise InvalidInput(f"it has {len(text)} characters; allowed are {MAX_BYTES}")
     try:
-        document = _Builder().build(text)
+        document = _document(text)
     except yaml.YAMLError as error:
         raise InvalidInput(f"this is no YAML: {_in_one_line(error)}") from None
     except UnicodeError:
@@ -71,6 +74,26 @@ def read_mapping(text: str) -> dict[str, Any]:
             f"it is {'a list' if isinstance(document, list) else 'one value'}; allowed is a mapping of fields to values"
         )
     return document
+
+
+def _document(text: str) -> Any:
+    """Build the document from the events of libyaml's parser, unless PyYAML's own may see others."""
+    if _DISPUTED.search(text) or (_QUESTION_MARK in text and not _quotes_all_question_marks(text)):
+        return _Builder().build(text, yaml.SafeLoader)
+    return _Builder().build(text, _FAST)
+
+
+def _quotes_all_question_marks(text: str) -> bool:
+    """Return True if libyaml's parser reads the text, and each of them is inside of quotes."""
+    quoted = 0
+    events: Iterable[Any] = yaml.parse(text, Loader=_FAST)
+    try:
+        for event in events:
+            if getattr(event, "style", None) in _QUOTES:
+                quoted += text.count(_QUESTION_MARK, event.start_mark.index, event.end_mark.index)
+    except (yaml.YAMLError, UnicodeError):
+        return False
+    return quoted == text.count(_QUESTION_MARK)
 
 
 def _in_one_line(error: yaml.YAMLError) -> str:
@@ -108,8 +131,8 @@ class _Builder:
     documents: int = 0
     document: Any = None
 
-    def build(self, text: str) -> Any:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader if _DISPUTED.search(text) else _FAST):
+    def build(self, text: str, loader: type[Any]) -> Any:
+        for event in yaml.parse(text, Loader=loader):
             handle = _HANDLERS.get(type(event))
             if handle:
                 handle(self, event, event.start_mark.line + 1 if event.start_mark else 0)

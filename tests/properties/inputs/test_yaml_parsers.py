@@ -15,7 +15,7 @@ from airflow_kstream.model.errors import InvalidInput
 # What YAML gives a meaning, and what people write between it.
 _PIECES = (
     *("name", "orders", "a", "b", "1", "3.10", "no", "true", "null", "~", "12:30", "0600", "ü", "\U0001f600", "%"),
-    *(": ", ":", "- ", "-", ", ", "[", "]", "{", "}", "\n", "\n  ", "\n    ", " ", "\t", "#", " # why\n", "? "),
+    *(": ", ":", "- ", "-", ", ", "[", "]", "{", "}", "\n", "\n  ", "\n    ", " ", "\t", "#", " # why\n", "? ", "?"),
     *("'", '"', "''", '\\"', "\\n", "\\u00e9", "|\n  ", ">-\n  ", "&x ", "*x", "<<: ", "!!str ", "!x ", "! "),
     *("---\n", "...\n", "%YAML 1.1\n", "\r\n", "\r", "\x85", "\u2028", "\ufeff", "\0", "\x07"),
 )
@@ -55,6 +55,9 @@ def test_libyaml_is_here_and_used() -> None:
 # What only libyaml reads, or reads as something else.
 @example("~\t")
 @example("{1? }\n")
+@example("{'why?': 1? }\n")
+@example('{"\\x3f": 1? }\n')
+@example("- 'why?'\n- [\n")
 @example("\r\ufeff&x a:")
 @given(st.lists(st.sampled_from(_PIECES), max_size=25).map("".join))
 def test_any_text_is_read_alike_or_refused_alike(text: str) -> None:
