@@ -141,9 +141,9 @@ def pushes(names: Iterable[str], generation: int) -> Pushes:
     """Return the pushes to a generation that files of these names tell."""
     found: dict[str, list[TokenPush]] = {kind: [] for kind in _PUSH_KINDS}
     # A stream of years has thousands of files, and few of them are this generation's.
-    own = tuple(f"{kind}-{generation:06d}-" for kind in found)
-    for match in (_PUSH.fullmatch(name) for name in names if name.startswith(own)):
-        if match:
+    number = f"-{generation:06d}-"
+    for match in map(_PUSH.fullmatch, [name for name in names if number in name]):
+        if match and int(match[2]) == generation:
             until = datetime.fromtimestamp(int(match[4]), UTC) if int(match[4] or 0) else None
             found[match[1]].append(TokenPush(generation, int(match[3]), until))
     return Pushes(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 
 from airflow_kstream.model.contract import fence_name
 from airflow_kstream.model.fields import is_stream_name
@@ -20,6 +20,11 @@ from airflow_kstream.model.tokens import TokenLifetimes
 
 ALL_STREAMS_TAG = "kstream"
 _STREAM_TAG = f"{ALL_STREAMS_TAG}-stream-"
+
+
+@cache
+def _digest(state_dir: str) -> str:
+    return hashlib.sha256(state_dir.rstrip("/").encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,7 @@ class StreamId:
     # A look names the stream and its files some ten times.
     @cached_property
     def _text(self) -> str:
-        digest = hashlib.sha256(self.state_dir.rstrip("/").encode()).hexdigest()[:8]
-        return f"{self.name}-{digest}"
+        return f"{self.name}-{_digest(self.state_dir)}"
 
     @property
     def folder(self) -> str:
