@@ -78,6 +78,8 @@ class Bundles:
 
     def take(self, now: float) -> tuple[Bundles, dict[Key, tuple[Event, ...]]]:
         """Return the bundles that go on waiting, and the events of those that are due."""
+        if not self.waiting and not self.paces:
+            return self, {}
         due = {key: bundle for key, bundle in self.waiting.items() if now >= bundle.due}
         paces = {key: pace for key, pace in self.paces.items() if now - pace.sent <= 2 * pace.waited}
         paces |= {key: Pace(now, bundle.due - bundle.opened) for key, bundle in due.items()}
