@@ -9,13 +9,15 @@ from functools import cache
 import pytest
 import typer.main
 
+from airflow_kstream import cli
 from tests.conftest import OWN
 
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_built_once() -> Iterator[None]:
-    """Build the commands of `kstream` once: Typer does it at each call, which a person makes once in a process."""
+    """Build each command of `kstream` once: it is built at each call, which a person makes once in a process."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "_app", cache(cli._app))
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield
 
