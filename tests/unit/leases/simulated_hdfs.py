@@ -96,12 +96,13 @@ class SimulatedHdfs(Clock):
 
     def targets(self) -> list[Target]:
         """Return all open files as they are now."""
-        targets = [
-            Target(path, file.state(path).fingerprint, "DFSClient_1", "its holder is dead")
-            for path, file in self.files.items()
-        ]
-        self._expected = {target.path: target.expected for target in targets}
-        return targets
+        return [self.target(path) for path in self.files]
+
+    def target(self, path: str) -> Target:
+        """Return an open file as it is now."""
+        target = Target(path, self.files[path].state(path).fingerprint, "DFSClient_1", "its holder is dead")
+        self._expected[path] = target.expected
+        return target
 
     def recover(
         self, limits: RecoveryLimits | None = None, targets: Sequence[Target] | None = None,

@@ -39,7 +39,7 @@ class SimulatedJudge:
         if self.errors:
             raise self.errors.pop(0)
         paths = [path for path, due in self.due_at.items() if due <= self.hdfs.time][:most]
-        expected = {target.path: target for target in self.hdfs.targets()}
+        expected = {path: self.hdfs.target(path) for path in paths}
         states = self.hdfs.states(paths)
         self.times |= dict.fromkeys(paths, self.hdfs.time)
         self.hdfs.wait(self.hdfs.stop, self.lasts)

@@ -10,6 +10,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.supervise.triage.catalogue import catalogue_with, own_catalogue
+from airflow_kstream.supervise.triage.scan import scanner_of
 from tests.unit.triage.logs import DRIVER, diagnosed, died, driver, failing
 
 ALL = own_catalogue().signatures
@@ -36,14 +37,17 @@ def test_a_cause_is_named_where_its_example_ends_a_job(name: str) -> None:
 
 
 def test_both_engines_find_the_same_lines() -> None:
-    regexes = [pattern.regex for pattern in own_catalogue().line_patterns()]
+    scanner = scanner_of(own_catalogue())
+    assert isinstance(scanner.engine, HyperscanEngine)
+    plain = PlainEngine([pattern.regex for pattern in scanner.patterns])
     text = "\n".join(example for signature in ALL.values() for example in signature.examples).encode()
     found = [
-        {(number, text.count(b"\n", 0, at)) for number, at in engine(regexes).matches(text)}
-        for engine in (HyperscanEngine, PlainEngine)
+        {(number, text.count(b"\n", 0, at)) for number, at in engine.matches(text)}
+        for engine in (scanner.engine, plain)
     ]
     assert found[0] == found[1]
-    assert len(found[0]) > len(WITH_PATTERNS)
+    signatures = len(own_catalogue().line_patterns())
+    assert sum(number < signatures for number, _ in found[0]) > len(WITH_PATTERNS)
 
 
 def test_every_consequence_can_follow_any_cause_and_explains_none() -> None:
