@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.run_folder import enter_run_folder
 
+# Until all tests are collected: hardly anything of what is made by then is garbage.
+gc.disable()
 # Before anything imports airflow: it writes its folders at import, and must not do so in the user's home.
 OWN = enter_run_folder()
 for ambient in ("KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "HADOOP_TOKEN_FILE_LOCATION", "HADOOP_CONF_DIR"):
@@ -165,10 +167,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop() -> Generator[None, object, object]:
     """Spare the garbage collector what lives to the end, modules and tests: it went through them again and again."""
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
+    return (yield)
 
 
 @pytest.hookimpl(trylast=True)

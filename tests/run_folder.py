@@ -17,8 +17,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from airflow_kstream.minicluster.processes import below, end
-
 VARIABLE = "KSTREAM_TEST_RUN"
 _ATTEMPTS = 5
 _PREFIX = "kstream-test-"
@@ -49,6 +47,9 @@ def remove_what_was_left() -> None:
             continue
         try:
             fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Imported late: it takes longer than all that a run does before its first part.
+            from airflow_kstream.minicluster.processes import below, end
+
             end(below(in_use.parent))
             remove(in_use.parent)
         except BlockingIOError:

@@ -54,6 +54,13 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
             return nodeid
         return next((folder for folder in _TOGETHER if file.startswith(folder)), file)
 
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """Forget a file that is done, too: after each test all that a worker has are counted, twice."""
+        super().mark_test_complete(node, item_index, duration)
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(self.assigned_work[node][scope].values()):
+            del self.assigned_work[node][scope]
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         scope = next_scope(node.gateway.id, list(self.workqueue))
         if scope is None:

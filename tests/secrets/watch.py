@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from glob import iglob
 from pathlib import Path
 
@@ -73,12 +74,16 @@ class Watch(Sightings):
             for path in (path for pattern in patterns for path in _found(clusters, pattern)):
                 if self._is_other(path):
                     self.secrets |= read(path)
-        self.command_lines |= {" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
+        for process in psutil.process_iter():
+            # It may have ended, or forbid it.
+            with suppress(psutil.Error):
+                self.command_lines.add(" ".join(process.cmdline()))
 
     def _clusters(self) -> list[str]:
         """Return the folders that may be a minicluster's; most of some hundred are a test's with few files."""
         with os.scandir(self._below) as entries:
-            folders = [entry.path for entry in entries]
+            # pytest links to the newest folder of each test.
+            folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
         return [folder for folder in folders if any(os.path.isdir(f"{folder}/{name}") for name in _ITS_FOLDERS)]  # noqa: PTH112
 
     def _is_other(self, path: Path) -> bool:
