@@ -47,7 +47,7 @@ class Mutant:
 def all_mutants() -> tuple[Mutant, ...]:
     """Read every mutant, by subject."""
     files = sorted(_DATA.glob("*.yaml"))
-    return tuple(_mutant(entry) for file in files for entry in yaml.safe_load(file.read_text()))
+    return tuple(_mutant(entry) for file in files for entry in yaml.load(file.read_text(), yaml.CSafeLoader))
 
 
 def _mutant(entry: dict[str, str]) -> Mutant:
