@@ -82,7 +82,7 @@ class Workers:
         return self._context.result()
 
     def end(self, java: Java) -> None:
-        """Stop Spark. While it waits for a place in YARN's queue, kill its application: nobody needs it any more."""
+        """Stop Spark. While it waits for a place in YARN's queue, kill its application: nobody needs it any longer."""
         on_yarn = SparkConf().get("spark.master", "").startswith("yarn")
         while True:
             try:

@@ -113,7 +113,8 @@ class SimHdfs:
         self.status(path)
         return self.files[path][0]
 
-    def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
+    def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
+        text = content.decode() if isinstance(content, bytes) else content
         if path in self.files and not overwrite:
             raise Conflict(path)
         self._require_rights(path)

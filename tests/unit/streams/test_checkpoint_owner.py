@@ -68,9 +68,9 @@ class Interrupted(SimHdfs):
         SimHdfs.status(self, path)
         return self.files[path][0]
 
-    def write(self, path: str, text: str, *, overwrite: bool = False, permission: str = "640") -> None:
+    def write(self, path: str, content: str | bytes, *, overwrite: bool = False, permission: str = "640") -> None:
         self._ask()
-        super().write(path, text, overwrite=overwrite, permission=permission)
+        super().write(path, content, overwrite=overwrite, permission=permission)
 
     def make_folder(self, path: str, permission: str = "750") -> None:
         self._ask()
