@@ -32,8 +32,8 @@ _NAME = re.compile(r"(?P<run>\d{8}T\d{6}Z-[0-9a-f]{8})-(?P<number>\d{6})-(?P<kin
 _PATIENCE = timedelta(seconds=30)
 # A run that works writes its results every 10 s.
 _SILENT_AFTER = timedelta(seconds=30)
-# What is recorded: the run itself, a probe of a holder, or a recovery (any other word).
-_RUN, _ASK = "run", "ask"
+# What is recorded: the run itself, a probe of a holder, or a recovery, whose result has no word.
+_RUN, _ASK, _RECOVER = "run", "ask", "recover"
 _FOUND_DEAD = f"its holder is {HolderLiveness.DEAD}"
 
 
@@ -122,16 +122,14 @@ class Journal:
 
     def found_dead(self, since: datetime) -> frozenset[str]:
         """Return the holders that other runs' probes found dead since then."""
-        records = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since, but=self.run_id)
+        probes = read_journal(self._hdfs, self._folder.removesuffix(_AUDIT), since, but=self.run_id, only=_ASK)
         return frozenset(
-            record.holder
-            for record in records
-            if record.action == _ASK and record.holder and record.at >= since and record.why == _FOUND_DEAD
+            probe.holder for probe in probes if probe.holder and probe.at >= since and probe.why == _FOUND_DEAD
         )
 
     def intend(self, targets: Sequence[Target]) -> None:
         """Record the targets before any request for them."""
-        self._write("intents", [self._intent("recover", asdict(target)) for target in targets])
+        self._write("intents", [self._intent(_RECOVER, asdict(target)) for target in targets])
 
     def asked(self, holders: Mapping[str, str | None], reason: str) -> None:
         """Record holder probes (by path) before they are sent. Probing a dead holder's file starts its recovery."""
@@ -190,9 +188,12 @@ class Journal:
 
 
 def read_journal(
-    hdfs: Hdfs, folder: str, since: datetime | None = None, *, but: str | None = None
+    hdfs: Hdfs, folder: str, since: datetime | None = None, *, but: str | None = None, only: str | None = None
 ) -> Iterator[JournalRecord]:
-    """Yield the records of every run but one that wrote since then, oldest run first, with one in memory at a time."""
+    """Yield the records of every run but one that wrote since then, oldest run first, with one in memory at a time.
+
+    With `only` they are those of this action.
+    """
     place = f"{folder.rstrip('/')}{_AUDIT}"
     runs: dict[str, list[tuple[str, str]]] = {}
     recent: set[str] = set()
@@ -202,7 +203,7 @@ def read_journal(
             if since is None or file.modified >= since:
                 recent.add(match["run"])
     for run in sorted(recent - {but}):
-        yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]))
+        yield from _records(hdfs, sorted(runs[run], key=lambda file: file[1]), only)
 
 
 def runs_at_work(hdfs: Hdfs, place: str) -> list[RunAtWork]:
@@ -229,18 +230,19 @@ def _overlap(one: str, another: str) -> bool:
     return is_below(one, another) or is_below(another, one)
 
 
-def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRecord]:
+def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]], only: str | None) -> Iterator[JournalRecord]:
     intents: list[dict[str, Any]] = []
     results: dict[str, dict[str, Any]] = {}
     answers: dict[str, dict[str, Any]] = {}
     for kind, path in files:
         for line in _lines(hdfs.read(path)):
-            if line.get("action") == _RUN:
+            action = line.get("action", _RECOVER)
+            if action == _RUN or only not in (None, action):
                 continue
             if kind == "intents":
                 intents.append(line)
             else:
-                (answers if line.get("action") == _ASK else results)[line["path"]] = line
+                (answers if action == _ASK else results)[line["path"]] = line
     intended = {intent["path"] for intent in intents if intent.get("action") != _ASK}
     yield from (
         _record(intent, (answers if intent.get("action") == _ASK else results).get(intent["path"]))
@@ -251,7 +253,7 @@ def _records(hdfs: Hdfs, files: Iterable[tuple[str, str]]) -> Iterator[JournalRe
 
 
 def _record(intent: dict[str, Any], result: dict[str, Any] | None) -> JournalRecord:
-    action = intent.get("action", "recover")
+    action = intent.get("action", _RECOVER)
     outcome: Outcome | None = None
     if action != _ASK:
         outcome = _outcome(result)
