@@ -207,3 +207,11 @@ def test_a_keytab_in_a_connection_is_private_in_use_and_gone_afterwards(
         assert stat.S_IMODE(keytab.parent.stat().st_mode) == 0o700
         assert [step.name for step in check_connection(found) if not step.passed] == []
     assert not keytab.parent.exists()
+
+
+def test_names_that_begin_alike_are_found_among_others(hdfs: Hdfs, playground: str) -> None:
+    others = [f"{playground}/{name}" for name in ("^before", "_", "part-0", "é")]
+    for path in (*others, *(f"{playground}/_{number}" for number in range(3))):
+        hdfs.write(path, "")
+    assert hdfs.names_beginning(playground, "_") == {"_", "_0", "_1", "_2"}
+    assert hdfs.names_beginning(f"{playground}/nowhere", "_") == frozenset()

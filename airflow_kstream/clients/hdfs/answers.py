@@ -20,6 +20,7 @@ _NOT_ACTIVE = frozenset({"StandbyException", "RetriableException"})
 _OBJECTS: Mapping[str, str] = {
     "GETFILESTATUS": "FileStatus",
     "LISTSTATUS": "FileStatuses",
+    "LISTSTATUS_BATCH": "DirectoryListing",
     "GETHOMEDIRECTORY": "Path",
     "GET_BLOCK_LOCATIONS": "LocatedBlocks",
     "GETDELEGATIONTOKEN": "Token",

@@ -130,6 +130,14 @@ class Hdfs:
         except NotFound:
             return frozenset()
 
+    def names_beginning(self, path: str, prefix: str) -> frozenset[str]:
+        """Return the names in a folder that begin so, however many others there are; none when it does not exist."""
+        begin = f"list {path}/{prefix}*"
+        try:
+            return frozenset(self._ask(begin, lambda: self._client.names_beginning(plain_path(path), prefix)))
+        except NotFound:
+            return frozenset()
+
     def check_access(self, path: str, action: str) -> None:
         """Check a right without using it: `action` is like `rwx`. Raises Denied: when it is missing."""
         tried = f"check the right to {action} {path}"

@@ -10,6 +10,7 @@ from airflow_kstream.model.errors import KstreamError
 # BucketingSink's defaults: "_part-0-6.in-progress" and "_part-0-6.pending" become "part-0-6", whose companion is
 # "_part-0-6.valid-length".
 _OPEN_NAME = re.compile(r"_(?P<part>.+)\.(?:in-progress|pending)")
+_PREFIX = "_"
 # DataOutput.writeUTF wrote it: two bytes with its length, then the decimal number.
 _CONTENT = re.compile(r"(?:[\0-\x1f]{2})?(?P<length>\d+)\s*", re.DOTALL)
 
@@ -18,11 +19,11 @@ def companion_of(path: str) -> str:
     """Return the path of this part file's companion, regardless of the part file's stage."""
     folder, _, name = path.rpartition("/")
     match = _OPEN_NAME.fullmatch(name)
-    return f"{folder}/_{match['part'] if match else name}.valid-length"
+    return f"{folder}/{_PREFIX}{match['part'] if match else name}.valid-length"
 
 
 class ValidLengths:
-    """The companions of many files. A folder is listed once, and only existing companions are read."""
+    """The companions of many files. What may be one is listed once in a folder, and only what exists is read."""
 
     def __init__(self, hdfs: Hdfs) -> None:
         self._hdfs = hdfs
@@ -42,7 +43,7 @@ class ValidLengths:
     def _listed(self, folder: str) -> frozenset[str]:
         if folder not in self._names:
             try:
-                self._names[folder] = frozenset(file.name for file in self._hdfs.list(folder))
+                self._names[folder] = self._hdfs.names_beginning(folder, _PREFIX)
             except KstreamError:
                 self._names[folder] = frozenset()
         return self._names[folder]
