@@ -54,7 +54,10 @@ NotYounger = Annotated[
         help="Skip files opened more recently than this, even if their holder is dead (0s: skip none).",
     ),
 ]
-Limits = Annotated[LimitsName, typer.Option(help="unlimited: no concurrency limits; use with care.")]
+Limits = Annotated[
+    LimitsName,
+    typer.Option(help="unlimited: no concurrency limits. Safe mode, dead DataNodes and failures stop it all the same."),
+]
 PerDatanode = Annotated[
     int | None,
     typer.Option(

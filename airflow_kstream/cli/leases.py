@@ -41,7 +41,8 @@ def list_(
     host: options.Host = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the open files below a path, with the condition of each. Touches no lease.
+    """List the open files below a path, with the condition of each; a hundred of them, or all with --json. Touches no
+    lease.
 
     Each listing is kept in state_dir: the second one tells how long a file has been unchanged. For a superuser the
     NameNode lists its leases; for other users the folder is walked (fsck), and the holders' hosts are not known.
@@ -53,7 +54,10 @@ def list_(
     if as_json:
         print_json(survey.to_print())
         return
-    show(lease_views.findings_table(survey.findings, survey.at))
+    if not survey.findings:
+        note(f"no file is open for write below {printable(path)}")
+        return
+    show(lease_views.findings_table(survey.findings, survey.at, _ROWS))
     for hint in lease_views.hints(survey.findings):
         note(hint)
     _note_unreadable(survey.unreadable)
@@ -196,6 +200,8 @@ def _print_reports(
         if not as_json:
             _show_tables(report, dry_run=dry_run)
         _note_about_names(f"{path}: {lease_views.summary(report)}")
+        if hint := lease_views.skipped(report):
+            note(hint)
         _note_unreadable(report.survey.unreadable)
     for path in paths:
         if path not in reports:

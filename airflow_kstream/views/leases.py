@@ -25,14 +25,15 @@ _HINTS = {
     FileCondition.UNWATCHED: "not watched long enough: list them again to see which of them grow",
     FileCondition.IDLE: "idle: their holders may be dead; only recover probes them (try --dry-run first)",
     FileCondition.YOUNG: f"younger than {format_duration(LeaseRules().min_age)}, which recover skips unless its "
-    "--min-age says otherwise; their holders may be dead",
+    "--min-age says otherwise, for instance 0s; their holders may be dead",
 }
 
 
-def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
-    """Return a row for each open file, the stuck ones first."""
+def findings_table(findings: Sequence[Finding], now: datetime, rows: int | None = None) -> Table:
+    """Return a row for each open file, the stuck ones first. Of a writer that is not known, its client's name tells."""
     listed = table("path", "condition", "open for", "unchanged for", "bytes", "written by")
-    for finding in sorted(findings, key=lambda finding: (not finding.stuck, finding.path)):
+    listed.caption = _left_off(len(findings), rows)
+    for finding in sorted(findings, key=lambda finding: (not finding.stuck, finding.path))[:rows]:
         history = finding.history
         add(
             listed,
@@ -41,9 +42,18 @@ def findings_table(findings: Sequence[Finding], now: datetime) -> Table:
             format_duration(history.age(now)),
             format_duration(history.unchanged_for),
             str(_length(finding)),
-            _writer(finding),
+            _writer(finding) or finding.history.file.holder or "",
         )
     return listed
+
+
+def skipped(report: RecoveryReport) -> str:
+    """Return how to recover files that were left alone for their age alone; empty if there are none."""
+    young = [intent for intent in report.intents if intent.finding.judgement.condition is FileCondition.YOUNG]
+    if not young:
+        return ""
+    judgement = young[0].finding.judgement
+    return f"{len(young)} {judgement.sort}. {judgement.advice}"
 
 
 def hints(findings: Sequence[Finding]) -> list[str]:
@@ -108,7 +118,7 @@ def summary(report: RecoveryReport) -> str:
         _why_unprobed(unprobed) if unprobed else "",
         f"{stuck} stuck and left alone" if stuck else "",
         _why_left_open(report),
-        f"{lost} bytes lost that a reader could see" if lost else "",
+        f"{lost} bytes lost that a reader could see" if report.recoveries else "",
         f"{len(report.survey.unreadable)} unreadable" if report.survey.unreadable else "",
         early,
     )

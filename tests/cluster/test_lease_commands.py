@@ -190,6 +190,7 @@ def test_dead_holders_files_are_closed_with_every_flushed_byte_and_recorded(
     assert set(dead) <= {record["path"] for record in kstream.json("history", "--since", "1h")}
     assert "dead/a\\ttab" in kstream.run("history").stdout
 
+    assert f"no file is open for write below {FOLDER}/dead" in kstream.run("list", f"{FOLDER}/dead").stderr
     again = kstream.run("recover", f"{FOLDER}/dead", *NO_AGE)
     assert again.returncode == 0
     assert "0 open files; nothing to recover" in again.stderr

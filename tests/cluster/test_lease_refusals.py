@@ -72,3 +72,4 @@ def test_young_files_are_shown_with_the_reason_why_they_are_left_open(kstream: C
     assert done.returncode == 0, done.stderr
     assert "files younger than min_age, 1h, are left alone" in done.stdout
     assert "1 open files; nothing to recover; 1 younger than min_age, 1h" in done.stderr
+    assert "recover it with min_age 0s. A growing file and a living holder's are left alone" in done.stderr

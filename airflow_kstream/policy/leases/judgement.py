@@ -170,7 +170,9 @@ def _young(history: FileHistory, about: JudgementContext, rules: LeaseRules) -> 
     return Judgement(
         FileCondition.YOUNG,
         f"it was opened {format_duration(age)} ago; files younger than min_age, {least}, are left alone",
-        brief=f"younger than min_age, {least}",
+        "Age is caution, no proof: if its writer is known to be dead, recover it with min_age 0s. A growing file and a "
+        "living holder's are left alone at any age.",
+        f"younger than min_age, {least}",
     )
 
 
