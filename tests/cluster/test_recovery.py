@@ -277,7 +277,7 @@ def test_with_the_only_datanode_paused_it_is_given_up_and_a_later_run_closes_it(
 class Unwritten(Journal):
     """A journal in memory: this cluster has no other DataNode to write it to."""
 
-    def _write(self, kind: str, lines: Sequence[str], timeouts: timedelta = timedelta(0)) -> None:
+    def _write(self, kind: str, lines: Sequence[bytes], timeouts: timedelta = timedelta(0)) -> None:
         return None
 
 

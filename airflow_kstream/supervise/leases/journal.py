@@ -83,7 +83,7 @@ class Journal:
         self._hdfs = hdfs
         self._folder = f"{folder.rstrip('/')}{_AUDIT}"
         self._by = {"version": _VERSION, "run": run_id, "who": user_at_host(), "principal": str(identity)}
-        self._results: list[str] = []
+        self._results: list[bytes] = []
         self._number = 0
         self._root = ""
         self._beaten = datetime.min.replace(tzinfo=UTC)
@@ -159,16 +159,16 @@ class Journal:
         with contextlib.suppress(KstreamError):
             self.flush(timedelta(0))
 
-    def _run(self) -> str:
+    def _run(self) -> bytes:
         return self._intent(_RUN, {"path": self._root, "reason": "to recover stuck files below it"})
 
     def _path(self, kind: str) -> str:
         return f"{self._folder}/{self.run_id}-{self._number:06d}-{kind}.jsonl"
 
-    def _intent(self, action: str, what: dict[str, Any]) -> str:
+    def _intent(self, action: str, what: dict[str, Any]) -> bytes:
         return _line(self._by | {"action": action, "at": self._hdfs.now().isoformat()} | what)
 
-    def _write(self, kind: str, lines: Sequence[str], timeouts: timedelta = _PATIENCE) -> None:
+    def _write(self, kind: str, lines: Sequence[bytes], timeouts: timedelta = _PATIENCE) -> None:
         retrying = Retrying(
             # The first attempt may itself hold the lease of the file that is being rewritten.
             retry=retry_if_exception_type((Unavailable, Conflict)),
@@ -176,15 +176,15 @@ class Journal:
             stop=stop_after_delay(timeouts.total_seconds()),
             reraise=True,
         )
-        retrying(self._put, self._path(kind), "".join(lines))
+        retrying(self._put, self._path(kind), b"".join(lines))
         self._number += 1
         self._beaten = self._hdfs.now()
 
-    def _put(self, path: str, text: str) -> None:
+    def _put(self, path: str, content: bytes) -> None:
         if not self._number:
             self._hdfs.make_folder(self._folder, _FOLDER_MODE)
         # The name is unique to us: an existing file comes from this same attempt, whose answer was lost.
-        self._hdfs.write(path, text, overwrite=True, permission=_FILE_MODE)
+        self._hdfs.write(path, content, overwrite=True, permission=_FILE_MODE)
 
 
 def read_journal(
@@ -278,8 +278,8 @@ def _outcome(result: Mapping[str, Any] | None) -> Outcome:
     return Outcome(outcome) if outcome in set(Outcome) else Outcome.UNCONFIRMED
 
 
-def _line(data: Mapping[str, Any]) -> str:
-    return json.dumps(data) + "\n"
+def _line(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data).encode() + b"\n"
 
 
 def _lines(text: str) -> Iterator[dict[str, Any]]:
