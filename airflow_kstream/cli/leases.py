@@ -54,10 +54,11 @@ def list_(
     if as_json:
         print_json(survey.to_print())
         return
-    if not survey.findings:
-        note(f"no file is open for write below {printable(path)}")
-        return
-    show(lease_views.findings_table(survey.findings, survey.at, _ROWS))
+    if survey.findings:
+        show(lease_views.findings_table(survey.findings, survey.at, _ROWS))
+    elif not survey.unreadable:
+        which = "" if search == OpenFileFilter(path=path).search() else "such "
+        note(f"no {which}file is open for write below {printable(path)}")
     for hint in lease_views.hints(survey.findings):
         note(hint)
     _note_unreadable(survey.unreadable)
