@@ -120,6 +120,8 @@ def test_an_application_that_is_no_stream_tells_its_confs_and_its_date(
         await_that(lambda: any(app.state == "RUNNING" for app in session.yarn.applications("doctored")), "it runs")
         (app,) = session.yarn.applications("doctored")
         try:
+            # It registers before its web server has answered anybody.
+            await_that(lambda: isinstance(driver_facts(session, [app.id])[app.id], DriverFacts), "its driver answers")
             here = str(cluster_file(minicluster, "streamer", tmp_path))
             found = ran("doctor", "--cluster", here, "--application-id", app.id, "--json").data
             drivers = driver_facts(session, [app.id])
