@@ -41,6 +41,7 @@ from airflow_kstream.supervise.triage.aggregated_log import opened_log, reads_of
 from airflow_kstream.supervise.triage.application import LogLimits
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
+from airflow_kstream.supervise.triage.spark import application_logs
 from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
 from benchmarks.token_pushes import session_on
@@ -175,11 +176,11 @@ def _verdicts(under: Environment, session: ClusterSession, application: str, siz
 
 
 def _greps(under: Environment, session: ClusterSession, application: str, task: str) -> Iterator[Figure]:
-    """Measure the ways to grep, and count what they print: of a log beyond 2 GB `yarn logs` prints some kilobytes."""
+    """Measure the ways to grep, and count what they print: of a log beyond 2 GB `yarn logs` often prints nothing."""
     minicluster = under.minicluster
     ways = {
         "yarn logs": minicluster.hadoop_command(_LOGS_CLI, "-applicationId", application),
-        "hdfs dfs -cat": minicluster.hadoop_command(_SHELL, "-cat", *_aggregated_paths(session, application)),
+        "hdfs dfs -cat": minicluster.hadoop_command(_SHELL, "-cat", *application_logs(session, application)),
     }
     for name, words in ways.items():
         command = f"{shlex.join(words)} 2>/dev/null"
@@ -189,12 +190,6 @@ def _greps(under: Environment, session: ClusterSession, application: str, task: 
         count = ["bash", "-c", f"{command} | wc -l"]
         printed = under.doing(name, partial(_run, count, minicluster.client_env("streamer"))).output.strip()
         yield Figure(task, f"{name} | grep -acE, no verdict", seconds, note=f"{printed} lines")
-
-
-def _aggregated_paths(session: ClusterSession, application: str) -> list[str]:
-    app = session.yarn.application(application)
-    logs = ContainerLogs(session.cluster, session.identity)
-    return [path for path, _ in logs.aggregated_nodes(session.hdfs, app.id, app.user)]
 
 
 def _parts(under: Environment, session: ClusterSession, application: str) -> Iterator[Figure]:

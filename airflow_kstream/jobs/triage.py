@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -39,8 +42,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 
 _APPLICATION = re.compile(r"application_\d+_\d+")
-# The seconds that are left to YARN for a start when nothing is left to do: it takes ten where there is room.
-_PATIENCE = 15.0
+# In seconds, once the result is written: for YARN to start, which takes ten where there is room, and for Spark to end.
+# Java itself waits a quarter of an hour for a ResourceManager that is away.
+_TO_START, _TO_END = 15.0, 30.0
 
 
 class Java(NamedTuple):
@@ -84,15 +88,20 @@ class Workers:
     def end(self, java: Java) -> None:
         """Stop Spark. While it waits for a place in YARN's queue, kill its application: nobody needs it any longer."""
         on_yarn = SparkConf().get("spark.master", "").startswith("yarn")
-        while True:
-            try:
-                self._context.result(_PATIENCE if on_yarn else None).stop()
-            except TimeoutError:
-                kill_applications(java, self._tag)
-                continue
-            except Py4JJavaError:
-                pass
-            return
+        # Where there is no context there is nothing to stop.
+        with suppress(Py4JJavaError):
+            while not self._stopped_within(_TO_START if on_yarn else None):
+                # A refusal is no reason to fail: the result is there.
+                with suppress(Py4JJavaError):
+                    kill_applications(java, self._tag)
+
+    def _stopped_within(self, seconds: float | None) -> bool:
+        try:
+            context = self._context.result(seconds)
+        except TimeoutError:
+            return False
+        context.stop()
+        return True
 
     def _compile(self, settings: str) -> None:
         number = self.context.defaultParallelism
@@ -253,7 +262,12 @@ def main() -> None:
     java, workers = Java.started(), Workers(patterns, settings.await_workers)
     found = found_in(java, workers, patterns, settings.logs, settings.namenodes, settings.task_size)
     write(java, settings.to, json.dumps(found))
-    workers.end(java)
+    ending = Thread(target=workers.end, args=(java,), daemon=True)
+    ending.start()
+    ending.join(_TO_END)
+    if ending.is_alive():
+        # Else Python would wait for the thread that waits for Java.
+        os._exit(0)
 
 
 if __name__ == "__main__":

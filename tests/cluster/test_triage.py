@@ -139,15 +139,29 @@ def test_the_aggregated_logs_of_a_job_that_failed_are_read_from_hdfs(minicluster
     assert by_spark.scanned.lines > 100
 
 
+def disk_full(folder: Path) -> str:
+    """Leave the log of a driver that died of it, and return where."""
+    refused = failing("09:59:59", "failed", "java.io.IOException: No space left on device")
+    (folder / "stderr").write_text(driver(refused, died("10:00:01")))
+    return folder.as_uri()
+
+
+def test_a_resourcemanager_that_is_away_delays_no_verdict(minicluster: Minicluster, tmp_path: Path) -> None:
+    """Java's clients would wait for it for a quarter of an hour, after all was scanned."""
+    away = {**minicluster.spark_conf(), "spark.hadoop.yarn.resourcemanager.address": "localhost:1"}
+    run = SparkRun("yarn", away, timeout=timedelta(minutes=5))
+    with session_of(minicluster) as session:
+        verdict = triage_with_spark([disk_full(tmp_path)], own_catalogue(), run, session)
+    assert verdict.outcome is Outcome.CAUSE
+
+
 def test_a_full_queue_delays_no_verdict_and_keeps_no_application(minicluster: Minicluster, tmp_path: Path) -> None:
     """The driver scans while it waits; once it has the verdict, it kills what still waits for a place."""
-    refused = failing("09:59:59", "failed", "java.io.IOException: No space left on device")
-    (tmp_path / "stderr").write_text(driver(refused, died("10:00:01")))
     conf = {**minicluster.spark_conf(), "spark.yarn.tags": "triage-waits"}
     with session_of(minicluster) as session:
         minicluster.pause("nodemanager")
         try:
-            verdict = triage_with_spark([tmp_path.as_uri()], own_catalogue(), SparkRun("yarn", conf), session)
+            verdict = triage_with_spark([disk_full(tmp_path)], own_catalogue(), SparkRun("yarn", conf), session)
             (waited,) = session.yarn.applications("triage-waits")
         finally:
             minicluster.resume("nodemanager")
