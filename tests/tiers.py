@@ -95,6 +95,6 @@ def beside_each_other(parts: Sequence[Part]) -> tuple[Part, ...]:
         return tuple(parts)
     names = [part.name for part in waiting]
     joined = Part(
-        "+".join(names), "; ".join(part.covers for part in waiting), _side_by_side("-m", " or ".join(names)), waits=True
+        "-".join(names), "; ".join(part.covers for part in waiting), _side_by_side("-m", " or ".join(names)), waits=True
     )
     return tuple(joined if part is waiting[0] else part for part in parts if part not in waiting[1:])

@@ -20,14 +20,14 @@ def test_the_small_tier_says_that_it_has_only_some_of_the_faults() -> None:
 
 
 def test_slow_is_all_slow_parts_and_each_has_a_word() -> None:
-    assert {name for part in chosen(["--slow"]) for name in part.name.split("+")} == set(SLOW)
+    assert {name for part in chosen(["--slow"]) for name in part.name.split("-")} == set(SLOW)
     assert [chosen([f"--{name}"]) for name in SLOW] == [(part,) for part in SLOW.values()]
 
 
 def test_parts_that_wait_do_so_together() -> None:
     faults, waiting = chosen(["--alerts", "--faults", "--stalls"])
     assert faults is SLOW["faults"]
-    assert waiting.name == "stalls+alerts"
+    assert waiting.name == "stalls-alerts"
     assert waiting.command[-2:] == ("-m", "stalls or alerts")
 
 

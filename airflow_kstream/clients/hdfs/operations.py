@@ -123,9 +123,11 @@ class WebHdfs(Client):  # type: ignore[misc]  # hdfs ships no types
             listing = self._list_status_batch(path, startAfter=after).json()["DirectoryListing"]
             names = [str(status["pathSuffix"]) for status in listing["partialListing"]["FileStatuses"]["FileStatus"]]
             found.update(name for name in names if name.startswith(prefix))
-            if not names or not listing["remainingEntries"] or names[-1][: len(prefix)].encode() > prefix.encode():
+            last = names[-1] if names and listing["remainingEntries"] else ""
+            # A server that does not begin where it was asked to would give the same page for ever.
+            if last in ("", after) or last[: len(prefix)].encode() > prefix.encode():
                 return frozenset(found)
-            after = names[-1]
+            after = last
 
     def rename_onto_nothing(self, source: str, target: str) -> Renamed:
         """Rename unless `target` exists (Options.Rename.NONE): the NameNode decides between two callers."""

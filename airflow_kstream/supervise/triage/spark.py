@@ -29,9 +29,8 @@ from airflow_kstream.policy.triage.verdict import diagnose
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.triage.shipping import ENGINE_FOLDER, JOB, settings_of, write_engine, write_modules
 
-# Of bytes, and one pool for all threads. A worker reads one block of 8 MB after the other: by default glibc gives each
-# back to the kernel, and the next one's pages are made again, which costs a twelfth of the whole. No megabyte is
-# touched that is not used.
+# A worker reads one block of 8 MB after the other. By default glibc returns each to the kernel, which makes the next
+# one's pages again: a tenth of the job's time and more. These keep them (in bytes), in one arena for all threads.
 _MALLOC = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(256 << 20),

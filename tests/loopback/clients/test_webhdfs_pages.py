@@ -28,3 +28,11 @@ def test_names_that_begin_alike_may_fill_pages_and_nothing_beyond_them_is_fetche
         assert hdfs.names_beginning("/a", "_") == {"_1", "_2", "_3", "_4"}
         assert len(server.requests) == len(pages)
         hdfs.close()
+
+
+def test_a_server_that_repeats_a_page_is_asked_no_further() -> None:
+    with serving({"": page("_1", "_2", left=5)}) as server:
+        hdfs = Hdfs((server.address,), ADA, Tls())
+        assert hdfs.names_beginning("/a", "_") == {"_1", "_2"}
+        assert len(server.requests) == 2
+        hdfs.close()
