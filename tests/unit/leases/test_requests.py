@@ -206,6 +206,8 @@ def test_a_table_of_many_says_how_many_it_leaves_off() -> None:
     many = [recovery(f"/data/{number}", Outcome.CLOSED) for number in range(12)]
 
     assert "and 2 more" in "\n".join(lines(recoveries_table(many, rows=10)))
+    open_files = [finding(f"/data/{number}") for number in range(12)]
+    assert "and 2 more" in "\n".join(lines(findings_table(open_files, NOW, rows=10)))
 
 
 def test_the_summary_names_the_files_that_are_left() -> None:
@@ -277,6 +279,8 @@ def test_a_host_in_the_list_is_called_a_host() -> None:
     on_host = replace(row, history=replace(row.history, file=OpenFile("/data/a", host="worker7")))
 
     assert any("a client on worker7" in line for line in lines(findings_table([on_host], NOW)))
+    held = replace(row, history=replace(row.history, file=OpenFile("/data/a", holder="DFSClient_1")))
+    assert any("DFSClient_1" in line for line in lines(findings_table([held], NOW)))
 
 
 @pytest.mark.parametrize(
@@ -318,3 +322,14 @@ def test_the_one_value_of_an_operator_is_a_mapping_of_the_other_fields() -> None
 def test_the_one_value_of_an_operator_is_refused_by_name(value: object, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         RecoveryRequest.from_mapping(fields_with({"path": "/data", "dry_run": False}, value, "request"))
+
+
+def test_rows_are_printed_as_they_are_kept() -> None:
+    """Printed ones are made one at a time."""
+    closed = recovery("/data/a", Outcome.CLOSED)
+    done = RecoveryReport(survey(finding("/data/a")), (), RecoveryRun("run", (closed,)))
+    printed = done.to_print()
+    rows = {key: [row() for row in printed[key]] for key in ("findings", "recoveries")}
+
+    assert {**printed, **rows} == done.to_json()
+    assert [row["path"] for row in rows["recoveries"]] == ["/data/a"]
