@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 from rich.console import Console
 from rich.table import Table
@@ -24,9 +29,11 @@ from rich.table import Table
 from airflow_kstream.demo.reaper import adopt_orphans, kill_descendants
 from tests.left_in_tmp import note_what_is_there
 from tests.run_folder import environment_of, make_run_folder, remove, remove_what_was_left
-from tests.tiers import SLOW, SMALL, Part, beside_each_other
+from tests.tiers import SLOW, SMALL, Part, rounds, waiting_together
 
 _INTERRUPTED = 130
+# What runs beside a part that waits gets what that leaves of the cores.
+_LEFT_OVER = ("nice", "-n", "19")
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,28 @@ class Result:
     part: Part
     code: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class Running:
+    """A part that runs under its guard, which ends when `hold_fd` is closed."""
+
+    part: Part
+    guard: subprocess.Popen[bytes]
+    hold_fd: int
+    output: IO[bytes] | None
+    began: float
+
+    def result(self) -> Result:
+        code = self.guard.wait()
+        return Result(self.part, code, time.monotonic() - self.began)
+
+    def show(self) -> None:
+        if self.output:
+            tell(f"{self.part.name} printed:")
+            self.output.seek(0)
+            shutil.copyfileobj(self.output, sys.stdout.buffer)
+            sys.stdout.flush()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,7 +95,7 @@ def chosen(arguments: Sequence[str]) -> tuple[Part, ...]:
         parser.error(f"{' '.join(rest)} would change what --slow and its parts run; give pytest's arguments alone")
     if rest:
         return (Part("pytest", "what was asked for", (sys.executable, "-m", "pytest", *rest)),)
-    return beside_each_other(slow) or SMALL
+    return waiting_together(slow) or SMALL
 
 
 def left_out(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -84,20 +113,44 @@ def tell(line: str) -> None:
 
 
 def run_parts(parts: Sequence[Part], run: Path, use: int) -> list[Result]:
-    """Run the parts one after the other; skip the rest after an essential part that failed, or an interrupt."""
+    """Run the parts a round after the other; skip the rest after an essential part that failed, or an interrupt."""
     adopt_orphans()
     results: list[Result] = []
-    for part in parts:
-        began = time.monotonic()
-        code = run_part(part, run, use)
-        results.append(Result(part, code, time.monotonic() - began))
-        if code == _INTERRUPTED or (code and part.essential):
+    for together in rounds(parts):
+        results += run_together(together, run, use)
+        if any(result.code == _INTERRUPTED or (result.code and result.part.essential) for result in results):
             break
     return results
 
 
-def run_part(part: Part, run: Path, use: int) -> int:
-    """Run one part with its own folders, under a guard that ends all its processes; return its exit code.
+def run_together(parts: Sequence[Part], run: Path, use: int) -> list[Result]:
+    """Run these parts at the same time; what others than the first print is shown when all have ended."""
+    with ExitStack() as files:
+        outputs = [None, *(files.enter_context(TemporaryFile()) for _ in parts[1:])]
+        running = [start(part, run, use, output) for part, output in zip(parts, outputs, strict=True)]
+        try:
+            return ended(running)
+        finally:
+            for each in running:
+                each.show()
+
+
+def ended(running: Sequence[Running]) -> list[Result]:
+    """Return how each ended; an interrupt ends all of them."""
+    threads = ThreadPoolExecutor(len(running))
+    try:
+        return list(threads.map(Running.result, running))
+    except KeyboardInterrupt:
+        return [Result(each.part, _INTERRUPTED, time.monotonic() - each.began) for each in running]
+    finally:
+        for each in running:
+            # Now its guard knows that it has to end, if it has not ended by itself.
+            os.close(each.hold_fd)
+        threads.shutdown()
+
+
+def start(part: Part, run: Path, use: int, output: IO[bytes] | None) -> Running:
+    """Start one part with its own folders, under a guard that ends all its processes; it prints to `output`.
 
     Its processes inherit `use`, so that the folder is in use for as long as one of them lives.
     """
@@ -106,17 +159,11 @@ def run_part(part: Part, run: Path, use: int) -> int:
     options = f"{os.environ.get('PYTEST_ADDOPTS', '')} --basetemp={run}/pytest/{part.name}"
     environment = environment_of(run) | {"PYTEST_ADDOPTS": options}
     (run / "pytest").mkdir(exist_ok=True)
-    guarded = [sys.executable, "-m", "tests.guarded", str(read_fd), str(run), *part.command]
-    guard = subprocess.Popen(guarded, env=environment, pass_fds=(read_fd, use))
+    command = (*_LEFT_OVER, *part.command) if part.computes else part.command
+    guarded = [sys.executable, "-m", "tests.guarded", str(read_fd), str(run), *command]
+    guard = subprocess.Popen(guarded, env=environment, pass_fds=(read_fd, use), stdout=output, stderr=output)
     os.close(read_fd)
-    try:
-        return guard.wait()
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    finally:
-        # Now the guard knows that it has to end, if it has not ended by itself.
-        os.close(hold_fd)
-        guard.wait()
+    return Running(part, guard, hold_fd, output, time.monotonic())
 
 
 def table(parts: Sequence[Part], results: Sequence[Result]) -> Table:

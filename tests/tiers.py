@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 # As many clusters run side by side from the beginning: three that start at once take longer than one after the other.
 CLUSTERS = 2
 # A further worker runs what needs no cluster, and starts one for what is left then.
 WORKERS = CLUSTERS + 1
+# Of what waits for most of its time.
+WAITING = 4
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,8 @@ class Part:
     """A part of a tier: a command and its arguments. When an `essential` part fails, the rest is not run.
 
     A slow part `repeats` what the small tier has, too. A part that `waits` for most of its time is pytest's marker of
-    that name, and runs beside the others that wait.
+    that name, and runs beside the others that wait. A part that `computes` runs beside one that does not, and gets of
+    the cores what that leaves.
     """
 
     name: str
@@ -26,14 +30,15 @@ class Part:
     essential: bool = False
     repeats: bool = False
     waits: bool = False
+    computes: bool = False
 
 
 def _pytest(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "pytest", *arguments)
 
 
-def _side_by_side(*arguments: str) -> tuple[str, ...]:
-    return _pytest("-n", str(WORKERS), "--dist", "loadscope", "--durations", "30", *arguments)
+def _side_by_side(*arguments: str, workers: int = WORKERS) -> tuple[str, ...]:
+    return _pytest("-n", str(workers), "--dist", "loadscope", "--durations", "30", *arguments)
 
 
 SMALL = (
@@ -54,6 +59,12 @@ SLOW = {
         _side_by_side("tests/faults", "tests/slow", "-m", "faults"),
         repeats=True,
     ),
+    "mutants": Part(
+        "mutants",
+        "planted defects, each of which a test of the small tier must catch",
+        (sys.executable, "-m", "tests.mutants", "--jobs", str(CLUSTERS)),
+        computes=True,
+    ),
     "lives": Part(
         "lives",
         "streams past several lives of their tokens, Airflow crashed twice",
@@ -65,22 +76,19 @@ SLOW = {
         "predictions",
         "each end of credentials, foretold and let happen",
         _side_by_side("-m", "predictions"),
+        waits=True,
+    ),
+    "alerts": Part(
+        "alerts", "each alert from its cause to its end, in a real Airflow", _pytest("-m", "alerts"), waits=True
     ),
     "simulations": Part(
         "simulations",
         "ten thousand histories of the whole supervisor, and 20 times as many of each policy",
         _pytest("-n", str(CLUSTERS), "tests/simulation", "-m", "simulation", "--hypothesis-profile", "deep"),
-    ),
-    "mutants": Part(
-        "mutants",
-        "planted defects, each of which a test of the small tier must catch",
-        (sys.executable, "-m", "tests.mutants", "--jobs", str(CLUSTERS)),
+        computes=True,
     ),
     "prometheus": Part(
         "prometheus", "alerts and the dashboard's queries in a real Prometheus", _pytest("-m", "prometheus")
-    ),
-    "alerts": Part(
-        "alerts", "each alert from its cause to its end, in a real Airflow", _pytest("-m", "alerts"), waits=True
     ),
     "compatibility": Part(
         "compatibility", "the wheel in empty environments of each Python", _pytest("-m", "compatibility")
@@ -88,13 +96,25 @@ SLOW = {
 }
 
 
-def beside_each_other(parts: Sequence[Part]) -> tuple[Part, ...]:
+def waiting_together(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Return the parts with those that wait joined into one, in the place of the first."""
     waiting = [part for part in parts if part.waits]
     if len(waiting) < 2:
         return tuple(parts)
     names = [part.name for part in waiting]
     joined = Part(
-        "-".join(names), "; ".join(part.covers for part in waiting), _side_by_side("-m", " or ".join(names)), waits=True
+        "-".join(names),
+        "; ".join(part.covers for part in waiting),
+        _side_by_side("-m", " or ".join(names), workers=WAITING),
+        waits=True,
     )
     return tuple(joined if part is waiting[0] else part for part in parts if part not in waiting[1:])
+
+
+def rounds(parts: Sequence[Part]) -> list[tuple[Part, ...]]:
+    """Return the parts that run at the same time, in the order of those that do not compute."""
+    computing = [part for part in parts if part.computes]
+    others = [part for part in parts if not part.computes]
+    return [
+        tuple(part for part in pair if part is not None) for pair in zip_longest(others, computing[: len(others)])
+    ] + [(part,) for part in computing[len(others) :]]

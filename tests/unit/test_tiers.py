@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.__main__ import chosen, left_out, words_about
-from tests.tiers import SLOW, SMALL
+from tests.tiers import SLOW, SMALL, rounds
 
 
 def test_without_words_it_is_the_small_tier_which_names_what_it_leaves_out() -> None:
@@ -29,6 +29,20 @@ def test_parts_that_wait_do_so_together() -> None:
     assert faults is SLOW["faults"]
     assert waiting.name == "stalls-alerts"
     assert waiting.command[-2:] == ("-m", "stalls or alerts")
+
+
+def test_what_computes_runs_beside_what_does_not() -> None:
+    beside = {part.name: together[0].name for together in rounds(chosen(["--slow"])) for part in together[1:]}
+    assert beside == {"mutants": "faults", "simulations": "lives-stalls-predictions-alerts"}
+
+
+def test_two_parts_that_compute_run_one_after_the_other() -> None:
+    assert [len(together) for together in rounds(chosen(["--mutants", "--simulations"]))] == [1, 1]
+
+
+def test_each_part_runs_once() -> None:
+    for parts in (SMALL, chosen(["--slow"]), chosen(["--simulations", "--faults", "--mutants"])):
+        assert sorted(part.name for together in rounds(parts) for part in together) == sorted(p.name for p in parts)
 
 
 def test_other_arguments_are_handed_to_pytest_alone() -> None:
