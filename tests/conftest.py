@@ -32,6 +32,7 @@ from tests.secrets.watch import Watch  # noqa: E402
 
 pytest_plugins = [
     "tests.side_by_side",
+    "tests.short_reports",
     "tests.counts",
     "tests.tables",
     "tests.faults.table",

@@ -1,0 +1,33 @@
+"""Of each test that passes, one report instead of five events crosses from its worker to the controller. A plugin.
+
+The controller took 4 s of CPU for those of the unit tests, on a machine whose two cores the workers keep busy.
+"""
+
+from __future__ import annotations
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+# Shorter ones are in no list of slow ones, either.
+_NOTICEABLE = 0.1
+
+
+class ShortReports:
+    """Runs a test as pytest does, and tells what somebody reads; of a worker alone."""
+
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Run the test, as the first of these hooks that answers: pytest's own is not asked."""
+        for report in runtestprotocol(item, nextitem=nextitem, log=False):
+            if is_read(report):
+                item.ihook.pytest_runtest_logreport(report=report)
+        return True
+
+
+def is_read(report: pytest.TestReport) -> bool:
+    """Return False for a setup or teardown that passed in no time."""
+    return report.when == "call" or not report.passed or report.duration >= _NOTICEABLE
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(ShortReports())
