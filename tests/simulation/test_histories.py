@@ -19,7 +19,7 @@ _PARTS = 20
 _PARTS_OF_REQUESTS = 3
 _DEEP = examples(1) > 1
 # Together some hundreds, and ten thousand in the slow tier.
-USUAL, AT_REQUESTS, OF_A_DOOR = (6400, 2400, 400) if _DEEP else (105, 30, 15)
+USUAL, AT_REQUESTS, OF_A_DOOR = (3000, 1400, 400) if _DEEP else (105, 30, 15)
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
