@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 # As many clusters run side by side from the beginning: three that start at once take longer than one after the other.
 CLUSTERS = 2
@@ -20,8 +19,8 @@ class Part:
     """A part of a tier: a command and its arguments. When an `essential` part fails, the rest is not run.
 
     A slow part `repeats` what the small tier has, too. A part that `waits` for most of its time is pytest's marker of
-    that name, and runs beside the others that wait. A part that `computes` runs beside one that does not, and gets of
-    the cores what that leaves.
+    that name, and runs beside the others that wait. A part that `computes`, and starts no server, runs beside those,
+    and gets of the cores what they leave.
     """
 
     name: str
@@ -63,7 +62,6 @@ SLOW = {
         "mutants",
         "planted defects, each of which a test of the small tier must catch",
         (sys.executable, "-m", "tests.mutants", "--jobs", str(CLUSTERS)),
-        computes=True,
     ),
     "lives": Part(
         "lives",
@@ -112,9 +110,9 @@ def waiting_together(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def rounds(parts: Sequence[Part]) -> list[tuple[Part, ...]]:
-    """Return the parts that run at the same time, in the order of those that do not compute."""
-    computing = [part for part in parts if part.computes]
-    others = [part for part in parts if not part.computes]
-    return [
-        tuple(part for part in pair if part is not None) for pair in zip_longest(others, computing[: len(others)])
-    ] + [(part,) for part in computing[len(others) :]]
+    """Return the parts that run at the same time: what computes runs beside what waits, where both are chosen."""
+    computing = tuple(part for part in parts if part.computes)
+    waiting = next((part for part in parts if part.waits), None)
+    if waiting is None:
+        return [(part,) for part in parts]
+    return [(part, *computing) if part is waiting else (part,) for part in parts if part not in computing]

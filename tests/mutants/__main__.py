@@ -27,8 +27,11 @@ from tests.run_folder import VARIABLE
 
 # The width without a terminal.
 _WIDTH = 190
-# Seconds: for one test, which a mutant may keep from ending, and for a whole run.
-_ONE_TEST, _ONE_RUN = 120, 900
+# Seconds: for one test, which a mutant may keep from ending, or one on real servers; and for all tests of a mutant.
+_ONE_TEST, _ONE_ON_SERVERS, _ALL_TESTS = 120, 600, 1800
+_ON_SERVERS = ("tests/cluster/", "tests/airflow/running/")
+# For the tests of all mutants.
+_WITHOUT_MUTANTS = 3600
 _FAILED = 1
 _TIMED_OUT = "from pytest-timeout"
 
@@ -79,7 +82,7 @@ def _copy(to: Path) -> Path:
 def _require_green(copy: Path, mutants: Sequence[Mutant]) -> None:
     """Raises BrokenMutant: when a test fails by itself, for then it catches nothing."""
     tests = sorted({test for mutant in mutants for test in mutant.caught_by})
-    ran = _pytest(copy, tests)
+    ran = _pytest(copy, tests, _ONE_ON_SERVERS, _WITHOUT_MUTANTS)
     if ran.returncode:
         raise BrokenMutant(f"without any mutant:\n{ran.stdout}{ran.stderr}")
 
@@ -107,7 +110,8 @@ def _try(mutant: Mutant, copy: Path) -> Result:
         mutant.planted_in((copy / mutant.file).read_text())
         return Result(mutant, "", 0.0)
     with planted(mutant, copy):
-        ran = _pytest(copy, mutant.caught_by)
+        on_servers = any(test.startswith(_ON_SERVERS) for test in mutant.caught_by)
+        ran = _pytest(copy, mutant.caught_by, _ONE_ON_SERVERS if on_servers else _ONE_TEST, _ALL_TESTS)
     # The alarm can go off in an event loop's own code, from where pytest can't report it as a test's failure.
     never_ended = _TIMED_OUT in ran.stdout
     if ran.returncode not in {0, _FAILED} and not never_ended:
@@ -118,12 +122,13 @@ def _try(mutant: Mutant, copy: Path) -> Result:
     return result
 
 
-def _pytest(copy: Path, tests: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", *tests, "-x", "-q", "-p", "no:cacheprovider", f"--timeout={_ONE_TEST}"]
+def _pytest(copy: Path, tests: Sequence[str], one: float, together: float) -> subprocess.CompletedProcess[str]:
+    """Run these tests, each for `one` seconds at most, and all of them for `together`."""
+    command = [sys.executable, "-m", "pytest", *tests, "-x", "-q", "-p", "no:cacheprovider", f"--timeout={one}"]
     # Each has a run folder of its own: those side by side would write into each other's.
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE} | {"PYTHONPATH": str(copy)}
     return subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=_ONE_RUN, check=False
+        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=together, check=False
     )
 
 

@@ -31,13 +31,13 @@ def test_parts_that_wait_do_so_together() -> None:
     assert waiting.command[-2:] == ("-m", "stalls or alerts")
 
 
-def test_what_computes_runs_beside_what_does_not() -> None:
+def test_what_computes_runs_beside_what_waits() -> None:
     beside = {part.name: together[0].name for together in rounds(chosen(["--slow"])) for part in together[1:]}
-    assert beside == {"mutants": "faults", "simulations": "lives-stalls-predictions-alerts"}
+    assert beside == {"simulations": "lives-stalls-predictions-alerts"}
 
 
-def test_two_parts_that_compute_run_one_after_the_other() -> None:
-    assert [len(together) for together in rounds(chosen(["--mutants", "--simulations"]))] == [1, 1]
+def test_what_computes_runs_alone_without_such_a_part() -> None:
+    assert rounds(chosen(["--faults", "--simulations"])) == [(SLOW["faults"],), (SLOW["simulations"],)]
 
 
 def test_each_part_runs_once() -> None:
