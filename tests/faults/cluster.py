@@ -11,7 +11,7 @@ from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 
 FEATURES = frozenset({Feature.HA, Feature.RM_HA})
 # Long enough for a busy machine, and for a failover of the ResourceManagers.
-EXPIRY = timedelta(seconds=30)
+EXPIRY = timedelta(minutes=1)
 
 
 @contextmanager
