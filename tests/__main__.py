@@ -32,6 +32,8 @@ from tests.run_folder import environment_of, make_run_folder, remove, remove_wha
 from tests.tiers import SLOW, SMALL, Part, rounds, waiting_together
 
 _INTERRUPTED = 130
+# The width without a terminal.
+_WIDTH = 160
 # What runs beside a part that waits gets what that leaves of the cores.
 _LEFT_OVER = ("nice", "-n", "19")
 
@@ -80,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         kill_descendants()
         remove(run)
     if len(parts) > 1:
-        Console(stderr=True).print(table(parts, results))
+        Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH).print(table(parts, results))
     return next((result.code for result in results if result.code), 0)
 
 

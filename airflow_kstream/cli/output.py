@@ -46,8 +46,14 @@ def print_json(value: object) -> None:
 
 
 def show(view: RenderableType) -> None:
-    """Print a table, as wide as the terminal; or a line, which is never wrapped."""
-    Console().print(view, soft_wrap=isinstance(view, Text))
+    """Print a table, as wide as the terminal; in a pipe or a file each row is one line, for programs that read lines.
+    A line is never wrapped."""
+    Console(width=_width()).print(view, soft_wrap=isinstance(view, Text))
+
+
+def _width() -> int | None:
+    """Return as many columns as a row may need; None to leave it to the terminal, or to COLUMNS."""
+    return None if Console().is_terminal or "COLUMNS" in os.environ else _WIDTHS[1]
 
 
 def say(line: str) -> None:
