@@ -13,7 +13,11 @@ from airflow_kstream.supervise.leases.recover import Backend
 from airflow_kstream.supervise.leases.requests import LimitsName
 
 Folder = Annotated[str, typer.Argument(metavar="PATH", help="An absolute HDFS folder or file.")]
-Folders = Annotated[list[str], typer.Argument(metavar="PATH...", help="Absolute HDFS folders or files.")]
+Folders = Annotated[list[str], typer.Argument(metavar="PATH", help="Absolute HDFS folders or files.")]
+Below = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH", help="Only these absolute HDFS folders or files; without one, all."),
+]
 File = Annotated[str, typer.Argument(metavar="PATH", help="An absolute HDFS path of a file.")]
 Patterns = Annotated[
     list[str] | None,

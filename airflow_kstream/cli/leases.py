@@ -12,6 +12,7 @@ from airflow_kstream.cli import lease_options as options
 from airflow_kstream.cli.clusters import ClusterOption, opened
 from airflow_kstream.cli.lease_progress import ProgressDisplay
 from airflow_kstream.cli.output import JsonOption, note, print_json, show
+from airflow_kstream.model.hdfs_path import checked_path, is_below, plain_path
 from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.journal import read_journal
@@ -169,13 +170,17 @@ def recover(
 
 
 @app.command()
-def history(cluster_name: ClusterOption, since: options.Since = "7d", as_json: JsonOption = False) -> None:
+def history(
+    cluster_name: ClusterOption, paths: options.Below = None, since: options.Since = "7d", as_json: JsonOption = False
+) -> None:
     """Show what was done to leases as this principal, from the journal in state_dir."""
     age = options.duration("--since", since)
+    roots = [checked_path(plain_path(path)) for path in paths or ("/",)]
     with opened(cluster_name) as cluster, open_lease_session(cluster, cluster.watcher) as session:
         hdfs = session.base.hdfs
         folder = lease_folder(cluster.state_dir, cluster.watcher)
-        records = list(read_journal(hdfs, folder, hdfs.now() - age))
+        journal = read_journal(hdfs, folder, hdfs.now() - age)
+        records = [record for record in journal if any(is_below(root, record.path) for root in roots)]
     if as_json:
         print_json([record.to_json() for record in records])
     else:

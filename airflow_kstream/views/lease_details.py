@@ -18,7 +18,7 @@ from airflow_kstream.supervise.leases.recover import RecoveryReport
 from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, details, table
 
 _FINISHED = {True: "finished", False: "still running", None: "finished or not is unknown"}
-_HISTORY = ("when (UTC)", "path", "what", "because", "by")
+_HISTORY = ("when (UTC)", "path", "what", "bytes", "lost", "because", "by")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Explanation:
 
 
 def history_table(records: Sequence[JournalRecord]) -> Table:
-    """Return a row for each record; a recovery that went well needs no reason beside its outcome."""
+    """Return a row for each record; a recovery that went well needs no reason beside its outcome. Bytes are those that
+    a reader sees afterwards."""
     rows = table(*_HISTORY)
     for record in records:
         why = f": {record.why}" if record.why and not (record.outcome and record.outcome.settled) else ""
@@ -59,10 +60,15 @@ def history_table(records: Sequence[JournalRecord]) -> Table:
             f"{record.at:%Y-%m-%d %H:%M:%S}",
             record.path,
             f"{record.outcome or 'probed'}{why}",
+            *(_shown(record.recovery.get(name)) for name in ("length_after", "bytes_lost")),
             record.reason,
             f"{record.who}, as {record.principal}",
         )
     return rows
+
+
+def _shown(number: int | None) -> str:
+    return "" if number is None else str(number)
 
 
 def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:

@@ -150,6 +150,7 @@ def test_a_path_that_does_not_exist_is_reported_as_missing(kstream: Commands) ->
         (("recover", "/data", "--limits", "wild"), "wild"),
         (("recover", "/data", "--allow", "=orders"), "PATTERN"),
         (("history", "--since", "ever"), "ever"),
+        (("history", "data"), "data"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_asked(kstream: Commands, words: tuple[str, ...], named: str) -> None:
@@ -188,7 +189,10 @@ def test_dead_holders_files_are_closed_with_every_flushed_byte_and_recorded(
     assert open_files(minicluster, f"{FOLDER}/dead") == {}
     assert [content(minicluster, path) for path in dead] == [pattern(1000)] * len(dead)
     assert set(dead) <= {record["path"] for record in kstream.json("history", "--since", "1h")}
-    assert "dead/a\\ttab" in kstream.run("history").stdout
+    assert set(dead) == {record["path"] for record in kstream.json("history", f"{FOLDER}/dead")}
+    assert kstream.json("history", f"{FOLDER}/dea") == []
+    [row] = [line for line in kstream.run("history").stdout.splitlines() if "dead/a\\ttab" in line and "closed" in line]
+    assert [cell.strip() for cell in row.split("│")][3:6] == ["closed", "1000", "0"]
 
     assert f"no file is open for write below {FOLDER}/dead" in kstream.run("list", f"{FOLDER}/dead").stderr
     again = kstream.run("recover", f"{FOLDER}/dead", *NO_AGE)

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from operator import itemgetter
 
@@ -44,7 +45,6 @@ class Scanner:
         self.heads = re.compile(heads.encode())
         self.titles = frozenset(titles)
         self.engine = engine([pattern.regex for pattern in patterns])
-        self.regexes = [re.compile(pattern.regex.encode()) for pattern in patterns]
 
     def scan(self, blocks: Iterable[bytes], threads: int = 1) -> list[Section]:
         """Return the sections of a log whose bytes come in blocks of any size, cut anywhere.
@@ -141,7 +141,7 @@ class Scan:
     def _hit(self, block: bytes, at: int, number: int, numbers: _LineNumbers) -> Hit | None:
         begin, end = line_around(block, at)
         # A match of Hyperscan's may reach beyond its line.
-        found = self._scanner.regexes[number].search(block[begin:end])
+        found = _compiled(self._scanner.patterns[number].regex).search(block[begin:end])
         if found is None:
             return None
         line_number = numbers.of(begin)
@@ -225,6 +225,12 @@ def _distinct_lines(block: bytes, places: Iterable[int], most: int) -> Iterator[
         if begin not in known:
             known.add(begin)
             yield at
+
+
+@cache
+def _compiled(regex: str) -> re.Pattern[bytes]:
+    """Compile a pattern when it is first hit: of a catalogue's hundreds, a log hits few."""
+    return re.compile(regex.encode())
 
 
 def _text(line: bytes) -> str:
