@@ -62,6 +62,8 @@ class Running:
         return Result(self.part, code, time.monotonic() - self.began)
 
     def show(self) -> None:
+        """Show what it printed, once it has ended."""
+        self.guard.wait()
         if self.output:
             tell(f"{self.part.name} printed:")
             self.output.seek(0)
@@ -126,29 +128,25 @@ def run_parts(parts: Sequence[Part], run: Path, use: int) -> list[Result]:
 
 
 def run_together(parts: Sequence[Part], run: Path, use: int) -> list[Result]:
-    """Run these parts at the same time; what others than the first print is shown when all have ended."""
-    with ExitStack() as files:
-        outputs = [None, *(files.enter_context(TemporaryFile()) for _ in parts[1:])]
-        running = [start(part, run, use, output) for part, output in zip(parts, outputs, strict=True)]
+    """Run these parts at the same time; what others than the first print is shown when all have ended.
+
+    An interrupt ends all of them.
+    """
+    running: list[Running] = []
+    with ExitStack() as when_done, ThreadPoolExecutor(len(parts)) as threads:
         try:
-            return ended(running)
+            for part in parts:
+                output = when_done.enter_context(TemporaryFile()) if running else None
+                running.append(start(part, run, use, output))
+            return list(threads.map(Running.result, running))
+        except KeyboardInterrupt:
+            return [Result(each.part, _INTERRUPTED, time.monotonic() - each.began) for each in running]
         finally:
             for each in running:
+                # Now its guard knows that it has to end, if it has not ended by itself.
+                os.close(each.hold_fd)
+            for each in running:
                 each.show()
-
-
-def ended(running: Sequence[Running]) -> list[Result]:
-    """Return how each ended; an interrupt ends all of them."""
-    threads = ThreadPoolExecutor(len(running))
-    try:
-        return list(threads.map(Running.result, running))
-    except KeyboardInterrupt:
-        return [Result(each.part, _INTERRUPTED, time.monotonic() - each.began) for each in running]
-    finally:
-        for each in running:
-            # Now its guard knows that it has to end, if it has not ended by itself.
-            os.close(each.hold_fd)
-        threads.shutdown()
 
 
 def start(part: Part, run: Path, use: int, output: IO[bytes] | None) -> Running:
