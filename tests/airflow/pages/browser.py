@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import requests
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from airflow_kstream.demo.airflow_api import Login
 
@@ -22,7 +22,10 @@ _OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
 )
-_SECONDS = 60
+# What a busy machine may take to show a page, to start a Spark job, or to replace one.
+_SECONDS = 300
+# By itself it expects everything within five seconds.
+expect.set_options(timeout=_SECONDS * 1000)
 
 
 @dataclass

@@ -25,8 +25,6 @@ from tests.cluster.writers.hadoop_says import open_files
 from tests.steps import Steps
 
 _WIDER = "() => { const page = document.querySelector('.ks'); return page.scrollWidth - page.clientWidth; }"
-# What a busy machine may take to start a Spark job, or to replace one.
-PATIENCE = 300_000
 
 
 @dataclass
@@ -53,7 +51,7 @@ class Tour(Steps):
         expect(button).to_be_disabled()
         dialog.get_by_label("Reason").fill(reason)
         button.click()
-        expect(dialog.get_by_role("status")).to_contain_text("done", timeout=PATIENCE)
+        expect(dialog.get_by_role("status")).to_contain_text("done")
         dialog.get_by_role("button", name="Close").click()
 
 
@@ -82,7 +80,7 @@ class TestTour:
         with tour.step(1):
             tour.visit.open("/")
             tour.visit.page.get_by_role("link", name="Streams", exact=True).first.click()
-            expect(tour.row()).to_contain_text("healthy", timeout=PATIENCE)
+            expect(tour.row()).to_contain_text("healthy")
             expect(tour.row()).to_contain_text("generation 1")
             expect(tour.row()).to_contain_text("ends in")
             expect(tour.row()).to_contain_text("keep, deferred")
@@ -109,22 +107,22 @@ class TestTour:
         with tour.step(4):
             tour.say("Hold", "Kafka is moved")
             wanted = tour.row().locator("[data-label=Wanted]")
-            expect(wanted).to_contain_text("held", timeout=PATIENCE)
+            expect(wanted).to_contain_text("held")
             expect(wanted).to_contain_text("admin")
             expect(wanted).to_contain_text("Kafka is moved")
 
     def test_a_start_lifts_it(self, tour: Tour) -> None:
         with tour.step(5):
             tour.say("Start", "Kafka is where it belongs")
-            expect(tour.row().locator("[data-label=Wanted]")).to_contain_text("running", timeout=PATIENCE)
+            expect(tour.row().locator("[data-label=Wanted]")).to_contain_text("running")
 
     def test_a_restart_brings_the_next_generation(self, tour: Tour) -> None:
         with tour.step(6):
             tour.say("Restart", "a new library")
-            expect(tour.row()).to_contain_text("generation 2", timeout=PATIENCE)
+            expect(tour.row()).to_contain_text("generation 2")
             tour.row().get_by_role("link", name="orders", exact=True).click()
             generations = tour.panel("Generations")
-            expect(generations).to_contain_text("admin requested a restart", timeout=PATIENCE)
+            expect(generations).to_contain_text("admin requested a restart")
 
     def test_a_stuck_file_is_recovered_from_the_form(self, tour: Tour, minicluster: Minicluster) -> None:
         with tour.step(7):
@@ -132,16 +130,16 @@ class TestTour:
             file = page.locator(f'tr[data-file="{STUCK}"]')
             await_that(lambda: _found(tour), "a run finds that the file's holder forgot it")
             page.get_by_role("link", name="Files", exact=True).click()
-            expect(file).to_contain_text("holder alive without progress", timeout=PATIENCE)
+            expect(file).to_contain_text("holder alive without progress")
             file.get_by_role("button", name="Recover …").click()
             dialog = page.get_by_role("dialog")
             dialog.get_by_label("Opened at least").fill("1s")
             expect(dialog.get_by_role("button", name="Recover it")).to_be_disabled()
             dialog.get_by_label("Close it although its holder lives").check()
             dialog.get_by_role("button", name="Recover it").click()
-            expect(dialog.get_by_role("status")).to_contain_text("done", timeout=PATIENCE)
+            expect(dialog.get_by_role("status")).to_contain_text("done")
             dialog.get_by_role("button", name="Close").click()
-            expect(page.locator(f'tr[data-recovered="{STUCK}"]')).to_contain_text("closed", timeout=PATIENCE)
+            expect(page.locator(f'tr[data-recovered="{STUCK}"]')).to_contain_text("closed")
             assert open_files(minicluster, LANDING) == {}
             assert "success" in api.dag_run_states(leases_id(CONNECTION)).values()
 
@@ -176,10 +174,7 @@ class TestTour:
             page.set_viewport_size({"width": 390, "height": 800})
             for path in ("", f"?cluster={CONNECTION}&stream=orders", "?view=files", "?view=tickets"):
                 tour.visit.open(f"/plugin/kstream{path}")
-                wider = page.evaluate(
-                    "() => { const k = document.querySelector('.ks'); return k.scrollWidth - k.clientWidth }"
-                )
-                assert wider <= 0, path
+                assert page.evaluate(_WIDER) <= 0, path
 
 
 def _found(tour: Tour) -> bool:
