@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from _pytest.runner import runtestprotocol
 
-# Shorter ones are in no list of slow ones, either.
+# In seconds. The list of the slowest tests begins far above it.
 _NOTICEABLE = 0.1
 
 
@@ -16,7 +16,7 @@ class ShortReports:
     """Runs a test as pytest does, and tells what somebody reads; of a worker alone."""
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-        """Run the test, as the first of these hooks that answers: pytest's own is not asked."""
+        """Run the test in the place of pytest's own hook, which does not run once one has answered."""
         for report in runtestprotocol(item, nextitem=nextitem, log=False):
             if is_read(report):
                 item.ihook.pytest_runtest_logreport(report=report)

@@ -15,7 +15,7 @@ from airflow_kstream.model.open_file import Block, FileState
 from airflow_kstream.supervise.leases.journal import JournalRecord
 from airflow_kstream.supervise.leases.plan import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport
-from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, details, table
+from airflow_kstream.views.tables import NOT_KNOWN, add, add_details, details, known, table
 
 _FINISHED = {True: "finished", False: "still running", None: "finished or not is unknown"}
 _HISTORY = ("when (UTC)", "path", "what", "bytes", "lost", "because", "by")
@@ -60,15 +60,11 @@ def history_table(records: Sequence[JournalRecord]) -> Table:
             f"{record.at:%Y-%m-%d %H:%M:%S}",
             record.path,
             f"{record.outcome or 'probed'}{why}",
-            *(_shown(record.recovery.get(name)) for name in ("length_after", "bytes_lost")),
+            *(known(record.recovery.get(name)) for name in ("length_after", "bytes_lost")),
             record.reason,
             f"{record.who}, as {record.principal}",
         )
     return rows
-
-
-def _shown(number: int | None) -> str:
-    return "" if number is None else str(number)
 
 
 def _open_file(intent: Intent, now: datetime) -> Iterable[tuple[str, str]]:

@@ -17,7 +17,7 @@ from airflow_kstream.model.printable import printable
 from airflow_kstream.supervise.leases.findings import Finding
 from airflow_kstream.supervise.leases.plan import Intent
 from airflow_kstream.supervise.leases.recover import RecoveryReport
-from airflow_kstream.views.tables import add, table
+from airflow_kstream.views.tables import add, known, table
 
 # Outcomes that the same call may settle later without any change.
 _TRANSIENT = {Outcome.GAVE_UP, Outcome.UNCONFIRMED, Outcome.NOT_TRIED, Outcome.CHANGED}
@@ -84,7 +84,7 @@ def recoveries_table(recoveries: Sequence[Recovery], rows: int | None = None) ->
             recovery.path,
             recovery.outcome,
             _bytes(recovery),
-            _known(recovery.bytes_lost),
+            known(recovery.bytes_lost),
             f"{recovery.seconds:.1f} s" if recovery.asked else "",
             why or _granted(recovery),
         )
@@ -94,7 +94,7 @@ def recoveries_table(recoveries: Sequence[Recovery], rows: int | None = None) ->
 def _bytes(recovery: Recovery) -> str:
     before = recovery.length_before if recovery.visible_before is None else recovery.visible_before
     after = recovery.length_after
-    return _known(before) if after in (before, None) else f"{_known(before)} → {after}"
+    return known(before) if after in (before, None) else f"{known(before)} → {after}"
 
 
 def left_alone(report: RecoveryReport) -> tuple[Intent, ...]:
@@ -220,10 +220,6 @@ def _length(finding: Finding) -> int:
     """Return the length that a reader gets, if that is known."""
     state = finding.history.state
     return state.length if state.visible_length is None else state.visible_length
-
-
-def _known(number: int | None) -> str:
-    return "" if number is None else str(number)
 
 
 def _granted(recovery: Recovery) -> str:

@@ -44,6 +44,11 @@ def cell(*lines: str, style: str = "") -> Text:
     return Text("\n".join(printable(line) for line in lines), style=style)
 
 
+def known(number: int | None) -> str:
+    """Return a number as a cell; empty if it is unknown."""
+    return "" if number is None else str(number)
+
+
 def lines(table: Table) -> list[str]:
     """Return the table as text, for a log."""
     console = Console(file=StringIO(), width=_LOG_WIDTH, no_color=True)

@@ -49,6 +49,8 @@ VISITORS = {
     "admin": 200,
     "eve of east": 200,
 }
+# A token that the server does not take would look like a right that is missing.
+REFUSALS = {"anonymous": "Not authenticated", "garbage": "Invalid JWT token", "nobody": "Forbidden"}
 # A route asks for some of these; the others do it no harm.
 QUERY = {"cluster": "east", "stream": "orders"}
 TICKETS = {"tickets_etl@EXAMPLE.COM": {"principal": "etl@EXAMPLE.COM"}}
@@ -211,6 +213,8 @@ def test_each_page_asks_who_visits_and_what_they_may(server: AirflowHome, visito
             answer = visit(server, visitor, route.path, method)
             expected = {VISITORS[visitor]} if method in route.methods else {401, 403, 405}
             assert answer.status_code in expected, f"{method} {route.path} as {visitor}"
+            if method == "GET":
+                assert REFUSALS.get(visitor, "") in answer.text, f"{route.path} as {visitor}"
             # A prefix that Airflow refuses answers 200 with its own page.
             assert not is_html(answer), f"{method} {route.path} as {visitor} is a page of Airflow"
 
