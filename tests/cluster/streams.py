@@ -76,6 +76,12 @@ def rate_stream(
     )
 
 
+def at_pace(spec: StreamSpec, seconds: int) -> StreamSpec:
+    """Return the stream with a batch every so many seconds. A batch costs 0.3 s of CPU, in all processes together:
+    four streams of a batch each second leave nothing of two cores."""
+    return replace(spec, arguments=(*spec.arguments, f"{seconds} seconds"))
+
+
 def submit_by_hand(minicluster: Minicluster, spec: StreamSpec, tag: str, **more: str) -> None:
     """Submit the spec's job with plain spark-submit, as a user that knows nothing of streams; `more` are confs."""
     own = {"spark.yarn.tags": tag, "spark.yarn.submit.waitAppCompletion": "false"}

@@ -19,7 +19,7 @@ from airflow_kstream.model.stream_policies import RefreshPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.cluster.streams import await_commits, look, rate_stream, reconciler
+from tests.cluster.streams import at_pace, await_commits, look, rate_stream, reconciler
 from tests.faults.rows import rows_of
 from tests.tables import Row
 
@@ -27,11 +27,14 @@ pytestmark = pytest.mark.lives
 
 INTERVAL, LIFE = timedelta(minutes=1), timedelta(minutes=3)
 LIVES = 5
+# Seconds between two batches.
+PACE = 4
 REFRESH = RefreshPolicy(confirm_within=timedelta(seconds=10))
 UNAWARE = str(Path(__file__).parents[1] / "cluster" / "jobs" / "plain_rate.py")
+TICKET, PROXY_USER = TicketCredentials(refresh=True), ProxyUserCredentials(getuser(), refresh=True)
 STREAMS = (
-    (rate_stream("ticket", TicketCredentials(refresh=True), application=UNAWARE, refresh=REFRESH), "streamer"),
-    (rate_stream("proxy-user", ProxyUserCredentials(getuser(), refresh=True), refresh=REFRESH), "gateway"),
+    (at_pace(rate_stream("ticket", TICKET, application=UNAWARE, refresh=REFRESH), PACE), "streamer"),
+    (at_pace(rate_stream("proxy-user", PROXY_USER, refresh=REFRESH), PACE), "gateway"),
 )
 
 

@@ -5,13 +5,13 @@ import sys
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
-folder = sys.argv[1]
+folder, pace = (*sys.argv[1:], "2 seconds")[:2]
 rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load().coalesce(1)
 query = (
     rows.writeStream.format("parquet")
     .option("path", f"{folder}/table")
     .option("checkpointLocation", f"{folder}/checkpoint")
-    .trigger(processingTime="1 second")
+    .trigger(processingTime=pace)
     .start()
 )
 query.awaitTermination()

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 generation = Generation.of(spark)
-folder, pace = (*sys.argv[1:], "1 second")[:2]
+folder, pace = (*sys.argv[1:], "2 seconds")[:2]
 rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load().coalesce(1)
 query = (
     rows.writeStream.format("parquet")

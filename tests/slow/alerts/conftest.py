@@ -17,7 +17,7 @@ from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import HeartbeatPolicy, RestartPolicy
 from tests.airflow.running.live import CONNECTION, LiveAirflow, live_airflow
-from tests.cluster.streams import BRISK_WATCH, await_commits, rate_stream, reconciler
+from tests.cluster.streams import BRISK_WATCH, at_pace, await_commits, rate_stream, reconciler
 from tests.slow.alerts.notifier import FILE
 from tests.slow.alerts.told import Alerts
 from tests.tables import Row
@@ -25,6 +25,8 @@ from tests.tables import Row
 ROOT = Path(__file__).parents[3]
 # YARN gives nobody up while a test freezes it.
 PATIENT = timedelta(minutes=10)
+# Seconds between two batches.
+_PACE = 4
 SETTINGS = {
     "fleet_every": "1m",
     "notifier": "tests.slow.alerts.notifier.ToFile",
@@ -106,4 +108,4 @@ def watched(alerts: Alerts, declared: dict[str, StreamSpec]) -> StreamSpec:
 def brisk(name: str, **more: object) -> StreamSpec:
     """A stream that is called blind after seconds and not minutes."""
     watch = replace(BRISK_WATCH, blind_after=timedelta(seconds=10))
-    return rate_stream(name, TicketCredentials(), **{"watch": watch, **more})
+    return at_pace(rate_stream(name, TicketCredentials(), **{"watch": watch, **more}), _PACE)

@@ -23,7 +23,7 @@ from tests.cluster.writers import writer
 from tests.slow.alerts.conftest import Forgotten, brisk
 from tests.slow.alerts.told import Alerts
 
-pytestmark = pytest.mark.alerts
+pytestmark = [pytest.mark.alerts, pytest.mark.timeout(4000)]
 
 CONTROL = f"control-{CONNECTION}"
 _KILL = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
@@ -122,8 +122,9 @@ def test_a_keytab_that_was_rotated(alerts: Alerts) -> None:
     keytab = KeytabCredentials(principal, str(alerts.minicluster.keytab("etl")))
     late = RestartPolicy(jitter_ratio=0.2)
     folder = "/user/etl/rotated"
+    spec = brisk("rotated", restart=late)
     spec = replace(
-        brisk("rotated", restart=late), credentials=keytab, arguments=(folder,), checkpoints=(f"{folder}/checkpoint",)
+        spec, credentials=keytab, arguments=(folder, *spec.arguments[1:]), checkpoints=(f"{folder}/checkpoint",)
     )
     alerts.declare(spec)
 
@@ -206,11 +207,9 @@ def test_tickets_and_keytabs_that_end(alerts: Alerts) -> None:
         assert alerts.run(check) == "failed"
 
 
-# Its twenty minutes began before the first test.
-@pytest.mark.timeout(2400)
 def test_a_stream_that_nobody_watches(alerts: Alerts, forgotten: Forgotten) -> None:
     """Its restart is overdue by then: that hides it from nobody."""
-    told = alerts.wait_for_begin(EventKind.UNWATCHED, forgotten.since, within=1800)
+    told = alerts.wait_for_begin(EventKind.UNWATCHED, forgotten.since)
     undone = time.time()
     alerts.airflow.start(forgotten.task.dag_id)
     end = alerts.wait_for_end(EventKind.UNWATCHED, undone)
