@@ -2,8 +2,8 @@
 
 ./kstream test                  the tier that CI runs
 ./kstream test --slow           the rest, and this tier's faults again
-./kstream test --faults         a part of it; or --lives, --stalls, --predictions, --simulations, --mutants,
-                                --prometheus, --alerts, --compatibility
+./kstream test --faults         a part of it; or --mutants, --crashes, --lives, --stalls, --predictions,
+                                --alerts, --simulations, --prometheus, --compatibility
 ./kstream test ARGUMENT ...     pytest alone, with these arguments
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.lives, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.crashes, pytest.mark.timeout(3600)]
 
 
 def test_every_promise_is_kept_while_airflow_crashes(tmp_path: Path) -> None:
