@@ -26,6 +26,7 @@ _WITHOUT_CLUSTER = (
 _WAITING = re.compile(r"tests/cluster/test_(lease|open_files|recovery|rescue|ticket|token|writers)")
 # They take longest: begun late, one would run on alone.
 _LONGEST = (
+    "tests/slow/test_pushed_lives.py",
     "tests/cluster/test_stream_life.py",
     "tests/cluster/test_rotated_keytab.py",
     "tests/cluster/test_stalls.py",

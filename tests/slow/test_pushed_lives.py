@@ -23,9 +23,10 @@ from tests.cluster.streams import at_pace, await_commits, look, rate_stream, rec
 from tests.faults.rows import rows_of
 from tests.tables import Row
 
-pytestmark = pytest.mark.lives
+pytestmark = [pytest.mark.lives, pytest.mark.timeout(3600)]
 
-INTERVAL, LIFE = timedelta(minutes=1), timedelta(minutes=3)
+# A busy machine needs two minutes until both streams have committed, and nobody looks at the first one before that.
+INTERVAL, LIFE = timedelta(seconds=100), timedelta(minutes=5)
 LIVES = 5
 # Seconds between two batches.
 PACE = 4
