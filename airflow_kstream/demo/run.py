@@ -137,7 +137,7 @@ class Demo:
             findings = _audit(environment, history.spec.name, ends)
             self.promises.append(promises.table_is_exact(history.spec.name, findings))
 
-    def _await(self, condition: Any, what: str, seconds: float = 600) -> None:
+    def _await(self, condition: Any, what: str, seconds: float = 180) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:

@@ -77,8 +77,7 @@ def rate_stream(
 
 
 def at_pace(spec: StreamSpec, seconds: int) -> StreamSpec:
-    """Return the stream with a batch every so many seconds. A batch costs 0.3 s of CPU, in all processes together:
-    four streams of a batch each second leave nothing of two cores."""
+    """Return the stream with a batch every so many seconds: each costs all processes together 0.3 s of CPU."""
     return replace(spec, arguments=(*spec.arguments, f"{seconds} seconds"))
 
 

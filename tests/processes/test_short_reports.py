@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,13 +55,7 @@ def test_failures_skips_and_slow_fixtures_reach_the_controller(tmp_path: Path) -
     assert "ERROR test_them.py::test_leaves_something - OSError: a server is left" in told
     assert "FAILED test_them.py::test_is_wrong" in told
     assert "says why" in told
-    setups = {test: float(took.rstrip("s")) for took, phase, test in _durations(told) if phase == "setup"}
+    setups = {test: float(took) for took, test in re.findall(r"([\d.]+)s setup +(\S+)", told)}
     assert setups["test_them.py::test_is_slow_to_set_up"] >= 0.15
     quick = {"test_them.py::test_works", "test_them.py::test_leaves_something", "test_them.py::test_is_wrong"}
     assert not [test for test in quick & setups.keys() if setups[test] < 0.1]
-
-
-def _durations(told: str) -> list[list[str]]:
-    """Return duration, phase and test of each report that reached the controller."""
-    listed = told.partition("slowest durations")[2].splitlines()
-    return [line.split() for line in listed if " setup " in line or " call " in line or " teardown " in line]

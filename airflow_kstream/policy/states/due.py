@@ -102,9 +102,12 @@ def next_rows(rows: Mapping[Key, Row], held: Mapping[Subject, float], now: float
     """Return the rows of one second, the most urgent first. `held` are subjects without an asset, until when."""
     changed: list[tuple[int, float, Key]] = []
     repeated: list[tuple[float, Key]] = []
-    # Asked of thousands of rows each second. What is held is due still later.
-    for key, row in [(key, row) for key, row in rows.items() if (due := row.due) is not None and due <= now]:
-        moment = moment_of(key, row, held)
+    for key, row in rows.items():
+        # Asked of thousands of rows each second: what is held is due still later.
+        due = row.due
+        if due is None or due > now:
+            continue
+        moment = moment_of(key, row, held) if held else due
         if moment is None or moment > now:
             continue
         if row.changed:

@@ -23,7 +23,7 @@ from tests.cluster.writers import writer
 from tests.slow.alerts.conftest import Forgotten, brisk
 from tests.slow.alerts.told import Alerts
 
-pytestmark = [pytest.mark.alerts, pytest.mark.timeout(4000)]
+pytestmark = pytest.mark.alerts
 
 CONTROL = f"control-{CONNECTION}"
 _KILL = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
@@ -98,8 +98,9 @@ def test_a_restart_that_is_blocked_and_overdue(alerts: Alerts) -> None:
     assert alerts.airflow.control(spec.name, "stop", "the test is over") == "success"
 
 
+@pytest.mark.timeout(3000)
 def test_a_stream_that_dies_at_each_start(alerts: Alerts) -> None:
-    """Its job may not write its table."""
+    """Its job may not write its table. Three starts in vain take ten minutes on a busy machine."""
     quick = FailurePolicy(
         backoff=timedelta(seconds=1), repeats=3, repeated_over=timedelta(), probe_every=timedelta(seconds=20)
     )
@@ -108,7 +109,10 @@ def test_a_stream_that_dies_at_each_start(alerts: Alerts) -> None:
     alerts.dfs("-mkdir", "-p", spec.arguments[0], as_="streamer")
     alerts.dfs("-mkdir", table)
 
-    with alerts.cause(EventKind.BREAKER, "its job may not write", lambda: alerts.dfs("-chmod", "777", table)):
+    def allow() -> None:
+        alerts.dfs("-chmod", "777", table)
+
+    with alerts.cause(EventKind.BREAKER, "its job may not write", allow, within=1800):
         alerts.airflow.declare(spec)
     assert alerts.airflow.control(spec.name, "stop", "the test is over") == "success"
 
@@ -207,9 +211,11 @@ def test_tickets_and_keytabs_that_end(alerts: Alerts) -> None:
         assert alerts.run(check) == "failed"
 
 
+# Its twenty minutes began before the first test.
+@pytest.mark.timeout(2400)
 def test_a_stream_that_nobody_watches(alerts: Alerts, forgotten: Forgotten) -> None:
     """Its restart is overdue by then: that hides it from nobody."""
-    told = alerts.wait_for_begin(EventKind.UNWATCHED, forgotten.since)
+    told = alerts.wait_for_begin(EventKind.UNWATCHED, forgotten.since, within=1800)
     undone = time.time()
     alerts.airflow.start(forgotten.task.dag_id)
     end = alerts.wait_for_end(EventKind.UNWATCHED, undone)

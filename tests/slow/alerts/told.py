@@ -19,8 +19,7 @@ from tests.airflow.running.live import LiveAirflow
 from tests.cluster.streams import await_commits, await_that, look, reconciler
 from tests.tables import Row
 
-# In seconds; three starts of a driver in vain take ten minutes on a busy machine.
-_PATIENCE = 1800
+_ENDS = 600
 
 
 @dataclass
@@ -64,23 +63,23 @@ class Alerts:
         return self.airflow.end(dag_id, self.airflow.start(dag_id, form))
 
     @contextmanager
-    def cause(self, kind: EventKind, how: str, undo: Callable[[], object]) -> Iterator[None]:
+    def cause(self, kind: EventKind, how: str, undo: Callable[[], object], within: float = _ENDS) -> Iterator[None]:
         """Make a cause in the block; wait until it is told, undo it, wait for its end, and put both into the table."""
         began = time.time()
         yield
-        begin = self._await(kind, began, ended=False)
+        begin = self._await(kind, began, ended=False, within=within)
         undone = time.time()
         undo()
         end = self._await(kind, undone, ended=True)
         self.row(kind.value, how, f"{begin:.0f}", f"{end:.0f}")
 
-    def wait_for_begin(self, kind: EventKind, since: float) -> float:
-        return self._await(kind, since, ended=False)
+    def wait_for_begin(self, kind: EventKind, since: float, within: float = _ENDS) -> float:
+        return self._await(kind, since, ended=False, within=within)
 
     def wait_for_end(self, kind: EventKind, since: float) -> float:
         return self._await(kind, since, ended=True)
 
-    def _await(self, kind: EventKind, since: float, *, ended: bool) -> float:
+    def _await(self, kind: EventKind, since: float, *, ended: bool, within: float = _ENDS) -> float:
         """Return after how many seconds it was told."""
 
         def times() -> list[float]:
@@ -90,7 +89,7 @@ class Alerts:
         def after() -> list[float]:
             return [at for at in times() if at > since]
 
-        await_that(lambda: bool(after()), f"{kind} {'ends' if ended else 'begins'}", _PATIENCE)
+        await_that(lambda: bool(after()), f"{kind} {'ends' if ended else 'begins'}", within)
         # Once: what is told twice is no event.
         assert len(after()) == 1
         return after()[0] - since

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -46,7 +46,9 @@ APPLICATION_CLI = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
 EDGE = "streamer/edge.kstream.test"
 # Seconds. Between two batches HDFS may be away: triggers are multiples of these since 1970 (ProcessingTimeExecutor). A
 # job notices the end of its tokens with its next batch.
-TRIGGER, LONG_TRIGGER, LONGEST_TRIGGER, BATCH, REQUEST = 5, 20, 40, 6, 2
+TRIGGER, LONG_TRIGGER, BATCH, REQUEST = 20, 40, 6, 2
+# Of jobs that nothing is done to between two batches.
+SHORT_TRIGGER = 5
 # SafeModeActionProto of ClientNamenodeProtocol.
 LEAVE_SAFE_MODE, ENTER_SAFE_MODE = 1, 2
 
@@ -128,15 +130,9 @@ def doomed(mortal: Minicluster, row: Callable[[str], Row]) -> Iterator[Callable[
         yield begin
 
 
-def idle(
-    name: str,
-    credentials: KeytabCredentials | TicketCredentials,
-    trigger: int = TRIGGER,
-    more: Mapping[str, str] | None = None,
-) -> StreamSpec:
-    conf = {"spark.hadoop.ipc.client.connection.maxidletime": "100", **(more or {})}
-    spec = rate_stream(name, credentials, conf=conf, restart=replace(BRISK_RESTART, adopt_margin=MARGIN))
-    return at_pace(spec, trigger)
+def idle(name: str, credentials: KeytabCredentials | TicketCredentials, **conf: str) -> StreamSpec:
+    conf = {"spark.hadoop.ipc.client.connection.maxidletime": "100", **conf}
+    return rate_stream(name, credentials, conf=conf, restart=replace(BRISK_RESTART, adopt_margin=MARGIN))
 
 
 def keytab(minicluster: Minicluster, who: str) -> KeytabCredentials:
@@ -146,11 +142,14 @@ def keytab(minicluster: Minicluster, who: str) -> KeytabCredentials:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("mortal", [(INTERVAL, LIFE)], indirect=True, ids=["minutes"])
 def test_ends_come_when_they_were_foretold(mortal: Minicluster, doomed: Callable[..., Doomed]) -> None:
+    def begin(what: str, spec: StreamSpec, who: str = "streamer") -> Doomed:
+        return doomed(what, at_pace(spec, SHORT_TRIGGER), who)
+
     excluded = {NOT_RENEWED_CONF: "hdfs://kstream"}
-    launched = doomed("ticket", idle("launched", TicketCredentials()))
-    unrenewed = doomed("ticket, excludeHadoopFileSystems", idle("unrenewed", TicketCredentials(), more=excluded))
-    limited = doomed("keytab, yarn application -updateLifetime", idle("limited", keytab(mortal, "streamer")))
-    rotated = doomed("keytab, rotated by its KDC", idle("rotated", keytab(mortal, EDGE)), "watcher")
+    launched = begin("ticket", idle("launched", TicketCredentials()))
+    unrenewed = begin("ticket, excludeHadoopFileSystems", idle("unrenewed", TicketCredentials(), **excluded))
+    limited = begin("keytab, yarn application -updateLifetime", idle("limited", keytab(mortal, "streamer")))
+    rotated = begin("keytab, rotated by its KDC", idle("rotated", keytab(mortal, EDGE)), "watcher")
     launched.predict(HorizonReason.TOKEN_MAX_LIFETIME)
     unrenewed.predict(HorizonReason.NOT_RENEWED)
     limits(mortal, limited.application, INTERVAL)
@@ -182,7 +181,7 @@ def test_a_driver_that_makes_no_more_tokens_ends_when_it_was_foretold(
     mortal: Minicluster, doomed: Callable[..., Doomed]
 ) -> None:
     """SPARK-37787 for real: a NameNode in safe mode gives no tokens for some seconds."""
-    forgetful = doomed("keytab, safe mode in a round", idle("forgetful", keytab(mortal, "streamer"), LONG_TRIGGER))
+    forgetful = doomed("keytab, safe mode in a round", at_pace(idle("forgetful", keytab(mortal, "streamer")), TRIGGER))
     await_that(lambda: gets_no_tokens_in_a_round(mortal, forgetful), "a round brings no tokens", 5400)
     forgetful.predict(HorizonReason.RENEWAL_ENDED)
     assert forgetful.await_end(mortal, INTERVAL) is HorizonReason.RENEWAL_ENDED
@@ -193,7 +192,7 @@ def test_a_driver_that_makes_no_more_tokens_ends_when_it_was_foretold(
 def test_a_driver_that_counts_on_longer_tokens_ends_when_it_was_foretold(
     mortal: Minicluster, doomed: Callable[..., Doomed]
 ) -> None:
-    outlived = doomed("keytab, renew interval shortened", idle("outlived", keytab(mortal, EDGE), LONGEST_TRIGGER))
+    outlived = doomed("keytab, renew interval shortened", at_pace(idle("outlived", keytab(mortal, EDGE)), LONG_TRIGGER))
     shorten(mortal)
     newest = rounds_in(outlived.rounds(mortal))[-1].at
     # Until then its newest tokens may be short ones themselves: nobody outside knows that they came before the change.
@@ -233,7 +232,7 @@ def set_safe_mode(minicluster: Minicluster, action: int) -> None:
 
 
 def between_batches(moment: datetime) -> bool:
-    return BATCH + REQUEST < moment.timestamp() % LONG_TRIGGER < LONG_TRIGGER - REQUEST - 1
+    return BATCH + REQUEST < moment.timestamp() % TRIGGER < TRIGGER - REQUEST - 1
 
 
 def shorten(minicluster: Minicluster) -> None:
@@ -242,6 +241,6 @@ def shorten(minicluster: Minicluster) -> None:
     setting = re.compile(rf"(<name>{re.escape(name)}</name>\s*<value>)\d+")
     for file in minicluster.root.rglob("hdfs-site.xml"):
         file.write_text(setting.sub(rf"\g<1>{SHORTER // timedelta(milliseconds=1)}", file.read_text()))
-    await_that(lambda: BATCH < time.time() % LONGEST_TRIGGER < BATCH + 2, "a batch is over")
+    await_that(lambda: BATCH < time.time() % LONG_TRIGGER < BATCH + 2, "a batch is over")
     minicluster.kill("nn1")
     minicluster.start("nn1")
