@@ -36,8 +36,9 @@ BRISK_STOP = StopPolicy(
 )
 BRISK_SUBMIT = SubmitPolicy(timeout=timedelta(seconds=90), ttl=timedelta(seconds=60))
 BRISK_HEARTBEAT = HeartbeatPolicy(start_timeout=timedelta(minutes=3))
-# Each push wakes a task of Airflow, which takes seconds of a minute and a half.
-BRISK_REFRESH = RefreshPolicy(push_ratio=0.4, confirm_within=timedelta(seconds=15))
+# Each push wakes a task of Airflow, which takes seconds of a minute and a half. A busy driver answers within half a
+# minute; of what was pushed before, 24 s are left for a restart then.
+BRISK_REFRESH = RefreshPolicy(push_ratio=0.4, confirm_within=timedelta(seconds=30))
 BRISK_WATCH = WatchPolicy(
     every=timedelta(seconds=3), look_every=timedelta(seconds=1), recovery_wait=timedelta(seconds=20)
 )

@@ -24,6 +24,7 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.errors import MiniclusterError, Unavailable
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.connection import cluster_of, connection_fields
@@ -36,6 +37,8 @@ from airflow_kstream.supervise.streams.spark_engine import DRIVER_HELPER
 
 _CONTROL_TAG = "demo-control"
 _LOOK_EVERY = 1.0
+# Seconds until a stream's first commit.
+_START = 600
 # The control's first token is a few seconds older than its application.
 _AFTER_DEATH = timedelta(seconds=5)
 # A topic that is quiet for this long counts as drained; a restart meanwhile would be harmless but confusing.
@@ -58,8 +61,7 @@ class Demo:
             shipper = Shipper(environment, stack)
             session = _open_session(environment, stack)
             control = Control(environment, self.console)
-            control.submit()
-            self._unpause(environment)
+            self._start(environment, session, control)
             self._watch(environment, session, control)
             self._finish(environment, session, shipper)
             self.promises.append(promises.died_of_its_token(control.seen(session)))
@@ -68,11 +70,28 @@ class Demo:
                 self._stay(environment)
         return all(promise.kept for promise in self.promises)
 
-    def _unpause(self, environment: Environment) -> None:
-        for spec in environment.streams:
-            dag_id = stream_id(CONNECTION, spec.name)
-            environment.home.api().unpause_dag(dag_id)
-            self.console.say(f"its DAG {dag_id} is unpaused", spec.name)
+    def _start(self, environment: Environment, session: ClusterSession, control: Control) -> None:
+        """Start the stream that gets fresh tokens, and the others once it has committed.
+
+        Until its first commit its driver is not known to take tokens, and without that its restart comes at half of its
+        tokens' life. Four drivers that start at once on two slow cores need longer.
+        """
+        pushed = next(history for history in self._histories if history.spec.credentials.refresh)
+        self._unpause(environment, pushed.spec)
+        self._await(lambda: self._has_committed(pushed, session), f"commit ({pushed.spec.name})", _START)
+        control.submit()
+        for history in self._histories:
+            if history is not pushed:
+                self._unpause(environment, history.spec)
+
+    def _has_committed(self, history: History, session: ClusterSession) -> bool:
+        self._observe_all(session)
+        return history.newest is not None and history.newest.first_commit is not None
+
+    def _unpause(self, environment: Environment, spec: StreamSpec) -> None:
+        dag_id = stream_id(CONNECTION, spec.name)
+        environment.home.api().unpause_dag(dag_id)
+        self.console.say(f"its DAG {dag_id} is unpaused", spec.name)
 
     def _watch(self, environment: Environment, session: ClusterSession, control: Control) -> None:
         """Watch until those that need no restart have outlived their tokens often enough, and the other one is not
