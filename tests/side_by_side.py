@@ -10,8 +10,8 @@ from xdist.workermanage import WorkerController
 
 # A server is shared by a file, or by all files below one of these.
 _TOGETHER = ("tests/airflow/running/", "tests/spark/")
-# Each test of these has a cluster of its own, and waits for most of its time.
-_APART = ("tests/slow/predictions/",)
+# Each test of these shares no server: it has a cluster of its own, or none.
+_APART = ("tests/slow/predictions/", "tests/simulation/test_histories.py")
 # No cluster is started for these.
 _WITHOUT_CLUSTER = (
     "tests/unit/",
@@ -27,6 +27,7 @@ _WAITING = re.compile(r"tests/cluster/test_(lease|open_files|recovery|rescue|tic
 # They take longest: begun late, one would run on alone.
 _LONGEST = (
     "tests/slow/test_pushed_lives.py",
+    "tests/slow/faults/test_pushes.py",
     "tests/cluster/test_stream_life.py",
     "tests/cluster/test_rotated_keytab.py",
     "tests/cluster/test_stalls.py",
