@@ -9,11 +9,11 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 # A server is shared by a file, or by all files below one of these.
-_TOGETHER = ("tests/airflow/running/", "tests/spark/")
+TOGETHER = ("tests/airflow/running/", "tests/spark/")
 # Each test of these shares no server: it has a cluster of its own, or none.
-_APART = ("tests/slow/predictions/", "tests/simulation/test_histories.py")
+APART = ("tests/slow/predictions/", "tests/simulation/test_histories.py")
 # No cluster is started for these.
-_WITHOUT_CLUSTER = (
+WITHOUT_CLUSTER = (
     "tests/unit/",
     "tests/properties/",
     "tests/loopback/",
@@ -25,7 +25,7 @@ _WITHOUT_CLUSTER = (
 # These mostly wait for limits of the NameNode and of tickets; the others keep both cores busy.
 _WAITING = re.compile(r"tests/cluster/test_(lease|open_files|recovery|rescue|ticket|token|writers)")
 # They take longest: begun late, one would run on alone.
-_LONGEST = (
+LONGEST = (
     "tests/slow/test_pushed_lives.py",
     "tests/slow/faults/test_pushes.py",
     "tests/cluster/test_stream_life.py",
@@ -52,9 +52,9 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith(_APART):
+        if file.startswith(APART):
             return nodeid
-        return next((folder for folder in _TOGETHER if file.startswith(folder)), file)
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Forget a file that is done, too: after each test all that a worker has are counted, twice."""
@@ -74,7 +74,7 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
 
 def next_scope(worker: str, scopes: list[str]) -> str | None:
     """Return what this worker takes of the queue; None if it is done."""
-    alone = [scope for scope in scopes if scope.startswith(_WITHOUT_CLUSTER)]
+    alone = [scope for scope in scopes if scope.startswith(WITHOUT_CLUSTER)]
     waiting = [scope for scope in scopes if _WAITING.match(scope)]
     busy = sorted((scope for scope in scopes if scope not in (*waiting, *alone)), key=_rank)
     order = {
@@ -85,7 +85,7 @@ def next_scope(worker: str, scopes: list[str]) -> str | None:
 
 
 def _rank(scope: str) -> int:
-    return _LONGEST.index(scope) if scope in _LONGEST else len(_LONGEST)
+    return LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SharedServers:

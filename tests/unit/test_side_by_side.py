@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tests.side_by_side import next_scope
+from pathlib import Path
 
-LONGEST = "tests/cluster/test_stream_life.py"
+import pytest
+
+from tests.side_by_side import APART, LONGEST, TOGETHER, WITHOUT_CLUSTER, next_scope
+
+LONG = "tests/cluster/test_stream_life.py"
 LIVE, LEASES, UNITS = "tests/cluster/test_freeze.py", "tests/cluster/test_rescue.py", "tests/unit/test_plain.py"
 
 
@@ -14,8 +18,8 @@ def test_what_waits_runs_beside_what_computes() -> None:
 
 
 def test_what_takes_longest_comes_first() -> None:
-    assert next_scope("gw0", [LIVE, LONGEST, UNITS]) == next_scope("gw1", [LIVE, LONGEST, UNITS]) == LONGEST
-    assert next_scope("gw0", [LIVE, "tests/cluster/test_rotated_keytab.py", LONGEST]) == LONGEST
+    assert next_scope("gw0", [LIVE, LONG, UNITS]) == next_scope("gw1", [LIVE, LONG, UNITS]) == LONG
+    assert next_scope("gw0", [LIVE, "tests/cluster/test_rotated_keytab.py", LONG]) == LONG
 
 
 def test_a_worker_whose_kind_of_tests_is_done_helps_the_others() -> None:
@@ -29,3 +33,9 @@ def test_the_third_worker_starts_a_cluster_for_what_is_left() -> None:
     assert next_scope("gw2", [LIVE, LEASES]) == LEASES
     assert next_scope("gw2", [LIVE]) == LIVE
     assert next_scope("gw2", []) is None
+
+
+@pytest.mark.parametrize("path", sorted({*TOGETHER, *APART, *WITHOUT_CLUSTER, *LONGEST}))
+def test_what_is_named_is_there(path: str) -> None:
+    """A renamed file would lose its place without a word."""
+    assert (Path(__file__).parents[2] / path).exists()
