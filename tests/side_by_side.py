@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
@@ -23,7 +21,9 @@ WITHOUT_CLUSTER = (
     "tests/processes/",
 )
 # These mostly wait for limits of the NameNode and of tickets; the others keep both cores busy.
-_WAITING = re.compile(r"tests/cluster/test_(lease|open_files|recovery|rescue|ticket|token|writers)")
+WAITING = tuple(
+    f"tests/cluster/test_{kind}" for kind in ("lease", "open_files", "recovery", "rescue", "ticket", "token", "writers")
+)
 # They take longest: begun late, one would run on alone.
 LONGEST = (
     "tests/slow/test_pushed_lives.py",
@@ -51,15 +51,12 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
         super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        if file.startswith(APART):
-            return nodeid
-        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+        return scope_of(nodeid)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Forget a file that is done, too: after each test all that a worker has are counted, twice."""
         super().mark_test_complete(node, item_index, duration)
-        scope = self._split_scope(self.registered_collections[node][item_index])
+        scope = scope_of(self.registered_collections[node][item_index])
         if all(self.assigned_work[node][scope].values()):
             del self.assigned_work[node][scope]
 
@@ -72,10 +69,18 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
         super()._assign_work_unit(node)
 
 
+def scope_of(nodeid: str) -> str:
+    """Return what a test runs with, on one worker: its file, a folder, or nothing but itself."""
+    file = nodeid.partition("::")[0]
+    if file.startswith(APART):
+        return nodeid
+    return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+
 def next_scope(worker: str, scopes: list[str]) -> str | None:
     """Return what this worker takes of the queue; None if it is done."""
     alone = [scope for scope in scopes if scope.startswith(WITHOUT_CLUSTER)]
-    waiting = [scope for scope in scopes if _WAITING.match(scope)]
+    waiting = [scope for scope in scopes if scope.startswith(WAITING)]
     busy = sorted((scope for scope in scopes if scope not in (*waiting, *alone)), key=_rank)
     order = {
         _WAITS_FIRST: (waiting, busy, alone),

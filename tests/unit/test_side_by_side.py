@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.side_by_side import APART, LONGEST, TOGETHER, WITHOUT_CLUSTER, next_scope
+from tests.side_by_side import APART, LONGEST, TOGETHER, WAITING, WITHOUT_CLUSTER, next_scope, scope_of
 
 LONG = "tests/cluster/test_stream_life.py"
 LIVE, LEASES, UNITS = "tests/cluster/test_freeze.py", "tests/cluster/test_rescue.py", "tests/unit/test_plain.py"
@@ -35,7 +35,18 @@ def test_the_third_worker_starts_a_cluster_for_what_is_left() -> None:
     assert next_scope("gw2", []) is None
 
 
-@pytest.mark.parametrize("path", sorted({*TOGETHER, *APART, *WITHOUT_CLUSTER, *LONGEST}))
+def test_what_shares_a_server_stays_together() -> None:
+    assert scope_of(f"{LIVE}::test_one") == scope_of(f"{LIVE}::test_another") == LIVE
+    assert scope_of("tests/spark/test_one.py::test_it") == scope_of("tests/spark/test_another.py::test_it")
+    assert scope_of(f"{LIVE}::test_one") != scope_of(f"{LONG}::test_one")
+
+
+@pytest.mark.parametrize("file", ["tests/simulation/test_histories.py", "tests/slow/predictions/test_predictions.py"])
+def test_long_tests_that_share_none_spread_over_all_workers(file: str) -> None:
+    assert scope_of(f"{file}::test_one") != scope_of(f"{file}::test_another")
+
+
+@pytest.mark.parametrize("path", sorted({*TOGETHER, *APART, *WITHOUT_CLUSTER, *WAITING, *LONGEST}))
 def test_what_is_named_is_there(path: str) -> None:
     """A renamed file would lose its place without a word."""
-    assert (Path(__file__).parents[2] / path).exists()
+    assert any(Path(__file__).parents[2].glob(f"{path.removesuffix('/')}*"))
