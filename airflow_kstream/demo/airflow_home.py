@@ -91,7 +91,7 @@ class AirflowHome:
 
     def prepare(self) -> None:
         """Write configuration, keys and password, and create the database. Raises MiniclusterError: when that fails."""
-        for folder in (self.root, self._logs, self.root / "plugins"):
+        for folder in (self.root, self._logs, self._temporary, self.root / "plugins"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._keys.exists():
             _write_private(self._keys, json.dumps(generated_secrets()))
@@ -115,10 +115,14 @@ class AirflowHome:
         )
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of every process, `spark-submit` of this interpreter's own packages first on PATH."""
+        """Return the environment of every process, `spark-submit` of this interpreter's own packages first on PATH.
+
+        What a killed process leaves in its temporary folder lies in this Airflow's own folder, and goes with it.
+        """
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_AMBIENT)}
         path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
-        return {**inherited, "PATH": path, **self.env, "AIRFLOW_HOME": str(self.root), "PYTHONUNBUFFERED": "1"}
+        own = {"AIRFLOW_HOME": str(self.root), "TMPDIR": str(self._temporary), "PYTHONUNBUFFERED": "1"}
+        return {**inherited, "PATH": path, **self.env, **own}
 
     def wait_until_healthy(self, supervisor: ProcessSupervisor, timeout: float = 120) -> None:
         """Wait until every component is healthy. Raises MiniclusterError: when one is not after `timeout` seconds."""
@@ -178,3 +182,7 @@ class AirflowHome:
     @property
     def _logs(self) -> Path:
         return self.root / "logs"
+
+    @property
+    def _temporary(self) -> Path:
+        return self.root / "tmp"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -174,6 +176,15 @@ def test_the_callers_airflow_and_tickets_do_not_leak_in(home: AirflowHome, monke
     assert environment["AIRFLOW_HOME"] == str(home.root)
     assert "AIRFLOW__CORE__EXECUTOR" not in environment
     assert "KRB5CCNAME" not in environment
+
+
+def test_temporary_files_lie_in_its_own_folder(home: AirflowHome) -> None:
+    """A process that is killed leaves them there, and they go with the folder."""
+    ask = (sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())")
+
+    made = subprocess.run(ask, env=home.environment(), capture_output=True, text=True, check=True).stdout.strip()
+
+    assert Path(made).is_relative_to(home.root)
 
 
 def test_percent_signs_survive_airflows_interpolation() -> None:
