@@ -92,7 +92,10 @@ class Incident:
         await self._pass(2)
 
     async def tasks_run(self) -> None:
-        """Send what tasks on a schedule send; what they find has tests of its own."""
+        """Send what tasks on a schedule send, and the watcher of a stream whose tokens are pushed.
+
+        What they find has tests of its own, and neither `orders` nor `clicks` is refreshed.
+        """
         metrics.ticket_gauge("remaining", 36000.0, CONNECTION, "etl@EXAMPLE.COM")
         metrics.ticket_gauge("alert", 0.0, CONNECTION, "etl@EXAMPLE.COM")
         metrics.keytab_gauge("unusable", 0.0, CONNECTION, "etl@EXAMPLE.COM")
@@ -100,6 +103,7 @@ class Incident:
         metrics.cluster_gauge("undeclared_streams", 0.0, CONNECTION)
         metrics.cluster_gauge("environment_ended", 0.0, CONNECTION)
         metrics.cluster_count("notifications", 1, CONNECTION)
+        metrics.gauge("push_due_seconds", 36000.0, CONNECTION, "orders")
         metrics.cluster_count("notifications_dropped", 1, CONNECTION)
 
     async def told(self) -> None:
