@@ -25,9 +25,9 @@ class Memory:
     furthest positions that were seen: a checkpoint that is restored later shows older ones. `ledger` is what was told
     of the stream. `doubt` is why nothing can follow generation `doubted`, the running one if that is 0: only the task
     sees who owns a checkpoint, or that the stream is declared twice. `stall` is the batch that the task is to examine.
-    For the batch that was `examined` last it is not woken again before `examine_at`. The task read its declaration at
-    `declared`; `edit` is the last edit of the policies that the trigger read. `foretold` is what the doctor expected
-    for the running generation when the task last acted.
+    For the batch that was `examined` last it is not woken again before `examine_at`. The task looked, and read its
+    declaration, at `declared`; `edit` is the last edit of the policies that the trigger read. `foretold` is what the
+    doctor expected for the running generation when the task last acted.
     """
 
     plan: datetime | None = None

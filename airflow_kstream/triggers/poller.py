@@ -15,7 +15,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.heartbeat import LATE as LATE_PULSES
 from airflow_kstream.model.stall import Stall
-from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, reason_to_wake
+from airflow_kstream.policy.streams.blindness import NEVER, ClusterSight, Sight, reason_to_wake
 from airflow_kstream.policy.streams.heartbeat import CONFIRMS
 from airflow_kstream.policy.streams.stalled_together import Together
 from airflow_kstream.policy.streams.turns import Turns
@@ -131,7 +131,7 @@ class ClusterPoller:
     def why_held_back(self, stall: Stall) -> str:
         """Return why a stall is no reason for a restart while the cluster is as it is; empty if it may be one."""
         now, together = asyncio.get_running_loop().time(), _together.get(self._conn_id, Together())
-        return together.why_held_back(now, self._cluster(now), (stall.limit * CONFIRMS).total_seconds())
+        return together.why_held_back(now, self._cluster(), (stall.limit * CONFIRMS).total_seconds())
 
     def close(self) -> None:
         if self._task is not None:
@@ -194,7 +194,7 @@ class ClusterPoller:
         together = _together.get(self._conn_id, Together())
         _together[self._conn_id] = together.saw(name, now, gets_on=verdict.step is not None and not late)
         if verdict.step is not None:
-            self._notice(self._cluster(now).saw(now), verdict, now)
+            self._notice(self._cluster().saw(now), verdict, now)
             environment = _environments.setdefault(self._conn_id, Environment(self._conn_id))
             environment.saw(name, verdict.environment, now)
             self._tell(verdict)
@@ -211,20 +211,20 @@ class ClusterPoller:
         if verdict.step is not None:
             return Seen(verdict, sight.saw(None if verdict.plan_in is None else now + verdict.plan_in.total_seconds()))
         sight = sight.failed(now, shared=verdict.shared)
-        self._notice(self._cluster(now).failed(now, sight), verdict, now)
+        self._notice(self._cluster().failed(now, sight), verdict, now)
         self._tell(verdict)
-        wake = reason_to_wake(sight, self._cluster(now), now)
+        wake = reason_to_wake(sight, self._cluster(), now)
         if wake:
-            self._notice(self._cluster(now).woke(now), verdict, now)
+            self._notice(self._cluster().woke(now), verdict, now)
             sight = replace(sight, wakings=sight.wakings + 1)
-        return Seen(verdict, sight, wake, sight.blind_alone(self._cluster(now), now))
+        return Seen(verdict, sight, wake, sight.blind_alone(self._cluster(), now))
 
-    def _cluster(self, now: float) -> ClusterSight:
-        return _clusters.setdefault(self._conn_id, ClusterSight(now))
+    def _cluster(self) -> ClusterSight:
+        return _clusters.setdefault(self._conn_id, ClusterSight(NEVER))
 
     def _notice(self, after: ClusterSight, verdict: Verdict, now: float) -> None:
         """Keep the cluster's sight, and tell the begin and the end of its event, once each."""
-        before = self._cluster(now).unreachable_since
+        before = self._cluster().unreachable_since
         _clusters[self._conn_id] = after
         if before is None and after.unreachable_since is not None:
             log.error("Cluster %s is unreachable, so none of its streams is seen: %s", self._conn_id, verdict.why)

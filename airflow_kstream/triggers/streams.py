@@ -107,8 +107,11 @@ class StreamTrigger(BaseTrigger):
         await asyncio.sleep(max(self.pause_seconds, SETTLING_SECONDS))
         memory, clock = Memory.from_json(self.memory), _Clock.read()
         logged: tuple[str, ...] = ()
+        looked = clock.to_loop(memory.declared)
         sight = Sight(
             arrived=clock.loop,
+            # A worker's clock that is ahead prolongs no wait.
+            looked=clock.loop if looked is None else min(looked, clock.loop),
             patience=self.blind_after_seconds,
             plan=clock.to_loop(memory.plan),
             blind_since=clock.to_loop(memory.blind_since),

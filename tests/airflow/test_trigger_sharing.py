@@ -453,5 +453,6 @@ async def poll(poller: ClusterPoller, stream: str, every: float) -> None:
 
 
 async def verdict_of(poller: ClusterPoller, stream: str, every: float) -> Verdict:
-    sight = Sight(asyncio.get_running_loop().time(), patience=300.0)
+    now = asyncio.get_running_loop().time()
+    sight = Sight(arrived=now, looked=now, patience=300.0)
     return (await poller.next_verdict(Subject(stream), every, sight)).verdict

@@ -70,6 +70,14 @@ def test_a_triggerer_that_begins_again_knows_when_the_restart_is_due() -> None:
     assert "can't be found in cache" not in history.story
 
 
+def test_a_restarted_triggerer_keeps_the_pause_between_two_wakings() -> None:
+    happenings = (
+        Happening("triggerer cut off", at=250.0, who="keeper1", seconds=2300.0),
+        Happening("triggerer restarts", at=1800.0, who="keeper1"),
+    )
+    lived(*happenings, ends=2700.0)
+
+
 def test_an_edited_connection_reaches_a_task_that_waits() -> None:
     history = lived(Happening("ResourceManagers move", at=600.0, seconds=200.0), ends=1800.0)
     assert FIRES not in history.story

@@ -27,7 +27,7 @@ _BLIND, _SEES_WITHIN = "could be concluded for", 240.0
 # Seconds from the moment at which a restart is due to the waking, while the watcher sees.
 _WAKES_WITHIN = 300.0
 # The same while it sees nothing: WatchPolicy's blind_after, a look and its patience; and after earlier wakings, whose
-# pauses grow up to 15 minutes.
+# pauses grow up to 15 minutes: also those of its cluster's event, which a task that ended and began again left behind.
 _WAKES_BLIND_WITHIN, _WAKES_AGAIN_WITHIN = 600.0, 1200.0
 # Between a waking and the end of a restart, both without trouble.
 _RESTARTS_WITHIN = 500.0
@@ -37,7 +37,7 @@ _RESTARTS_WITHIN = 500.0
 class Watched:
     """A polled keeper, and since when all was well with it, its host and the servers, or since when it can't see.
 
-    None where that is not so now.
+    None where that is not so now. `woken` is whether its blindness has woken a task since it last saw for long.
     """
 
     keeper: PolledKeeper
@@ -45,6 +45,7 @@ class Watched:
     well_since: float | None = None
     sees_since: float | None = None
     blind_since: float | None = None
+    woken: bool = False
 
     @property
     def folder(self) -> str:
@@ -66,8 +67,11 @@ class Wakings:
 
     def woke(self, keeper: PolledKeeper, why: str) -> None:
         """Check that nobody is woken because a watcher sees nothing which could see for long."""
-        for one in self._watched:
-            if one.keeper is keeper and one.sees_since is not None and _BLIND in why.partition(":")[0]:
+        if _BLIND not in why.partition(":")[0]:
+            return
+        for one in [one for one in self._watched if one.keeper is keeper]:
+            one.woken = True
+            if one.sees_since is not None:
                 could = self._world.now - one.sees_since
                 if could > _SEES_WITHIN:
                     self._world.checks.broken(BLIND, f"{keeper.name} saw nothing, and could for {could:.0f} s: {why}")
@@ -99,6 +103,7 @@ class Wakings:
         one.well_since = self._since(one.well_since, works and answered and world.now >= world.kdc_down_until)
         one.sees_since = self._since(one.sees_since, waits and sees)
         one.blind_since = self._since(one.blind_since, waits and not sees)
+        one.woken = one.woken and (one.sees_since is None or world.now - one.sees_since < _SEES_WITHIN)
 
     def _since(self, since: float | None, holds: bool) -> float | None:
         if not holds:
@@ -118,7 +123,7 @@ class Wakings:
             if late > _WAKES_WITHIN:
                 self._world.checks.broken(UNWOKEN, f"{name} sleeps {late:.0f} s after a restart was due, and could see")
         if one.blind_since is not None:
-            patience = _WAKES_AGAIN_WITHIN if waiting.memory.wakings else _WAKES_BLIND_WITHIN
+            patience = _WAKES_AGAIN_WITHIN if one.woken or waiting.memory.wakings else _WAKES_BLIND_WITHIN
             late = now - max(waiting.since, one.blind_since)
             if late > patience:
                 self._world.checks.broken(UNWOKEN, f"{name} has seen nothing for {late:.0f} s, and nobody was woken")

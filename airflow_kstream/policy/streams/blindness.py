@@ -7,6 +7,7 @@ watcher's own, so no server's clock can shorten or prolong a wait.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 # Between two wakings of a blind stream, or of a blind cluster's streams: doubled each time, up to this.
@@ -15,6 +16,7 @@ _LONGEST_PAUSE = 900.0
 _RETRY = 60.0
 # Between any two wakings that a cluster's trouble, or a defect that hits all of its streams, causes.
 STAGGER = 20.0
+NEVER = -math.inf
 # A stream that stays blind for this much longer than another one has a trouble of its own.
 _ALONE = 60.0
 
@@ -29,12 +31,14 @@ def backoff(first: float, tries: int) -> float:
 class Sight:
     """One watcher's sight of one stream.
 
-    It arrived at `arrived` and has been without a conclusion since `blind_since`, None while it sees. Within `patience`
+    It arrived at `arrived` and has been without a conclusion since `blind_since`, None while it sees. The stream's task
+    itself looked last at `looked`, which is before the arrival if another watcher waited for it then. Within `patience`
     nobody is woken. `plan` is the last known start of the restart window. `wakings` counts those since the last
     conclusion. `shared` tells whether the last trouble may be the cluster's.
     """
 
     arrived: float
+    looked: float
     patience: float
     plan: float | None = None
     blind_since: float | None = None
@@ -67,6 +71,8 @@ class Sight:
 @dataclass(frozen=True)
 class ClusterSight:
     """The sight of a cluster: the time of the last conclusion about any stream, and of the first failure after it.
+
+    Before the first conclusion, `seen` is `NEVER`.
 
     `unreachable_since` is set for as long as the event lasts; `woken` is the time of the last waking. `answers_since`
     is the time of the first conclusion after servers were silent for a minute, None if they were not.
@@ -106,11 +112,12 @@ def reason_to_wake(sight: Sight, cluster: ClusterSight, now: float) -> str:
     """Return why the blind stream's task is woken now; empty if it is not.
 
     A trouble of the stream's own wakes it after its patience. While nobody on the cluster sees, that wakes one task,
-    and each other one only when its own restart is due. A trouble that persists wakes again, ever less often.
+    and each other one only when its own restart is due. A trouble that persists wakes again, ever less often: the pause
+    is the task's, so it does not start again with a triggerer.
     """
     if sight.blind_since is None or _staggered(cluster, now):
         return ""
-    waited = now - max(sight.blind_since, sight.arrived)
+    waited = now - max(sight.blind_since, sight.looked)
     if sight.plan is not None and now >= sight.plan:
         due = not sight.wakings or waited >= backoff(_RETRY, sight.wakings - 1)
         return "its restart is due, and nothing can be concluded" if due else ""

@@ -23,7 +23,7 @@ def test_streams_of_one_cluster_are_never_woken_all_at_once(plans: list[float]) 
             if reason_to_wake(sight, cluster, now):
                 woken.append(now)
                 cluster = cluster.woke(now)
-                sight = replace(sight, wakings=sight.wakings + 1, arrived=float(now))
+                sight = replace(sight, wakings=sight.wakings + 1, arrived=float(now), looked=float(now))
             sights[number] = sight
     assert all(after - before >= STAGGER for before, after in pairwise(woken))
     assert all(sight.wakings for sight in sights) or len(plans) * STAGGER > 500

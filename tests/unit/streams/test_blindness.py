@@ -9,11 +9,11 @@ from itertools import pairwise
 import pytest
 
 from airflow_kstream.model.plan import Phase, Settled, Step, Stop
-from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, backoff, reason_to_wake
+from airflow_kstream.policy.streams.blindness import NEVER, ClusterSight, Sight, backoff, reason_to_wake
 from airflow_kstream.policy.streams.blocked_restart import blocked_again, held_back
 
 PATIENCE = 300.0
-SEES = Sight(arrived=0.0, patience=PATIENCE)
+SEES = Sight(arrived=0.0, looked=0.0, patience=PATIENCE)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 RESTART = Stop(1, "application_1_0001", "its horizon", preflight=True)
 
@@ -26,7 +26,7 @@ def unseen(sight: Sight, cluster: ClusterSight, until: int, every: int = 10) -> 
         cluster = cluster.failed(now, sight)
         if reason_to_wake(sight, cluster, now):
             wakings.append(now)
-            sight = replace(sight, wakings=sight.wakings + 1, arrived=float(now))
+            sight = replace(sight, wakings=sight.wakings + 1, arrived=float(now), looked=float(now))
             cluster = cluster.woke(now)
     return wakings
 
@@ -45,7 +45,25 @@ def test_a_trouble_that_persists_wakes_ever_less_often(shared: bool) -> None:
 def test_a_declared_patience_of_more_than_a_quarter_of_an_hour_is_kept() -> None:
     patience = 3600.0
     assert [backoff(patience, tries) for tries in range(3)] == [patience] * 3
-    assert unseen(Sight(arrived=0.0, patience=patience), ClusterSight(0.0), 4000, every=100) == [3600]
+    assert unseen(replace(SEES, patience=patience), ClusterSight(0.0), 4000, every=100) == [3600]
+
+
+@pytest.mark.parametrize("plan", [None, 500.0])
+def test_a_new_watcher_keeps_the_pause_between_two_wakings(plan: float | None) -> None:
+    """A triggerer that restarts every ten minutes would put off a waking after a quarter of an hour for ever."""
+    sight = Sight(arrived=1800.0, looked=1000.0, patience=PATIENCE, plan=plan, blind_since=0.0, wakings=9)
+    assert not reason_to_wake(sight, ClusterSight(NEVER), 1899.0)
+    assert reason_to_wake(sight, ClusterSight(NEVER), 1900.0)
+
+
+def test_a_new_watcher_wakes_one_task_of_a_cluster_that_it_has_never_seen() -> None:
+    """After the triggerer restarts, an outage wakes one task at a time, as before, however long each has waited."""
+    sight = Sight(arrived=7200.0, looked=1000.0, patience=PATIENCE, blind_since=0.0, wakings=9, shared=True)
+    cluster = ClusterSight(NEVER).failed(7260.0, sight)
+    assert not reason_to_wake(sight, cluster, 7260.0)
+    cluster = cluster.failed(7560.0, sight)
+    assert reason_to_wake(sight, cluster, 7560.0)
+    assert not reason_to_wake(sight, cluster.woke(7560.0), 7600.0)
 
 
 def test_a_stream_that_is_alone_in_the_dark_does_not_wait_for_the_clusters_turn() -> None:
