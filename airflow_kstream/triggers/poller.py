@@ -15,7 +15,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.durations import format_duration
 from airflow_kstream.model.heartbeat import LATE as LATE_PULSES
 from airflow_kstream.model.stall import Stall
-from airflow_kstream.policy.streams.blindness import NEVER, ClusterSight, Sight, reason_to_wake
+from airflow_kstream.policy.streams.blindness import ClusterSight, Sight, reason_to_wake
 from airflow_kstream.policy.streams.heartbeat import CONFIRMS
 from airflow_kstream.policy.streams.stalled_together import Together
 from airflow_kstream.policy.streams.turns import Turns
@@ -220,7 +220,7 @@ class ClusterPoller:
         return Seen(verdict, sight, wake, sight.blind_alone(self._cluster(), now))
 
     def _cluster(self) -> ClusterSight:
-        return _clusters.setdefault(self._conn_id, ClusterSight(NEVER))
+        return _clusters.setdefault(self._conn_id, ClusterSight())
 
     def _notice(self, after: ClusterSight, verdict: Verdict, now: float) -> None:
         """Keep the cluster's sight, and tell the begin and the end of its event, once each."""

@@ -48,6 +48,10 @@ class _Clock:
     def to_loop(self, moment: datetime | None) -> float | None:
         return None if moment is None else self.loop + (moment - self.host).total_seconds()
 
+    def passed(self, moment: datetime | None) -> float:
+        """Return a moment of the past; now if it is unknown, or was read from a clock that is ahead of this host's."""
+        return self.loop - max((self.host - moment).total_seconds(), 0.0) if moment else self.loop
+
     def to_host(self, moment: float | None) -> datetime | None:
         return None if moment is None else self.host + timedelta(seconds=moment - self.loop)
 
@@ -107,11 +111,8 @@ class StreamTrigger(BaseTrigger):
         await asyncio.sleep(max(self.pause_seconds, SETTLING_SECONDS))
         memory, clock = Memory.from_json(self.memory), _Clock.read()
         logged: tuple[str, ...] = ()
-        looked = clock.to_loop(memory.declared)
         sight = Sight(
-            arrived=clock.loop,
-            # A worker's clock that is ahead prolongs no wait.
-            looked=clock.loop if looked is None else min(looked, clock.loop),
+            looked=clock.passed(memory.declared),
             patience=self.blind_after_seconds,
             plan=clock.to_loop(memory.plan),
             blind_since=clock.to_loop(memory.blind_since),
@@ -127,12 +128,13 @@ class StreamTrigger(BaseTrigger):
                 every = rules.every if sight.blind_since is None else min(rules.every, _BLIND_EVERY)
                 sight = replace(sight, patience=rules.blind_after)
                 seen = await poller.next_verdict(Subject(self.stream, rules.policies), every, sight)
-                clock, sight, verdict = _Clock.read(), seen.sight, seen.verdict
+                clock, verdict = _Clock.read(), seen.verdict
+                sight = seen.sight.recalls(clock.to_loop(recall.stored.seen))
                 if (verdict.stall or verdict.calls_for_action) and await edits.changed(rules):
                     # Something is due by former policies: the next look judges by those that hold.
                     continue
                 ensure = memory.stopped and verdict.calls_for_action
-                memory = self._remember(memory.recalls(recall.reached), seen, clock)
+                memory = self._remember(memory.recalls(recall.stored.reached), verdict, sight, clock)
                 before = memory.ledger.kinds
                 memory = replace(memory, ledger=teller.saw(*look(verdict, memory, blind=seen.blind), verdict.notify))
                 publish(*subject, verdict, sight.blind_for(clock.loop), blocked=memory.blocked is not None)
@@ -144,7 +146,7 @@ class StreamTrigger(BaseTrigger):
                 if stall and await self._examination_comes(poller, verdict, stall, memory, clock, every):
                     memory = memory.examines(stall, _Clock.read().host)
                 if memory.stall or seen.wake or await self._turn_comes(poller, verdict, memory, clock, every):
-                    memory = replace(memory.recalls(await recall.awaited()), edit=edits.edit)
+                    memory = replace(memory.recalls((await recall.awaited()).reached), edit=edits.edit)
                     yield self._event(seen, memory, ensure=ensure)
                     return
 
@@ -180,8 +182,7 @@ class StreamTrigger(BaseTrigger):
             await asyncio.sleep(wait)
         return wait is not None
 
-    def _remember(self, before: Memory, seen: Seen, clock: _Clock) -> Memory:
-        verdict, sight = seen.verdict, seen.sight
+    def _remember(self, before: Memory, verdict: Verdict, sight: Sight, clock: _Clock) -> Memory:
         memory = replace(
             before,
             plan=clock.to_host(sight.plan),

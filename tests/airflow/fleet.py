@@ -39,6 +39,7 @@ from airflow_kstream.operators.stream_control import StreamControlOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.states import recorder
+from airflow_kstream.states import tasks as reports
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams import acting, freeze_warnings
 from airflow_kstream.supervise.streams.engine import Engine
@@ -168,6 +169,7 @@ class Fleet:
         patch.setattr(operators, "datetime", self._host_clock())
         patch.setattr(operators, "foretell", lambda session, stream="": self.foretold)
         patch.setattr(policy_edits, "datetime", self._host_clock())
+        patch.setattr(reports, "datetime", self._host_clock())
         patch.setattr(triggers, "datetime", self._host_clock())
         patch.setattr(telling, "datetime", self._host_clock())
         patch.setattr(polling, "datetime", self._host_clock())

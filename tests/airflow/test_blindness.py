@@ -186,6 +186,40 @@ def test_a_triggerer_that_was_restarted_keeps_the_time_of_the_restart(fleet: Fle
     assert "its restart is due" in fleet.wakings[0].why
 
 
+def test_a_blindness_that_is_over_is_none_after_the_triggerer_restarts(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trigger's row in Airflow's database is of the deferral: what was seen in the days since is not in it."""
+    fleet.declare(*names(3))
+    progress, unreadable = FakeEngine.progress, [False]
+
+    def progresses(self: FakeEngine, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+        if spec.name == "stream-1" and unreadable[0]:
+            raise Denied("Permission denied: user=watcher")
+        return progress(self, session, spec)
+
+    monkeypatch.setattr(FakeEngine, "progress", progresses)
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        unreadable[0] = True
+        await asyncio.sleep(7 * MINUTE)
+        unreadable[0] = False
+        assert fleet.woken() == ["stream-1"]
+        await asyncio.sleep(120 * MINUTE)
+        fleet.restart_triggerer()
+        unreadable[0] = True
+        await asyncio.sleep(4 * MINUTE)
+        assert fleet.woken() == ["stream-1"]
+        assert 0 < fleet.gauges["kstream.simulated.stream-1.blind_seconds"][-1] < 4 * MINUTE
+        assert fleet.gauges["kstream.simulated.stream-1.events"][-1] == 0
+        await asyncio.sleep(4 * MINUTE)
+
+    fleet.live(story)
+    assert fleet.woken() == ["stream-1"] * 2
+    assert "nothing could be concluded for 3" in fleet.wakings[1].why
+
+
 def test_a_woken_task_that_reaches_no_server_defers_again_at_once(fleet: Fleet) -> None:
     fleet.declare("orders")
 

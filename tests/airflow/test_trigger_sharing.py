@@ -453,6 +453,5 @@ async def poll(poller: ClusterPoller, stream: str, every: float) -> None:
 
 
 async def verdict_of(poller: ClusterPoller, stream: str, every: float) -> Verdict:
-    now = asyncio.get_running_loop().time()
-    sight = Sight(arrived=now, looked=now, patience=300.0)
+    sight = Sight(looked=asyncio.get_running_loop().time(), patience=300.0)
     return (await poller.next_verdict(Subject(stream), every, sight)).verdict

@@ -38,8 +38,8 @@ def test_the_last_look_at_a_stream_counts_and_one_that_has_gone_does_not() -> No
 
 def test_nothing_is_restarted_while_servers_are_silent_nor_shortly_afterwards() -> None:
     """After an hour without servers all batches have been in flight for an hour, and go on by themselves."""
-    shared = Sight(arrived=0.0, looked=0.0, patience=300.0)
-    away = HEALTHY.failed(100.0, Sight(arrived=0.0, looked=0.0, patience=300.0, shared=True))
+    shared = Sight(looked=0.0, patience=300.0)
+    away = HEALTHY.failed(100.0, Sight(looked=0.0, patience=300.0, shared=True))
     assert HEALTHY.failed(100.0, shared).failing_since is None
     one = fleet(3, 1, at=3_650.0)
     assert one.why_held_back(3_650.0, away, QUIET) == "the cluster's servers do not answer every look"
