@@ -215,7 +215,7 @@ class ClusterPoller:
         self._tell(verdict)
         wake = reason_to_wake(sight, self._cluster(), now)
         if wake:
-            self._notice(self._cluster().woke(now), verdict, now)
+            self._notice(self._cluster().woke(now, sight), verdict, now)
             sight = replace(sight, wakings=sight.wakings + 1)
         return Seen(verdict, sight, wake, sight.blind_alone(self._cluster(), now))
 

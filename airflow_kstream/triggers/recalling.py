@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_fixed
 
 from airflow_kstream.assets import asset_uri
 from airflow_kstream.model.looks import NOWHERE, Reached
@@ -22,14 +25,20 @@ log = logging.getLogger(__name__)
 
 # Seconds. A triggerer that starts reads the rows of all its streams, one after the other, each within 50 ms.
 _PATIENCE = 60.0
+# Seconds before what could not be read is read again.
+_PAUSE = 60.0
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The furthest positions that were seen of a stream, and when it was last seen, None if nothing is stored."""
+    """The furthest positions that were seen of a stream, the time of the last conclusion, and the plan it came to.
+
+    `seen` is None if nothing is stored.
+    """
 
     reached: Reached = NOWHERE
     seen: datetime | None = None
+    plan: datetime | None = None
 
 
 _NOTHING = Stored()
@@ -66,16 +75,34 @@ class Recall:
         return self._reading.result() if self._reading is not None and self._reading.done() else _NOTHING
 
     async def awaited(self) -> Stored:
-        """Return what was stored; within a minute, or as if there were nothing."""
-        return _NOTHING if self._reading is None else await asyncio.shield(self._reading)
+        """Return what was stored; as if there were nothing if that can't be read within a minute."""
+        if self._reading is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    return await asyncio.shield(self._reading)
+        return _NOTHING
 
     async def _read(self) -> Stored:
+        """Return what is stored, once it can be read; nothing if no DAG names the stream's asset."""
+        reads = AsyncRetrying(
+            retry=retry_if_exception(_may_be_read_later), wait=wait_fixed(_PAUSE), before_sleep=self._log_first
+        )
         try:
-            async with asyncio.timeout(_PATIENCE):
-                row = await ledgers.get(asset_uri(*self._subject), Kind.DETAIL.value)
-            state = StreamState.from_json(row)
-            return Stored(reached_of(row), state.seen if state else None)
-        except Exception as error:
-            if not is_not_named(error):
-                log.info("What was stored of %s can't be read: %r", "/".join(self._subject), error)
-        return _NOTHING
+            row: object = await reads(self._row)
+        except Exception:
+            return _NOTHING
+        state = StreamState.from_json(row)
+        return Stored(reached_of(row), state.seen, state.plan) if state else Stored(reached_of(row))
+
+    async def _row(self) -> Any:
+        async with asyncio.timeout(_PATIENCE):
+            return await ledgers.get(asset_uri(*self._subject), Kind.DETAIL.value)
+
+    def _log_first(self, attempt: RetryCallState) -> None:
+        error = attempt.outcome.exception() if attempt.outcome else None
+        if attempt.attempt_number == 1:
+            log.info("What was stored of %s can't be read yet: %r", "/".join(self._subject), error)
+
+
+def _may_be_read_later(error: BaseException) -> bool:
+    return isinstance(error, Exception) and not is_not_named(error)

@@ -21,7 +21,7 @@ from airflow_kstream.triggers.awaiting import SETTLING_SECONDS
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.policy_edits import PolicyEdits, Rules
 from airflow_kstream.triggers.poller import ClusterPoller, Seen
-from airflow_kstream.triggers.recalling import Recall
+from airflow_kstream.triggers.recalling import Recall, Stored
 from airflow_kstream.triggers.recording import Recording
 from airflow_kstream.triggers.shared import shared
 from airflow_kstream.triggers.stream_metrics import publish, publish_events
@@ -115,8 +115,9 @@ class StreamTrigger(BaseTrigger):
             looked=clock.passed(memory.declared),
             patience=self.blind_after_seconds,
             plan=clock.to_loop(memory.plan),
-            blind_since=clock.to_loop(memory.blind_since),
+            blind_since=clock.passed(memory.blind_since) if memory.blind_since else None,
             wakings=memory.wakings,
+            confirmed=False,
         )
         subject = self.cluster_conn_id, self.stream
         recording, recall = Recording(subject, self.task_instance), Recall(subject)
@@ -125,11 +126,11 @@ class StreamTrigger(BaseTrigger):
         async with shared(ClusterPoller, self.cluster_conn_id) as poller, self._teller(memory) as teller, recall, edits:
             while True:
                 rules = self._newest(rules, edits)
+                sight = _confirmed(sight, memory, recall.stored, _Clock.read())
                 every = rules.every if sight.blind_since is None else min(rules.every, _BLIND_EVERY)
                 sight = replace(sight, patience=rules.blind_after)
                 seen = await poller.next_verdict(Subject(self.stream, rules.policies), every, sight)
-                clock, verdict = _Clock.read(), seen.verdict
-                sight = seen.sight.recalls(clock.to_loop(recall.stored.seen))
+                clock, verdict, sight = _Clock.read(), seen.verdict, seen.sight
                 if (verdict.stall or verdict.calls_for_action) and await edits.changed(rules):
                     # Something is due by former policies: the next look judges by those that hold.
                     continue
@@ -186,7 +187,7 @@ class StreamTrigger(BaseTrigger):
         memory = replace(
             before,
             plan=clock.to_host(sight.plan),
-            blind_since=clock.to_host(sight.blind_since),
+            blind_since=clock.to_host(sight.unseen_since),
             wakings=sight.wakings,
         )
         if verdict.step is None:
@@ -242,6 +243,15 @@ class StreamTrigger(BaseTrigger):
             if blind:
                 self.log.error("%s can't be seen, so its task looks: %s", self.stream, seen.wake)
         return state
+
+
+def _confirmed(sight: Sight, memory: Memory, stored: Stored, clock: _Clock) -> Sight:
+    """Return the sight that knows what an earlier watcher concluded, if that is read by now."""
+    if sight.confirmed or stored.seen is None:
+        return sight
+    if memory.declared is not None and stored.seen <= memory.declared:
+        return sight.confirm()
+    return sight.succeed(clock.to_loop(stored.plan))
 
 
 def _calls(verdict: Verdict, memory: Memory, clock: _Clock) -> bool:

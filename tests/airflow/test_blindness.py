@@ -11,11 +11,12 @@ import pytest
 
 from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
-from airflow_kstream.model.generation import StreamId
+from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.blindness import STAGGER
 from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.desired import set_desired
 from tests.airflow.fleet import Fleet
 from tests.unit.streams.fake_engine import FakeEngine
 from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
@@ -186,38 +187,87 @@ def test_a_triggerer_that_was_restarted_keeps_the_time_of_the_restart(fleet: Fle
     assert "its restart is due" in fleet.wakings[0].why
 
 
-def test_a_blindness_that_is_over_is_none_after_the_triggerer_restarts(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The trigger's row in Airflow's database is of the deferral: what was seen in the days since is not in it."""
-    fleet.declare(*names(3))
-    progress, unreadable = FakeEngine.progress, [False]
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Streams whose checkpoint the watcher may not read."""
+    names, progress = set[str](), FakeEngine.progress
 
     def progresses(self: FakeEngine, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
-        if spec.name == "stream-1" and unreadable[0]:
+        if spec.name in names:
             raise Denied("Permission denied: user=watcher")
         return progress(self, session, spec)
 
     monkeypatch.setattr(FakeEngine, "progress", progresses)
+    return names
+
+
+@pytest.mark.parametrize("store_slow", [0.0, 61.0])
+def test_a_blindness_that_is_over_is_none_after_the_triggerer_restarts(
+    fleet: Fleet, unreadable: set[str], store_slow: float
+) -> None:
+    """The trigger's row in Airflow's database is of the deferral: what was seen in the days since is not in it."""
+    fleet.declare(*names(3))
 
     async def story() -> None:
         await asyncio.sleep(MINUTE)
-        unreadable[0] = True
+        unreadable.add("stream-1")
         await asyncio.sleep(7 * MINUTE)
-        unreadable[0] = False
+        unreadable.clear()
         assert fleet.woken() == ["stream-1"]
         await asyncio.sleep(120 * MINUTE)
         fleet.restart_triggerer()
-        unreadable[0] = True
+        fleet.store_slow = store_slow
+        unreadable.add("stream-1")
         await asyncio.sleep(4 * MINUTE)
         assert fleet.woken() == ["stream-1"]
         assert 0 < fleet.gauges["kstream.simulated.stream-1.blind_seconds"][-1] < 4 * MINUTE
-        assert fleet.gauges["kstream.simulated.stream-1.events"][-1] == 0
+        assert set(fleet.gauges["kstream.simulated.stream-1.events"]) == {0}
+        fleet.store_slow = 0.0
         await asyncio.sleep(4 * MINUTE)
 
     fleet.live(story)
     assert fleet.woken() == ["stream-1"] * 2
     assert "nothing could be concluded for 3" in fleet.wakings[1].why
+
+
+def test_a_triggerer_that_restarts_every_five_minutes_goes_on_waking_a_blind_stream(
+    fleet: Fleet, unreadable: set[str]
+) -> None:
+    fleet.declare(*names(3))
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        unreadable.add("stream-1")
+        await asyncio.sleep(18 * MINUTE)
+        assert len(fleet.wakings) == 2
+        for _ in range(25):
+            fleet.restart_triggerer()
+            await asyncio.sleep(290)
+
+    fleet.live(story)
+    pauses = [after.at - before.at for before, after in pairwise(fleet.wakings[1:])]
+    assert pauses == pytest.approx([15 * MINUTE] * 8, abs=2 * MINUTE)
+    assert set(fleet.woken()) == {"stream-1"}
+
+
+def test_a_held_stream_has_no_due_restart_after_the_triggerer_restarts(fleet: Fleet) -> None:
+    """Its plan at the deferral has passed, but a later look saw that there is none any more."""
+    fleet.declare("orders")
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        set_desired(fleet.run_of("orders"), DesiredState.HELD, "its source moves")
+        await asyncio.sleep(3 * MINUTE)
+        fleet.clock.ahead += timedelta(days=6)
+        await asyncio.sleep(10 * MINUTE)
+        fleet.restart_triggerer()
+        fleet.yarn.away = True
+        await asyncio.sleep(4 * MINUTE)
+        fleet.yarn.away = False
+        await asyncio.sleep(MINUTE)
+
+    fleet.live(story)
+    assert fleet.wakings == []
 
 
 def test_a_woken_task_that_reaches_no_server_defers_again_at_once(fleet: Fleet) -> None:

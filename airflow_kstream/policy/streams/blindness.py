@@ -2,14 +2,14 @@
 
 The woken task acts with the stream's own rights on another host, so it may see what the watcher can't. A cause that is
 the cluster's wakes one task, because three hundred would learn the same. All times are seconds by one clock of the
-watcher's own, so no server's clock can shorten or prolong a wait. What a task or an earlier watcher handed on was read
-from another host's clock: it can shorten a pause, but never to less than the patience.
+watcher's own, so no server's clock can shorten or prolong a wait.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 # Between two wakings of a blind stream, or of a blind cluster's streams: doubled each time, up to this.
 _LONGEST_PAUSE = 900.0
@@ -19,7 +19,7 @@ _RETRY = 60.0
 STAGGER = 20.0
 # A stream that stays blind for this much longer than another one has a trouble of its own.
 _ALONE = 60.0
-# Repeated wakings give way to a first one that waited so recently; longer than between two late looks at a stream.
+# One that waits for its turn says so with each look; this is longer than between two looks that are late.
 _GIVE_WAY = 240.0
 
 
@@ -33,10 +33,13 @@ def backoff(first: float, tries: int) -> float:
 class Sight:
     """One watcher's sight of one stream.
 
-    The stream's task itself looked last at `looked`. Nobody has concluded anything since `blind_since`, and this
-    watcher has not since its look at `failing_since`, which is later if another one watched before it; both are None
-    while it sees. Within `patience` nobody is woken. `plan` is the last known start of the restart window. `wakings`
-    counts those since the last conclusion. `shared` tells whether the last trouble may be the cluster's.
+    The stream's task itself looked last at `looked`. No watcher has concluded anything since `blind_since`, and this
+    one has not since its first failed look, at `failing_since`; both are None while it sees. `patience` is how long a
+    trouble of the stream's own wakes nobody. `plan` is the last known start of the restart window. `wakings` counts
+    those since a watcher's last conclusion. `shared` tells whether the last trouble may be the cluster's.
+
+    `plan`, `blind_since` and `wakings` come from the task at first. A watcher that continues another one's work,
+    because the triggerer was restarted, does not know yet whether they still hold: it is not `confirmed`.
     """
 
     looked: float
@@ -46,9 +49,10 @@ class Sight:
     failing_since: float | None = None
     wakings: int = 0
     shared: bool = False
+    confirmed: bool = True
 
     def saw(self, plan: float | None) -> Sight:
-        return replace(self, plan=plan, blind_since=None, failing_since=None, wakings=0)
+        return replace(self, plan=plan, blind_since=None, failing_since=None, wakings=0, confirmed=True)
 
     def failed(self, now: float, *, shared: bool) -> Sight:
         if self.failing_since is not None and shared == self.shared:
@@ -57,26 +61,43 @@ class Sight:
         failing_since = now if self.failing_since is None else self.failing_since
         return replace(self, blind_since=blind_since, failing_since=failing_since, shared=shared)
 
-    def recalls(self, seen: float | None) -> Sight:
-        """Return what is known beside an earlier watcher's last conclusion at `seen`, None if there is none.
+    def confirm(self) -> Sight:
+        """Return the sight of a watcher that learned that none before it has seen the stream since its task looked."""
+        return replace(self, confirmed=True)
 
-        If that was after the task's last look, the blindness that the task handed on was over by then.
+    def succeed(self, plan: float | None) -> Sight:
+        """Return the sight of a watcher that learned that one before it has, and with which plan.
+
+        That ended the blindness which the task handed on.
         """
-        if seen is None or seen <= self.looked:
-            return self
-        return replace(self, blind_since=self.failing_since, wakings=0)
+        return replace(self, plan=plan, blind_since=self.failing_since, wakings=0, confirmed=True)
+
+    @property
+    def unseen_since(self) -> float | None:
+        """Return since when the stream is known to be blind; None if it is not."""
+        return self.blind_since if self.confirmed else self.failing_since
 
     def blind_for(self, now: float) -> float:
-        return 0.0 if self.blind_since is None else now - self.blind_since
+        return _between(self.unseen_since, now)
 
     def failing_for(self, now: float) -> float:
-        return 0.0 if self.failing_since is None else now - self.failing_since
+        return _between(self.failing_since, now)
+
+    def is_due(self, now: float) -> bool:
+        return self.plan is not None and now >= self.plan
+
+    def rank(self, now: float) -> int:
+        """Return the place among those that wait for their turn: lower ones are woken first.
+
+        First those whose restart has become due since their task looked, then those that were woken least.
+        """
+        return -1 if self.plan is not None and self.looked < self.plan <= now else self.wakings
 
     def blind_alone(self, cluster: ClusterSight, now: float) -> bool:
         """Return whether this watcher has not seen the stream for long, for a cause that is not the cluster's.
 
         One minute longer than its patience: the cluster's event begins by then if the cause is the cluster's. One that
-        continues another watcher's blindness has failed at least twice itself.
+        continues another watcher's blindness has failed for a minute itself.
         """
         if self.shared and cluster.unreachable_since is not None:
             return False
@@ -84,13 +105,17 @@ class Sight:
         return self.blind_for(now) >= long and self.failing_for(now) >= (long if self.shared else _ALONE)
 
 
+def _between(since: float | None, now: float) -> float:
+    return 0.0 if since is None else now - since
+
+
 @dataclass(frozen=True)
 class ClusterSight:
     """The sight of a cluster: the time of the last conclusion about any stream, and of the first failure after it.
 
-    `unreachable_since` is set for as long as the event lasts; `woken` is the time of the last waking, and `held_back`
-    that at which a stream's first one last had to wait for its turn. `answers_since` is the time of the first
-    conclusion after servers were silent for a minute, None if they were not.
+    `unreachable_since` is set for as long as the event lasts; `woken` is the time of the last waking. `held_back` has,
+    for each rank, the last time at which a stream of it had to wait for its turn. `answers_since` is the time of the
+    first conclusion after servers were silent for a minute, None if they were not.
     """
 
     seen: float = -math.inf
@@ -98,7 +123,7 @@ class ClusterSight:
     unreachable_since: float | None = None
     wakings: int = 0
     woken: float | None = None
-    held_back: float = -math.inf
+    held_back: Mapping[int, float] = field(default_factory=dict)
     answers_since: float | None = None
 
     def saw(self, now: float) -> ClusterSight:
@@ -113,8 +138,10 @@ class ClusterSight:
         A trouble of one stream alone is no failure of the cluster, but its task too may have to wait for its turn.
         """
         after = self._failed(now, sight.patience) if sight.shared else self
-        held_back = not sight.wakings and _staggered(after, now) and _reason(sight, after, now)
-        return replace(after, held_back=now) if held_back else after
+        if not (_staggered(after, now) and _reason(sight, after, now)):
+            return after
+        recent = {rank: at for rank, at in self.held_back.items() if now - at < _GIVE_WAY}
+        return replace(after, held_back=recent | {sight.rank(now): now})
 
     def _failed(self, now: float, patience: float) -> ClusterSight:
         since = now if self.failing_since is None else self.failing_since
@@ -123,8 +150,10 @@ class ClusterSight:
             return self
         return replace(self, failing_since=since, unreachable_since=begun)
 
-    def woke(self, now: float) -> ClusterSight:
-        return replace(self, woken=now, wakings=self.wakings + 1)
+    def woke(self, now: float, sight: Sight) -> ClusterSight:
+        # Others of its rank say at their next look that they wait.
+        held_back = {rank: at for rank, at in self.held_back.items() if rank != sight.rank(now)}
+        return replace(self, woken=now, wakings=self.wakings + 1, held_back=held_back)
 
 
 def reason_to_wake(sight: Sight, cluster: ClusterSight, now: float) -> str:
@@ -132,23 +161,27 @@ def reason_to_wake(sight: Sight, cluster: ClusterSight, now: float) -> str:
 
     A trouble of the stream's own wakes it after its patience. While nobody on the cluster sees, that wakes one task,
     and each other one only when its own restart is due. A trouble that persists wakes again, ever less often: the pause
-    counts from the task's last look, whichever watcher came since. But no watcher wakes it before it has been blind for
-    the patience itself, and all streams are woken once before one of them is woken again.
+    counts from the task's last look, whichever watcher came since. Where many wait for a turn, those come first whose
+    restart has become due, and then those that had the fewest turns.
     """
-    if _staggered(cluster, now) or (sight.wakings and now - cluster.held_back < _GIVE_WAY):
+    if _staggered(cluster, now) or _gives_way(sight, cluster, now):
         return ""
     return _reason(sight, cluster, now)
 
 
 def _reason(sight: Sight, cluster: ClusterSight, now: float) -> str:
-    """Return why a stream's task would be woken now if it did not have to wait for its turn."""
-    if sight.failing_since is None:
+    """Return why a stream's task would be woken now if it did not have to wait for its turn.
+
+    What another watcher left is no reason before this one has failed for a minute itself.
+    """
+    if sight.failing_since is None or (not sight.confirmed and sight.failing_for(now) < _ALONE):
         return ""
     waited = min(sight.blind_for(now), now - sight.looked)
-    if sight.plan is not None and now >= sight.plan:
-        due = not sight.wakings or waited >= backoff(_RETRY, sight.wakings - 1)
+    if sight.is_due(now):
+        at_once = not sight.wakings or sight.rank(now) < 0
+        due = at_once or waited >= backoff(_RETRY, sight.wakings - 1)
         return "its restart is due, and nothing can be concluded" if due else ""
-    if waited < backoff(sight.patience, sight.wakings) or sight.failing_for(now) < sight.patience:
+    if waited < backoff(sight.patience, sight.wakings) or sight.failing_for(now) < min(sight.patience, _ALONE):
         return ""
     if _is_the_clusters(sight, cluster) and not _one_of_all(sight, cluster, now):
         return ""
@@ -157,6 +190,10 @@ def _reason(sight: Sight, cluster: ClusterSight, now: float) -> str:
 
 def _staggered(cluster: ClusterSight, now: float) -> bool:
     return cluster.woken is not None and now - cluster.woken < STAGGER
+
+
+def _gives_way(sight: Sight, cluster: ClusterSight, now: float) -> bool:
+    return any(rank < sight.rank(now) and now - at < _GIVE_WAY for rank, at in cluster.held_back.items())
 
 
 def _is_the_clusters(sight: Sight, cluster: ClusterSight) -> bool:
