@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,7 +52,9 @@ class Recall:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._reading: asyncio.Task[Stored] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._tried = asyncio.Event()
+        self._stored: Stored | None = None
 
     async def __aenter__(self) -> Self:
         self._reading = asyncio.create_task(self._read(), context=Context())
@@ -67,41 +68,39 @@ class Recall:
 
     @property
     def done(self) -> bool:
-        return self._reading is not None and self._reading.done()
+        return self._stored is not None
 
     @property
     def stored(self) -> Stored:
         """Return what is known by now."""
-        return self._reading.result() if self._reading is not None and self._reading.done() else _NOTHING
+        return self._stored or _NOTHING
 
     async def awaited(self) -> Stored:
-        """Return what was stored; as if there were nothing if that can't be read within a minute."""
-        if self._reading is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_PATIENCE):
-                    return await asyncio.shield(self._reading)
-        return _NOTHING
+        """Return what was stored: within a minute, and as if there were nothing where it can't be read."""
+        await self._tried.wait()
+        return self.stored
 
-    async def _read(self) -> Stored:
-        """Return what is stored, once it can be read; nothing if no DAG names the stream's asset."""
+    async def _read(self) -> None:
+        """Read what is stored, again after each failure; that is nothing if no DAG names the stream's asset."""
         reads = AsyncRetrying(
-            retry=retry_if_exception(_may_be_read_later), wait=wait_fixed(_PAUSE), before_sleep=self._log_first
+            retry=retry_if_exception(_may_be_read_later), wait=wait_fixed(_PAUSE), before_sleep=self._failed
         )
         try:
             row: object = await reads(self._row)
         except Exception:
-            return _NOTHING
+            row = None
         state = StreamState.from_json(row)
-        return Stored(reached_of(row), state.seen, state.plan) if state else Stored(reached_of(row))
+        self._stored = Stored(reached_of(row), state.seen, state.plan) if state else Stored(reached_of(row))
+        self._tried.set()
 
     async def _row(self) -> Any:
         async with asyncio.timeout(_PATIENCE):
             return await ledgers.get(asset_uri(*self._subject), Kind.DETAIL.value)
 
-    def _log_first(self, attempt: RetryCallState) -> None:
-        error = attempt.outcome.exception() if attempt.outcome else None
-        if attempt.attempt_number == 1:
-            log.info("What was stored of %s can't be read yet: %r", "/".join(self._subject), error)
+    def _failed(self, attempt: RetryCallState) -> None:
+        if attempt.outcome is not None and not self._tried.is_set():
+            log.info("What was stored of %s can't be read: %r", "/".join(self._subject), attempt.outcome.exception())
+        self._tried.set()
 
 
 def _may_be_read_later(error: BaseException) -> bool:

@@ -250,6 +250,20 @@ def test_a_triggerer_that_restarts_every_five_minutes_goes_on_waking_a_blind_str
     assert set(fleet.woken()) == {"stream-1"}
 
 
+def test_a_store_that_can_not_be_read_delays_no_task(fleet: Fleet) -> None:
+    fleet.store_fails = RuntimeError("the store is away")
+    fleet.declare("orders")
+
+    async def story() -> None:
+        await asyncio.sleep(MINUTE)
+        asked = fleet.loop.time()
+        set_desired(fleet.run_of("orders"), DesiredState.STOPPED, "its source moves")
+        await asyncio.sleep(MINUTE)
+        assert fleet.wakings[0].at - asked < MINUTE / 2
+
+    fleet.live(story)
+
+
 def test_a_held_stream_has_no_due_restart_after_the_triggerer_restarts(fleet: Fleet) -> None:
     """Its plan at the deferral has passed, but a later look saw that there is none any more."""
     fleet.declare("orders")
