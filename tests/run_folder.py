@@ -3,6 +3,7 @@
 pytest/NAME     pytest's temporary folders of a part, one for each worker
 WORKER/         what a worker's programs take for /tmp, and Airflow's home
 known/          the secrets and command lines that the workers saw, for the search afterwards
+mN, mN-run/     a copy of the checkout for planted defects, and the run folder of the tests that must catch them
 in-use          locked for as long as a process of the run lives: the next run deletes a folder that no process uses
 
 A second folder of the same name lies in memory, for small files that live for a moment; both are deleted together.
@@ -88,7 +89,7 @@ class WorkerFolder:
         """Return this worker's folder in memory; the temporary one where the system has none."""
         if not os.access(_MEMORY, os.W_OK):
             return Path(tempfile.gettempdir())
-        memory_of(self.run).mkdir(mode=0o700, exist_ok=True)
+        memory_of(self.run).mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = memory_of(self.run) / self.worker
         folder.mkdir(exist_ok=True)
         return folder
@@ -117,9 +118,18 @@ def enter_run_folder() -> WorkerFolder:
     return folder
 
 
+def fresh_inner(run: Path, name: str) -> Path:
+    """Return an empty folder for a run that this run starts: it lies in this one's, and is deleted with it."""
+    inner = run / name
+    remove(inner)
+    inner.mkdir(mode=0o700)
+    return inner
+
+
 def memory_of(run: Path) -> Path:
-    """Return the run's folder in memory, whether or not it exists."""
-    return _MEMORY / run.name
+    """Return the run's folder in memory, whether or not it exists; an inner run's lies in the outer one's, too."""
+    outer = run.parent.name
+    return _MEMORY / outer / run.name if outer.startswith(_PREFIX) else _MEMORY / run.name
 
 
 def remove(run: Path) -> None:

@@ -13,19 +13,35 @@ import pytest
 
 from tests.cluster.streams import await_that
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_test_run_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     """It is ended while a cluster is starting."""
-    environment = {name: value for name, value in os.environ.items() if name != "KSTREAM_TEST_RUN"}
-    run = subprocess.Popen(
-        [sys.executable, "-m", "tests", "tests/cluster/test_minicluster.py", "-k", "every_daemon"],
-        env=environment | {"TMPDIR": str(tmp_path)}, start_new_session=True,
-    )  # fmt: skip
+    run = started(tmp_path, "tests/cluster/test_minicluster.py", "-k", "every_daemon")
     await_that(lambda: bool(java_below(tmp_path)), "a cluster is starting")
     run.send_signal(number)
     run.wait()
     await_that(lambda: not processes_below(tmp_path) and not [*tmp_path.iterdir()], "nothing is left")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_mutants_that_are_ended_leave_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    """They are ended while tests run in a copy of the checkout."""
+    run = started(tmp_path, "--mutants")
+    await_that(lambda: bool([*tmp_path.glob("*/m0-run/main")]), "tests run in a copy")
+    run.send_signal(number)
+    run.wait()
+    await_that(lambda: not processes_below(tmp_path) and not [*tmp_path.iterdir()], "nothing is left")
+
+
+def started(temporary: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    environment = {name: value for name, value in os.environ.items() if name != "KSTREAM_TEST_RUN"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests", *arguments],
+        env=environment | {"TMPDIR": str(temporary)}, start_new_session=True,
+    )  # fmt: skip
 
 
 def java_below(folder: Path) -> list[str]:

@@ -12,18 +12,18 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.table import Table
 
 from tests.mutants.planting import CHECKOUT, BrokenMutant, Mutant, all_mutants, planted
-from tests.run_folder import VARIABLE
+from tests.run_folder import VARIABLE, fresh_inner, make_run_folder, remove
 
 # The width without a terminal.
 _WIDTH = 190
@@ -50,12 +50,25 @@ def main() -> int:
     mutants = [mutant for mutant in all_mutants() if _is_meant(mutant, asked.words)]
     if not mutants:
         raise SystemExit(f"no mutant has all of these words: {' '.join(asked.words)}")
-    with TemporaryDirectory(prefix="mutants-") as folder:
-        copies = [_copy(Path(folder) / str(number)) for number in range(asked.jobs)]
+    with _run_folder() as run:
+        copies = [_copy(run / f"m{number}") for number in range(asked.jobs)]
         _require_green(copies[0], mutants)
         results = _tried(mutants, copies)
     Console(markup=False, width=None if Console().is_terminal else _WIDTH).print(_table(results))
     return int(any(_survived(result) for result in results))
+
+
+@contextmanager
+def _run_folder() -> Iterator[Path]:
+    """Give the folder of the run that this belongs to; without one, make one that ends here."""
+    if VARIABLE in os.environ:
+        yield Path(os.environ[VARIABLE])
+        return
+    run, _ = make_run_folder()
+    try:
+        yield run
+    finally:
+        remove(run)
 
 
 def _asked() -> Namespace:
@@ -125,8 +138,10 @@ def _try(mutant: Mutant, copy: Path) -> Result:
 def _pytest(copy: Path, tests: Sequence[str], one: float, together: float) -> subprocess.CompletedProcess[str]:
     """Run these tests, each for `one` seconds at most, and all of them for `together`."""
     command = [sys.executable, "-m", "pytest", *tests, "-x", "-q", "-p", "no:cacheprovider", f"--timeout={one}"]
-    # Each has a run folder of its own: those side by side would write into each other's.
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE} | {"PYTHONPATH": str(copy)}
+    # Each has a run folder of its own: those side by side would delete each other's files, and fail by that.
+    run = fresh_inner(copy.parent, f"{copy.name}-run")
+    command.append(f"--basetemp={run}/pytest")
+    environment = os.environ | {"PYTHONPATH": str(copy), VARIABLE: str(run)}
     return subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, text=True, timeout=together, check=False
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run_folder import make_run_folder, remove_what_was_left
+from tests.run_folder import fresh_inner, make_run_folder, memory_of, remove, remove_what_was_left
 
 # Leaves a server in its folder, as a minicluster is: in a session of its own, and nobody's child.
 RUN = """
@@ -57,6 +57,19 @@ def test_a_folder_is_in_use_until_the_last_process_of_its_run_ends(temporary: Pa
     last.wait()
     remove_what_was_left()
     assert not run.exists()
+
+
+def test_an_inner_run_begins_empty_and_is_deleted_with_the_outer_one(temporary: Path) -> None:
+    run, _ = make_run_folder()
+    inner = fresh_inner(run, "inner")
+    memory_of(inner).mkdir(parents=True)
+    (inner / "left").touch()
+    assert not [*fresh_inner(run, "inner").iterdir()]
+    assert not memory_of(inner).exists()
+    memory_of(inner).mkdir(parents=True)
+    remove(run)
+    assert not [*temporary.iterdir()]
+    assert not memory_of(run).exists()
 
 
 def test_folders_of_others_are_left_alone(temporary: Path) -> None:
