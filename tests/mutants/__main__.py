@@ -33,7 +33,8 @@ _ON_SERVERS = ("tests/cluster/", "tests/airflow/running/")
 # For the tests of all mutants.
 _WITHOUT_MUTANTS = 3600
 _FAILED = 1
-_TIMED_OUT = "from pytest-timeout"
+# Of the title that pytest-timeout prints above the stacks, whatever becomes of its exception.
+_TIMED_OUT = "+ Timeout +"
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _try(mutant: Mutant, copy: Path) -> Result:
         on_servers = any(test.startswith(_ON_SERVERS) for test in mutant.caught_by)
         ran = _pytest(copy, mutant.caught_by, _ONE_ON_SERVERS if on_servers else _ONE_TEST, _ALL_TESTS)
     # The alarm can go off in an event loop's own code, from where pytest can't report it as a test's failure.
-    never_ended = _TIMED_OUT in ran.stdout
+    never_ended = _TIMED_OUT in ran.stdout + ran.stderr
     if ran.returncode not in {0, _FAILED} and not never_ended:
         raise BrokenMutant(f"{mutant.name!r}: its tests can't be run:\n{ran.stdout}{ran.stderr}")
     failed = _first_failed(ran.stdout) if ran.returncode else ""
