@@ -12,9 +12,8 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.mutants.planting import CHECKOUT, BrokenMutant, Mutant, all_mutants, planted
-from tests.run_folder import VARIABLE, fresh_inner, make_run_folder, remove
+from tests.run_folder import VARIABLE, enter_run_folder, fresh_inner
 
 # The width without a terminal.
 _WIDTH = 190
@@ -33,8 +32,9 @@ _ON_SERVERS = ("tests/cluster/", "tests/airflow/running/")
 # For the tests of all mutants.
 _WITHOUT_MUTANTS = 3600
 _FAILED = 1
-# Of the title that pytest-timeout prints above the stacks, whatever becomes of its exception.
-_TIMED_OUT = "+ Timeout +"
+_TIMED_OUT = "from pytest-timeout"
+# Where one of these is set, pytest shows all of what differs: for megabytes that takes minutes, and nobody reads it.
+_SHOWN_IN_FULL = ("CI", "BUILD_NUMBER")
 
 
 @dataclass(frozen=True)
@@ -51,25 +51,12 @@ def main() -> int:
     mutants = [mutant for mutant in all_mutants() if _is_meant(mutant, asked.words)]
     if not mutants:
         raise SystemExit(f"no mutant has all of these words: {' '.join(asked.words)}")
-    with _run_folder() as run:
-        copies = [_copy(run / f"m{number}") for number in range(asked.jobs)]
-        _require_green(copies[0], mutants)
-        results = _tried(mutants, copies)
+    run = enter_run_folder().run
+    copies = [_copy(run / f"m{number}") for number in range(asked.jobs)]
+    _require_green(copies[0], mutants)
+    results = _tried(mutants, copies)
     Console(markup=False, width=None if Console().is_terminal else _WIDTH).print(_table(results))
     return int(any(_survived(result) for result in results))
-
-
-@contextmanager
-def _run_folder() -> Iterator[Path]:
-    """Give the folder of the run that this belongs to; without one, make one that ends here."""
-    if VARIABLE in os.environ:
-        yield Path(os.environ[VARIABLE])
-        return
-    run, _ = make_run_folder()
-    try:
-        yield run
-    finally:
-        remove(run)
 
 
 def _asked() -> Namespace:
@@ -84,8 +71,9 @@ def _is_meant(mutant: Mutant, words: Sequence[str]) -> bool:
 
 
 def _copy(to: Path) -> Path:
-    """Copy the files that git tracks, as they are now."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    """Copy the files that git tracks, or would after `git add`, as they are now."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         if (CHECKOUT / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +115,7 @@ def _try(mutant: Mutant, copy: Path) -> Result:
         on_servers = any(test.startswith(_ON_SERVERS) for test in mutant.caught_by)
         ran = _pytest(copy, mutant.caught_by, _ONE_ON_SERVERS if on_servers else _ONE_TEST, _ALL_TESTS)
     # The alarm can go off in an event loop's own code, from where pytest can't report it as a test's failure.
-    never_ended = _TIMED_OUT in ran.stdout + ran.stderr
+    never_ended = _TIMED_OUT in ran.stdout
     if ran.returncode not in {0, _FAILED} and not never_ended:
         raise BrokenMutant(f"{mutant.name!r}: its tests can't be run:\n{ran.stdout}{ran.stderr}")
     failed = _first_failed(ran.stdout) if ran.returncode else ""
@@ -142,7 +130,8 @@ def _pytest(copy: Path, tests: Sequence[str], one: float, together: float) -> su
     # Each has a run folder of its own: those side by side would delete each other's files, and fail by that.
     run = fresh_inner(copy.parent, f"{copy.name}-run")
     command.append(f"--basetemp={run}/pytest")
-    environment = os.environ | {"PYTHONPATH": str(copy), VARIABLE: str(run)}
+    shortened = {name: value for name, value in os.environ.items() if name not in _SHOWN_IN_FULL}
+    environment = shortened | {"PYTHONPATH": str(copy), VARIABLE: str(run)}
     return subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, text=True, timeout=together, check=False
     )

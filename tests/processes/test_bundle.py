@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.differences import first_difference
 from tests.wheel import ROOT
 
 SOURCES = ROOT / "airflow_kstream" / "plugin" / "ui"
@@ -33,7 +34,8 @@ def run(folder: Path, *command: str) -> None:
 def test_the_committed_bundle_is_what_its_sources_build(workshop: Path) -> None:
     run(workshop, "node", "build.mjs", "built.js")
     built = (workshop / "built.js").read_bytes()
-    assert built == BUNDLE.read_bytes(), "build it: cd airflow_kstream/plugin/ui && npm ci && npm run build"
+    difference = first_difference(built, BUNDLE.read_bytes())
+    assert not difference, f"{difference}; build it: cd airflow_kstream/plugin/ui && npm ci && npm run build"
 
 
 def test_its_types_are_right(workshop: Path) -> None:
