@@ -1,4 +1,4 @@
-"""Large contents are compared in a moment, also where pytest shows a difference in full."""
+"""Where two contents begin to differ."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ from tests.differences import first_difference
         (b"x" * 1500, b"x" * 1499 + b"y", "from byte 1,499 on: b'x' instead of b'y'"),
     ],
 )
-def test_two_contents_differ_from_a_byte_on(left: bytes, right: bytes, told: str) -> None:
+def test_contents_begin_to_differ_at_a_byte(left: bytes, right: bytes, told: str) -> None:
     assert first_difference(left, right) == told
