@@ -35,8 +35,8 @@ from airflow_kstream.supervise.streams.state_folder import new_nonce
 from benchmarks.ground import Environment, ground
 from benchmarks.programs import Program, Ran, hadoop_program
 from benchmarks.report import Figure, save, table
-from tests.cluster import sleepers
-from tests.cluster.streams import cluster
+from tests.live import sleepers
+from tests.live.streams import cluster
 
 _WIDTH, _BATCHES, _SAMPLE = 150, 2, 3
 # Of the only node: one application runs, and all others wait, for as long as the benchmark takes.

@@ -10,7 +10,7 @@ from benchmarks.ground import HOME, Environment
 from benchmarks.namespace import Lake, fill
 from benchmarks.programs import Program, Ran, hadoop_program, ours
 from benchmarks.report import Figure
-from tests.cluster.writers import native_writer
+from tests.live.writers import native_writer
 
 _OPEN = 100
 _ROUNDS = 3

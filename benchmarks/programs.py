@@ -19,7 +19,7 @@ from typing import Any
 from airflow_kstream.minicluster import Minicluster, record
 from airflow_kstream.minicluster.java import hadoop
 from airflow_kstream.minicluster.tools import java_home
-from tests.cluster.streams import fields
+from tests.live.streams import fields
 
 Said = dict[str, Any]
 # The folder from which `python -m benchmarks.…` finds them.

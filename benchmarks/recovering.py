@@ -18,9 +18,9 @@ from typing import Any
 from benchmarks.ground import HOME, Environment
 from benchmarks.programs import Program, hadoop_program, hdfs_command, ours
 from benchmarks.report import Figure
-from tests.cluster.cli import cluster_file
-from tests.cluster.writers import leave_open, pattern
-from tests.cluster.writers.hadoop_says import content, open_files
+from tests.live.cli import cluster_file
+from tests.live.writers import leave_open, pattern
+from tests.live.writers.hadoop_says import content, open_files
 
 _SIZE = 1000
 _READ_AGAIN = 20

@@ -35,28 +35,29 @@ pytest_plugins = [
     "tests.short_reports",
     "tests.counts",
     "tests.tables",
-    "tests.faults.table",
-    "tests.faults.fixtures",
+    "tests.live.faults.table",
+    "tests.live.faults.fixtures",
 ]
 
 TESTS = Path(__file__).parent
 # Folders whose name is the marker of every test in them, in the order of their longest modules: of tests side by side
 # the long ones go first.
 FOLDERS = (
-    "faults",
+    "stories",
+    "contract",
     "airflow",
-    "cluster",
     "spark",
     "simulation",
+    "kdc",
     "processes",
     "properties",
     "loopback",
     "unit",
+    "real",
+    "tools",
     "slow",
     "afterwards",
 )
-# Those whose marker no test of another folder has.
-_FOLDERS_ALONE = set(FOLDERS) - {"faults"}
 
 # The duration of an example depends on the machine alone. The same code is given the same examples, so that what one
 # run says holds for the next; new ones are drawn by the deep profile.
@@ -157,7 +158,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def other_folder(path: Path, selected: str) -> bool:
     """Return True if `-m selected` names a folder that has all tests with this marker, and `path` is in another one."""
     folder = next(iter(path.relative_to(TESTS).parts), "") if path.is_relative_to(TESTS) else ""
-    return selected in _FOLDERS_ALONE and folder in FOLDERS and folder != selected
+    return selected in FOLDERS and folder in FOLDERS and folder != selected
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,7 +7,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 # A server is shared by a file, or by all files below one of these.
-TOGETHER = ("tests/airflow/running/", "tests/spark/")
+TOGETHER = ("tests/real/airflow/", "tests/spark/")
 # Each test of these shares no server: it has a cluster of its own, or none.
 APART = ("tests/slow/predictions/", "tests/simulation/test_histories.py")
 # No cluster is started for these.
@@ -22,18 +22,19 @@ WITHOUT_CLUSTER = (
 )
 # These mostly wait for limits of the NameNode and of tickets; the others keep both cores busy.
 WAITING = tuple(
-    f"tests/cluster/test_{kind}" for kind in ("lease", "open_files", "recovery", "rescue", "ticket", "token", "writers")
+    f"tests/real/cluster/test_{kind}"
+    for kind in ("lease", "open_files", "recovery", "rescue", "ticket", "token", "writers")
 )
 # They take longest: begun late, one would run on alone.
 LONGEST = (
     "tests/slow/test_pushed_lives.py",
     "tests/slow/faults/test_pushes.py",
-    "tests/cluster/test_stream_life.py",
-    "tests/cluster/test_rotated_keytab.py",
-    "tests/cluster/test_stalls.py",
-    "tests/airflow/running/",
-    "tests/cluster/test_benchmarks.py",
-    "tests/cluster/test_cluster_events.py",
+    "tests/real/cluster/test_stream_life.py",
+    "tests/slow/clusters/test_rotated_keytab.py",
+    "tests/real/cluster/test_stalls.py",
+    "tests/real/airflow/",
+    "tests/tools/test_benchmarks.py",
+    "tests/tools/test_shipped_cluster_events.py",
 )
 _WAITS_FIRST, _WITHOUT_CLUSTER_FIRST = "gw1", "gw2"
 

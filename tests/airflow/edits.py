@@ -10,7 +10,7 @@ from airflow.sdk import Context
 
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.operators.policy_edits import PolicyEditsOperator
-from tests.airflow.fleet import CONNECTION
+from tests.simulated.fleet import CONNECTION
 
 
 class Folder:

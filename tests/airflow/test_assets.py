@@ -21,9 +21,9 @@ from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
 from airflow_kstream.operators.streams import SparkStreamOperator
 from airflow_kstream.triggers.events import StreamEventTrigger
 from tests.airflow.declarations import Declarations
-from tests.airflow.fleet import Fleet
-from tests.airflow.virtual_time import VirtualLoop, run
-from tests.unit.streams.life import SPEC
+from tests.simulated.fleet import Fleet
+from tests.simulated.life import SPEC
+from tests.simulated.virtual_time import VirtualLoop, run
 
 MINUTE = 60.0
 

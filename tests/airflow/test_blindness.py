@@ -17,9 +17,9 @@ from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.blindness import STAGGER
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.desired import set_desired
-from tests.airflow.fleet import Fleet
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
+from tests.simulated.engine import FakeEngine
+from tests.simulated.fleet import Fleet
+from tests.simulated.servers import CLUSTER, ONE_WEEK
 
 MINUTE = 60.0
 

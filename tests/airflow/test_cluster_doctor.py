@@ -1,6 +1,6 @@
 """The doctor's task: it reports what is new, tells each finding once, and obeys what a person accepted.
 
-What it finds is simulated: tests/cluster finds it on real servers.
+What it finds is simulated: tests/contract finds it on real servers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_kstream.model.finding import Concern, DoctorReport, Finding, Severi
 from airflow_kstream.operators.cluster_doctor import ClusterDoctorOperator
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
-from tests.airflow.fleet import CONNECTION, Fleet
+from tests.simulated.fleet import CONNECTION, Fleet
 
 STREAM = "{name: sales, credentials: {mode: ticket}, application: /j.py, checkpoints: [/c], airflow: {owner: ann}}"
 LOST = Finding(

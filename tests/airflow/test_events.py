@@ -29,10 +29,10 @@ from airflow_kstream.supervise.streams.ownership import own_what_runs
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.triggers.telling import ClusterTeller, Teller
 from tests.airflow import notifiers
-from tests.airflow.fleet import Fleet
 from tests.airflow.notifiers import HERE
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
+from tests.simulated.engine import FakeEngine
+from tests.simulated.fleet import Fleet
+from tests.simulated.servers import CLUSTER, ONE_WEEK
 
 MINUTE, HOUR = 60.0, 3600.0
 CALM = WatchPolicy(every=timedelta(minutes=5))

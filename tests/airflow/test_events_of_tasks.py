@@ -25,7 +25,7 @@ from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace
 from airflow_kstream.supervise.tickets.renewal import RenewalOutcome, RenewalReport
 from airflow_kstream.views import leases as lease_views
 from tests.airflow import notifiers
-from tests.airflow.fleet import Fleet, context
+from tests.simulated.fleet import Fleet, context
 
 GOOD = RenewalOutcome.KEPT, TicketState.FRESH
 LATE = RenewalOutcome.FAILED, TicketState.EXPIRED

@@ -20,8 +20,8 @@ from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import set_desired
 from tests.airflow import notifiers
 from tests.airflow.declarations import Declarations
-from tests.airflow.fleet import CONNECTION, Fleet
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
+from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.servers import CLUSTER, ONE_WEEK
 
 NEEDED = "kstream.simulated.cluster.streams_in_need"
 

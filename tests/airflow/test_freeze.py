@@ -12,9 +12,9 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream_policies import StopPolicy, WatchPolicy
 from airflow_kstream.supervise.streams.brake import Brake
-from tests.airflow.fleet import Fleet
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
+from tests.simulated.engine import FakeEngine
+from tests.simulated.fleet import Fleet
+from tests.simulated.servers import CLUSTER, ONE_WEEK
 
 CALM = WatchPolicy(every=timedelta(minutes=2))
 MINUTE = 60.0

@@ -42,9 +42,9 @@ from airflow_kstream.triggers.events import StreamEventTrigger
 from airflow_kstream.triggers.leases import OpenFileEventTrigger
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.airflow.fleet import CONNECTION, START, Fleet, context
-from tests.unit.streams.life import SPEC
-from tests.unit.streams.simulated_servers import ONE_WEEK
+from tests.simulated.fleet import CONNECTION, START, Fleet, context
+from tests.simulated.life import SPEC
+from tests.simulated.servers import ONE_WEEK
 
 FILES = sorted((Path(__file__).parent / "frozen").glob("triggers_of_*.json"))
 ROWS = {f"{file.stem}-{row['task']}": row for file in FILES for row in json.loads(file.read_text())}

@@ -14,7 +14,7 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.triggers import poller as polling
 from airflow_kstream.triggers.poller import ClusterPoller
-from tests.airflow.fleet import START, Fleet
+from tests.simulated.fleet import START, Fleet
 
 MINUTE, HOUR = 60.0, 3600.0
 HEARTBEAT = "kstream.simulated.cluster.heartbeat"

@@ -21,8 +21,8 @@ from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.ownership import release
 from tests.airflow.declarations import Declarations, form
-from tests.airflow.fleet import CONNECTION, Fleet
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.servers import CLUSTER
 
 ONE = "{name: sales, credentials: {mode: ticket}, application: /j.py, checkpoints: [/c], airflow: {owner: ann}}"
 

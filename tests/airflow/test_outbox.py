@@ -19,7 +19,7 @@ from airflow_kstream.notifications.notifier import configured, require_usable
 from airflow_kstream.notifications.outbox import AT_ONCE, Outbox
 from tests.airflow import notifiers
 from tests.airflow.notifiers import HERE
-from tests.airflow.virtual_time import VirtualLoop, at_once, run
+from tests.simulated.virtual_time import VirtualLoop, at_once, run
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 RECORDING = NotifyPolicy(f"{HERE}.Recording", {"name": "slack"})

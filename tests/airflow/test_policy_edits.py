@@ -26,8 +26,8 @@ from airflow_kstream.states.policy_edits import EDIT, MARKS
 from airflow_kstream.supervise.streams.desired import set_desired
 from tests.airflow import notifiers
 from tests.airflow.edits import Folder
-from tests.airflow.fleet import CONNECTION, Fleet
-from tests.unit.streams.simulated_servers import ONE_WEEK
+from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.servers import ONE_WEEK
 
 MINUTE, HOUR = 60.0, 3600.0
 DAY = timedelta(days=1)

@@ -19,9 +19,9 @@ from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.policy.streams.spark_renewal import rounds_in
 from airflow_kstream.supervise.streams.renewals import Renewals
-from tests.airflow.fleet import Fleet
-from tests.unit.streams.driver_logs import good, never
-from tests.unit.streams.fake_engine import FakeEngine
+from tests.simulated.driver_logs import good, never
+from tests.simulated.engine import FakeEngine
+from tests.simulated.fleet import Fleet
 
 HOUR = 3600.0
 DAY, ROUND = timedelta(days=1), timedelta(hours=18)

@@ -30,7 +30,7 @@ from airflow_kstream.plugin.api import app
 from tests.airflow.pages.browser import visit as visit_in_browser
 from tests.airflow.pages.planted import PASSWORD, planted_clusters, planted_stream
 from tests.airflow.pages.stored import healthy, store
-from tests.cluster.streams import await_that
+from tests.live.streams import await_that
 
 STREAMS = {"east": "orders", "west": "sales"}
 PASSWORDS = {user: secrets.token_urlsafe(12) for user in ("viewer", "user", "op", "admin", "eve of east", "nobody")}

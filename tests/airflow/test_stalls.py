@@ -1,7 +1,7 @@
 """Streams with `on_stall: restart` under Airflow's triggers and tasks: what hangs is replaced, and nothing else.
 
 Time is virtual, because stalls take hours. Simulated are the servers, and what a driver's pages show: the real ones are
-in tests/cluster/test_stalls.py.
+in tests/real/cluster/test_stalls.py.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from airflow_kstream.supervise.streams import stalls
 from airflow_kstream.supervise.streams.evidence import Evidence
 from airflow_kstream.supervise.streams.run import StreamRun
 from tests.airflow.edits import Folder
-from tests.airflow.fleet import Fleet
-from tests.unit.streams.fake_engine import FakeEngine
+from tests.simulated.engine import FakeEngine
+from tests.simulated.fleet import Fleet
 
 MINUTE, HOUR = 60.0, 3600.0
 # A look a minute: a day of virtual time then takes seconds.

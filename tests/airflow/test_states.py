@@ -21,8 +21,8 @@ from airflow_kstream.policy.states.due import MOST, Kind
 from airflow_kstream.policy.states.sizes import DETAIL, VERDICT, size
 from airflow_kstream.states import recorder
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.airflow.fleet import CONNECTION, Fleet
-from tests.unit.streams.simulated_servers import ONE_WEEK
+from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.servers import ONE_WEEK
 
 MINUTE = 60.0
 CALM = WatchPolicy(every=timedelta(minutes=1))

@@ -16,7 +16,7 @@ from airflow_kstream.model.errors import Conflict, NotFound, Unavailable
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.operators.stream_control import Action, StreamControlOperator
 from tests.airflow.declarations import Declarations, form
-from tests.airflow.fleet import CONNECTION, Fleet
+from tests.simulated.fleet import CONNECTION, Fleet
 
 MINUTE = 60.0
 ONE = "{name: orders, credentials: {mode: ticket}, application: /jobs/orders.py, checkpoints: [/data/orders]}"

@@ -28,7 +28,7 @@ from airflow_kstream.operators.tickets import KerberosTicketRenewOperator
 from airflow_kstream.sensors.tickets import KerberosTicketExpirySensor
 from airflow_kstream.triggers import awaiting
 from airflow_kstream.triggers.tickets import TicketExpiryTrigger
-from tests.cluster.streams import fields
+from tests.live.streams import fields
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -22,11 +22,11 @@ from airflow_kstream.operators.token_look import TokenLookOperator
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from tests.airflow.declarations import Declarations
-from tests.airflow.fleet import CONNECTION, Fleet
-from tests.unit.simulated_yarn import WEEK
-from tests.unit.streams.life import SPEC
-from tests.unit.streams.simulated_servers import CLUSTER
-from tests.unit.tokens.hadoop_writers import Written, java_file, writable
+from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.hadoop_writers import Written, java_file, writable
+from tests.simulated.life import SPEC
+from tests.simulated.servers import CLUSTER
+from tests.simulated.yarn import WEEK
 
 DAY = timedelta(days=1)
 

@@ -27,8 +27,8 @@ from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
 from airflow_kstream.triggers import awaiting
 from tests.airflow.token_waiting import CONNECTION, deferred, fired, poked, sensor, watching
-from tests.cluster.streams import fields, rate_stream
-from tests.cluster.token_makers import access_as, fetch, identity, issue, leaked, sleeper
+from tests.live.streams import fields, rate_stream
+from tests.live.token_makers import access_as, fetch, identity, issue, leaked, sleeper
 
 # Every user may list it.
 FOLDER = "/token-expiry"

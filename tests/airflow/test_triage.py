@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kstream.notifications.triage import TriageNotifier, application_in
 from airflow_kstream.operators.triage import LogTriageOperator
-from tests.unit.triage.logs import died, driver, failing
+from tests.simulated.logs import died, driver, failing
 
 FULL = driver(failing("10:00:00", "failed", "java.io.IOException: No space left on device"), died("10:00:01"))
 STRANGE = driver(failing("10:00:00", "failed", "LedgerException: entry 4711"), died("10:00:01"))

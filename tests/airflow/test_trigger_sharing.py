@@ -22,7 +22,7 @@ from airflow_kstream.triggers.awaiting import ClusterPollingTrigger, Poll
 from airflow_kstream.triggers.lanes import Lanes
 from airflow_kstream.triggers.poller import ClusterPoller
 from airflow_kstream.triggers.shared import Sessions, cluster_sessions, own_sessions, shared
-from tests.airflow.virtual_time import VirtualLoop, run
+from tests.simulated.virtual_time import VirtualLoop, run
 
 CONNECTION = "made_up"
 

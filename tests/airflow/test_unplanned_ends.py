@@ -17,8 +17,8 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.triggers.environment import Environment
-from tests.airflow.fleet import Fleet
-from tests.unit.streams.simulated_servers import SimHdfs
+from tests.simulated.fleet import Fleet
+from tests.simulated.servers import SimHdfs
 
 MINUTE, DAY = 60.0, 86400.0
 CALM = WatchPolicy(every=timedelta(minutes=10))

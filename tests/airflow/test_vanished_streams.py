@@ -17,8 +17,8 @@ from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.watch import Subject, Verdict, Watch
 from tests.airflow import notifiers
-from tests.airflow.fleet import CONNECTION, Fleet
-from tests.unit.streams.simulated_servers import ONE_WEEK
+from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.servers import ONE_WEEK
 
 UNDECLARED = "kstream.simulated.cluster.undeclared_streams"
 

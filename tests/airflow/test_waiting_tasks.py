@@ -26,9 +26,9 @@ from airflow_kstream.supervise.streams.desired import request_restart, set_desir
 from airflow_kstream.triggers.memory import Memory
 from airflow_kstream.triggers.stream_metrics import PULSES
 from airflow_kstream.triggers.streams import StreamTrigger
-from tests.airflow.fleet import CONNECTION, Fleet, context
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.simulated_servers import ONE_WEEK
+from tests.simulated.engine import FakeEngine
+from tests.simulated.fleet import CONNECTION, Fleet, context
+from tests.simulated.servers import ONE_WEEK
 
 MINUTE, HOUR = 60.0, 3600.0
 

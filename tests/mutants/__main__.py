@@ -28,7 +28,7 @@ from tests.run_folder import VARIABLE, enter_run_folder, fresh_inner
 _WIDTH = 190
 # Seconds: for one test, which a mutant may keep from ending, or one on real servers; and for all tests of a mutant.
 _ONE_TEST, _ONE_ON_SERVERS, _ALL_TESTS = 120, 600, 1800
-_ON_SERVERS = ("tests/cluster/", "tests/airflow/running/")
+_ON_SERVERS = ("tests/real/cluster/", "tests/real/airflow/")
 # For the tests of all mutants.
 _WITHOUT_MUTANTS = 3600
 _FAILED = 1

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.unit.triage.logs import died, driver, failing, line
+from tests.simulated.logs import died, driver, failing, line
 
 SCANS = """
 import sys

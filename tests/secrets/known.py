@@ -13,7 +13,7 @@ import krb5
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import KstreamError
-from tests.unit.tokens.hadoop_writers import text, vlong
+from tests.simulated.hadoop_writers import text, vlong
 
 _VIEWER = "org.apache.hadoop.hdfs.tools.offlineEditsViewer.OfflineEditsViewer"
 

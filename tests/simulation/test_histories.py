@@ -1,7 +1,7 @@
 """Random histories of the whole supervisor: whatever happens to servers, programs, jobs and replies, its promises hold.
 
 The real supervisor, folder and clients run; the servers are simulated, because no real ones can be frozen, deposed and
-cut off at each single request, hundreds of times a minute. How real servers answer is the business of tests/cluster.
+cut off at each single request, hundreds of times a minute. How real servers answer is the business of tests/contract.
 A failure prints the history; `plan(family, number)` brings the same one again.
 """
 

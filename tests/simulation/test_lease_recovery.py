@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from tests.examples import examples
-from tests.unit.leases.simulated_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SECOND, SimulatedHdfs, let_happen
+from tests.simulated.lease_hdfs import AGAIN_AFTER, FATES, LOST_LEASE, SECOND, SimulatedHdfs, let_happen
 
 _ANSWERS = (None, None, None, LOST_LEASE, Denied("no"))
 # One draw for a file, and strategies that are made once: a cluster has up to 40 files, and drawing them takes long.

@@ -22,7 +22,7 @@ from airflow_kstream.model.plan import Kill, Phase, Settled, Step, Stop, Submit
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.supervise.streams.memory import Memory
 from tests.examples import examples
-from tests.unit.simulated_yarn import CHECKPOINT, TICKET_SPEC, SimulatedYarn
+from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC, SimulatedYarn
 
 # Shorter than stop.silence: how long a process may outlive its kill where no NodeManager tells.
 _LINGERS = [0, 3, 20]

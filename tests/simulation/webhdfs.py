@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_kstream.model.tokens import DelegationToken
+from tests.simulated.hadoop_writers import Written, url_string, writable
 from tests.simulation.files import Entry, Files, Refused
 from tests.simulation.virtual import EPOCH
 from tests.simulation.wire import Reply, Request
 from tests.simulation.yarn import dated
-from tests.unit.tokens.hadoop_writers import Written, url_string, writable
 
 PREFIX = "/webhdfs/v1"
 DATANODE = "http://dn1:9864"

@@ -24,8 +24,8 @@ from airflow_kstream.supervise.clusters.session import open_session
 from airflow_kstream.supervise.clusters.token_lifetimes import learn_lifetimes
 from airflow_kstream.supervise.doctor.examination import examine_cluster
 from airflow_kstream.views.doctor import findings_table, lines_of_report
-from tests.cluster import sleepers
-from tests.cluster.streams import await_that
+from tests.live import sleepers
+from tests.live.streams import await_that
 
 pytestmark = pytest.mark.faults
 BROKEN = (

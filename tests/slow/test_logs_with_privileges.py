@@ -18,7 +18,7 @@ from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor.examination import examine_cluster
-from tests.cluster.streams import await_commits, await_that, look, rate_stream, reconciler
+from tests.live.streams import await_commits, await_that, look, rate_stream, reconciler
 
 pytestmark = pytest.mark.lives
 INTERVAL, LIFE = timedelta(minutes=1), timedelta(minutes=3)

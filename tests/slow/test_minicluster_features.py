@@ -21,9 +21,9 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
-from tests.cluster.streams import await_that, cluster, fields, look, rate_stream
-from tests.cluster.test_minicluster import listening_on, processes_of, session_as, sleeping, submit_sleeper, until
-from tests.cluster.test_stream_life import running
+from tests.live.streams import await_that, cluster, fields, look, rate_stream
+from tests.real.cluster.test_stream_life import running
+from tests.tools.test_minicluster import listening_on, processes_of, session_as, sleeping, submit_sleeper, until
 
 pytestmark = pytest.mark.faults
 FEATURES = frozenset({Feature.HA, Feature.RM_HA, Feature.HTTPFS, Feature.TLS})

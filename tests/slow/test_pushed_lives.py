@@ -19,8 +19,8 @@ from airflow_kstream.model.stream_policies import RefreshPolicy
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.cluster.streams import at_pace, await_commits, look, rate_stream, reconciler
-from tests.faults.rows import rows_of
+from tests.live.faults.rows import rows_of
+from tests.live.streams import UNAWARE, at_pace, await_commits, look, rate_stream, reconciler
 from tests.tables import Row
 
 pytestmark = [pytest.mark.lives, pytest.mark.timeout(3600)]
@@ -31,7 +31,6 @@ LIVES = 5
 # Seconds between two batches.
 PACE = 4
 REFRESH = RefreshPolicy(confirm_within=timedelta(seconds=30))
-UNAWARE = str(Path(__file__).parents[1] / "cluster" / "jobs" / "plain_rate.py")
 TICKET, PROXY_USER = TicketCredentials(refresh=True), ProxyUserCredentials(getuser(), refresh=True)
 STREAMS = (
     (at_pace(rate_stream("ticket", TICKET, application=UNAWARE, refresh=REFRESH), PACE), "streamer"),

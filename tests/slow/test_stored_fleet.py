@@ -20,9 +20,9 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.airflow_settings import CrashSettings
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.states.reading import StoredState, stored_states
-from tests.airflow.fleet import FIELDS
-from tests.airflow.running.simulated_fleet import CONNECTION, NAMES
-from tests.cluster.streams import await_that
+from tests.live.simulated_fleet import CONNECTION, NAMES
+from tests.live.streams import await_that
+from tests.simulated.fleet import FIELDS
 
 pytestmark = pytest.mark.lives
 
@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).parents[2]
 DAG = """
 from airflow.sdk import DAG, Asset, AssetAny, AssetWatcher
 from airflow_kstream.assets import asset_uri
-from tests.airflow.running.simulated_fleet import CONNECTION, NAMES, Watching
+from tests.live.simulated_fleet import CONNECTION, NAMES, Watching
 
 def asset(name):
     return Asset(asset_uri(CONNECTION, name), watchers=[AssetWatcher(name=name, trigger=Watching(name))])

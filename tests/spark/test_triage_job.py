@@ -23,9 +23,7 @@ from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from airflow_kstream.supervise.triage.shipping import JOB, settings_of, write_modules
 from tests.differences import first_difference
-from tests.unit.triage.logs import DRIVER, EXECUTOR, died, driver, executor, failing, line, stopped, working
-
-AGGREGATED = Path(__file__).parents[1] / "loopback/clients/aggregated"
+from tests.simulated.logs import AGGREGATED, DRIVER, EXECUTOR, died, driver, executor, failing, line, stopped, working
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from airflow_kstream.model.lease import FileCondition
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from tests.airflow.pages.browser import Visit, visit
-from tests.cluster.streams import await_that, look, reconciler
-from tests.cluster.writers.hadoop_says import open_files
+from tests.live.streams import await_that, look, reconciler
+from tests.live.writers.hadoop_says import open_files
 from tests.steps import Steps
 
 _WIDER = "() => { const page = document.querySelector('.ks'); return page.scrollWidth - page.clientWidth; }"

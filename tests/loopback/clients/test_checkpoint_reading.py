@@ -13,7 +13,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.identity import Identity
-from tests.loopback.clients.strange_servers import HTML, Answer, StrangeServer, introduction, said, serving
+from tests.simulated.strange_servers import HTML, Answer, StrangeServer, introduction, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 

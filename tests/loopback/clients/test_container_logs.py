@@ -9,8 +9,8 @@ import pytest
 
 from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.errors import Denied, InvalidInput, KstreamError, NotFound, Unavailable
-from tests.loopback.clients.strange_servers import HTML, STRANGE, Answer
-from tests.loopback.clients.yarn_logs import APP, BUCKET, ID, NOT_ALLOWED, UNKNOWN, logs, page
+from tests.simulated.strange_servers import HTML, STRANGE, Answer
+from tests.simulated.yarn_logs import APP, BUCKET, ID, NOT_ALLOWED, UNKNOWN, logs, page
 
 LOG = f"/ws/v1/node/containers/{ID}/logs"
 OUT, ERR = f"{LOG}/stdout", f"{LOG}/stderr"

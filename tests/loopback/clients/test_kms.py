@@ -1,4 +1,4 @@
-"""A KMS that refuses, answers strangely or is down; how a real one answers is the business of tests/cluster."""
+"""A KMS that refuses, answers strangely or is down; how a real one answers is the business of tests/contract."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_kstream.clients.kms import Kms, is_in_clear
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.loopback.clients.strange_servers import STRANGE, Answer, said, serving
+from tests.simulated.strange_servers import STRANGE, Answer, said, serving
 
 ETL = Identity("etl@EXAMPLE.COM", keytab="/no/such/keytab")
 

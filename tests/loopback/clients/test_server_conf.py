@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import CredentialError, Denied, KstreamError, 
 from airflow_kstream.model.finding import Unasked
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.doctor.asking import asked
-from tests.loopback.clients.strange_servers import NOW, STRANGE, Answer, said, serving
+from tests.simulated.strange_servers import NOW, STRANGE, Answer, said, serving
 
 WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")
 PAGE = {

@@ -16,7 +16,7 @@ from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.thread_dump import DRIVER, SparkProcess, Thread
-from tests.loopback.clients.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
+from tests.simulated.strange_servers import HTML, STRANGE, Answer, StrangeServer, said, serving
 
 WATCHER = Identity("watcher@EXAMPLE.COM", keytab="/no/such/keytab")
 APP = "application_1700000000000_0001"

@@ -15,7 +15,7 @@ from airflow_kstream.clients.whole_answer import TimeLimits
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.loopback.clients.strange_servers import STRANGE, Answer, StrangeServer, said, serving
+from tests.simulated.strange_servers import STRANGE, Answer, StrangeServer, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 NOBODY = "http://127.0.0.1:1"

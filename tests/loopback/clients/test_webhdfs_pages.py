@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.identity import Identity
-from tests.loopback.clients.strange_servers import Answer, said, serving
+from tests.simulated.strange_servers import Answer, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 

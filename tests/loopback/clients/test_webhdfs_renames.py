@@ -14,7 +14,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.loopback.served import Quiet, served
+from tests.simulated.served import Quiet, served
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 OF_A_NAMENODE = b""

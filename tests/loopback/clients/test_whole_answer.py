@@ -12,7 +12,7 @@ from airflow_kstream.clients.http import http_errors
 from airflow_kstream.clients.whole_answer import TimeLimits, at_most, limit_whole_answers
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.loopback.clients.strange_servers import Answer, serving
+from tests.simulated.strange_servers import Answer, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 SLOW_BODY = Answer(200, b"x" * 1000, drip=0.02)

@@ -12,7 +12,7 @@ from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.loopback.served import Quiet, served
+from tests.simulated.served import Quiet, served
 
 ACTIVE = b'{"clusterInfo": {"haState": "ACTIVE", "hadoopVersion": "3.4.3", "startedOn": 1}}'
 

@@ -19,7 +19,7 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, KstreamError, NotFound, Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.loopback.clients.strange_servers import NOW, STRANGE, Answer, StrangeServer, introduction, said, serving
+from tests.simulated.strange_servers import NOW, STRANGE, Answer, StrangeServer, introduction, said, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 DAY, WAIT = timedelta(days=1), timedelta(minutes=2)

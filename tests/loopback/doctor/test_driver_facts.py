@@ -13,8 +13,8 @@ from airflow_kstream.model.finding import Unasked
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor import driver_facts as module
 from airflow_kstream.supervise.doctor.driver_facts import driver_facts
-from tests.loopback.clients.strange_servers import Answer, StrangeServer, said, serving
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
 
 GOOD, OTHER = "application_1_0001", "application_1_0002"
 PAGE = said(

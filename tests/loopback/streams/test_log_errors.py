@@ -19,10 +19,10 @@ from airflow_kstream.supervise.streams.formats import read_ends, written_ends
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.past_ends import past_ends
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.loopback.clients.strange_servers import Answer
-from tests.loopback.clients.yarn_logs import ID, Logs, logs, page
-from tests.unit.simulated_yarn import START, past_end
-from tests.unit.streams.life import Life
+from tests.simulated.life import Life
+from tests.simulated.strange_servers import Answer
+from tests.simulated.yarn import START, past_end
+from tests.simulated.yarn_logs import ID, Logs, logs, page
 from tests.unit.streams.test_driver_log import CAPTURED, EXITED, KAFKA, RAISED, STATUS
 
 OUT, ERR = (f"/ws/v1/node/containers/{ID}/logs/{name}" for name in ("stdout", "stderr"))

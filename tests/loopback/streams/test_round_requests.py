@@ -29,9 +29,9 @@ from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import ClaimDraft, written_claim, written_freeze
 from airflow_kstream.supervise.streams.watch import Subject, Watch
-from tests.loopback.clients.strange_servers import NOW, Answer, StrangeServer, introduction, said, serving
-from tests.unit.simulated_yarn import TICKET_SPEC
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.servers import CLUSTER
+from tests.simulated.strange_servers import NOW, Answer, StrangeServer, introduction, said, serving
+from tests.simulated.yarn import TICKET_SPEC
 
 STREAMS = 5
 MILLIS = NOW.timestamp() * 1000

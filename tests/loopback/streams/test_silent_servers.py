@@ -16,12 +16,12 @@ from airflow_kstream.supervise.clusters.session import ClusterSession, open_sess
 from airflow_kstream.supervise.streams import reconcile
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
-from tests.loopback.clients.strange_servers import Answer, introduction, serving
 from tests.loopback.streams.test_round_requests import listing
-from tests.unit.simulated_yarn import TICKET_SPEC
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.life import Life
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.engine import FakeEngine
+from tests.simulated.life import Life
+from tests.simulated.servers import CLUSTER
+from tests.simulated.strange_servers import Answer, introduction, serving
+from tests.simulated.yarn import TICKET_SPEC
 
 MINUTE = timedelta(minutes=1).total_seconds()
 SILENT = Answer(200, b"{}", drip=3600)

@@ -26,9 +26,9 @@ from airflow_kstream.supervise.streams import spark_engine
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.stop import stop
-from tests.loopback.clients.strange_servers import HTML, Answer, introduction, said, serving
-from tests.unit.simulated_yarn import START, TICKET_SPEC
-from tests.unit.streams.simulated_servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.strange_servers import HTML, Answer, introduction, said, serving
+from tests.simulated.yarn import START, TICKET_SPEC
 
 APP = "application_1_0001"
 SPEC = replace(TICKET_SPEC, checkpoints=(), stop=StopPolicy(signal_grace=timedelta(), kill_wait=timedelta(seconds=5)))

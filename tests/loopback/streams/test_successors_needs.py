@@ -1,7 +1,7 @@
 """What a successor needs is asked before its predecessor is stopped: queue, files, checkpoints.
 
 Simulated servers, because a queue that drains and a folder that refuses are wanted by the moment; what the real
-ResourceManager's page and the real NameNode say is the business of tests/cluster/test_successor.py.
+ResourceManager's page and the real NameNode say is the business of tests/real/cluster/test_successor.py.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import pytest
 from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Denied, NotFound, Unavailable
-from tests.loopback.clients.strange_servers import STRANGE, Answer, introduction, said, serving
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.servers import CLUSTER
+from tests.simulated.strange_servers import STRANGE, Answer, introduction, said, serving
 
 
 @pytest.mark.parametrize("answer", [*STRANGE.values(), said({"scheduler": {"schedulerInfo": {}}})])

@@ -28,9 +28,9 @@ from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.supervise.streams import witnesses as looking
 from airflow_kstream.supervise.streams.witnesses import Witnesses
-from tests.loopback.served import Quiet, served
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.served import Quiet, served
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 APP = "application_1_0001"
 CONTAINER = "container_1_0001_01_000001"

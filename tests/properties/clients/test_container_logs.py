@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.container_log import tail_on_page
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.formats.aggregated_logs import aggregated_tails
-from tests.loopback.clients.yarn_logs import FILES, ID
+from tests.simulated.yarn_logs import FILES, ID
 
 
 @given(st.binary(max_size=400))

@@ -1,4 +1,4 @@
-"""A Hadoop conf folder as Hadoop reads it; tests/cluster/test_hadoop_conf.py asks Hadoop itself."""
+"""A Hadoop conf folder as Hadoop reads it; tests/real/cluster/test_hadoop_conf.py asks Hadoop itself."""
 
 from __future__ import annotations
 

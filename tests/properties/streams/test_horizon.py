@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from airflow_kstream.model.stream_policies import RestartPolicy
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.policy.streams.horizon import horizon
-from tests.unit.simulated_yarn import START, TICKET_SPEC
+from tests.simulated.yarn import START, TICKET_SPEC
 from tests.unit.streams.test_horizon import CLAIM
 
 

@@ -18,7 +18,7 @@ from airflow_kstream.policy.streams.housekeeping import (
     FolderFacts,
     cleaning,
 )
-from tests.unit.simulated_yarn import STREAM
+from tests.simulated.yarn import STREAM
 from tests.unit.streams.test_housekeeping_rules import DAY, DRAFT, KEPT, MONTH, NOW, OLD, facts, files
 
 

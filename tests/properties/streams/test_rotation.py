@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
-from tests.unit.simulated_yarn import START
+from tests.simulated.yarn import START
 from tests.unit.streams.test_rotation import DAY
 
 

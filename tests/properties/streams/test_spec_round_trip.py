@@ -39,7 +39,7 @@ from airflow_kstream.model.stream_policies import (
     SubmitPolicy,
     WatchPolicy,
 )
-from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.simulated.yarn import TICKET_SPEC
 
 _MICROSECOND, _SECOND = timedelta(microseconds=1), timedelta(seconds=1)
 

@@ -12,11 +12,11 @@ from airflow_kstream.model.credentials_file import TokenFormat
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.tokens import Identifier
 from tests.examples import examples
-from tests.unit.tokens.hadoop_writers import (
+from tests.simulated.hadoop_writers import (
     Written,
     identifier_bytes,
 )
-from tests.unit.tokens.token_cases import (
+from tests.simulated.token_cases import (
     FORMATS,
     HERS,
     SECRETS,

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from airflow_kstream.model.credentials_file import HadoopCredentials, SecretKey, TokenFormat
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.tokens import Identifier
-from tests.unit.tokens.hadoop_writers import (
+from tests.simulated.hadoop_writers import (
     Written,
     url_string,
 )
-from tests.unit.tokens.token_cases import (
+from tests.simulated.token_cases import (
     FORMATS,
     WRITERS,
     names,

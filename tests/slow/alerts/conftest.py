@@ -16,8 +16,8 @@ from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
 from airflow_kstream.model.stream_policies import HeartbeatPolicy, RestartPolicy
-from tests.airflow.running.live import CONNECTION, LiveAirflow, live_airflow
-from tests.cluster.streams import BRISK_WATCH, at_pace, await_commits, rate_stream, reconciler
+from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
+from tests.live.streams import BRISK_WATCH, at_pace, await_commits, rate_stream, reconciler
 from tests.slow.alerts.notifier import FILE
 from tests.slow.alerts.told import Alerts
 from tests.tables import Row

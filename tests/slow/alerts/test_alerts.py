@@ -16,10 +16,10 @@ import pytest
 from airflow_kstream.model.event import EventKind
 from airflow_kstream.model.stream import KeytabCredentials, StreamSpec
 from airflow_kstream.model.stream_policies import FailurePolicy, RestartPolicy
-from tests.airflow.running.live import CONNECTION
-from tests.cluster.lease_commands import await_leases_worn_off
-from tests.cluster.streams import await_that
-from tests.cluster.writers import writer
+from tests.live.airflow import CONNECTION
+from tests.live.lease_commands import await_leases_worn_off
+from tests.live.streams import await_that
+from tests.live.writers import writer
 from tests.slow.alerts.conftest import Forgotten, brisk
 from tests.slow.alerts.told import Alerts
 

@@ -15,8 +15,8 @@ from airflow_kstream.model.application import Application
 from airflow_kstream.model.event import EventKind
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
-from tests.airflow.running.live import LiveAirflow
-from tests.cluster.streams import await_commits, await_that, look, reconciler
+from tests.live.airflow import LiveAirflow
+from tests.live.streams import await_commits, await_that, look, reconciler
 from tests.tables import Row
 
 _ENDS = 600

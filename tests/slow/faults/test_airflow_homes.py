@@ -12,11 +12,11 @@ from airflow_kstream.demo.airflow_api import TaskRef
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.supervise.streams.desired import set_desired
-from tests.airflow.running.live import CONNECTION, LiveAirflow, live_airflow
-from tests.cluster.streams import await_that
-from tests.faults.kept import Clock, Kept, brisk_stream, claims, kept
-from tests.faults.proxies import Moment, Proxies
-from tests.faults.table import Tell
+from tests.live.airflow import CONNECTION, LiveAirflow, live_airflow
+from tests.live.faults.kept import Clock, Kept, brisk_stream, claims, kept
+from tests.live.faults.proxies import Moment, Proxies
+from tests.live.faults.table import Tell
+from tests.live.streams import await_that
 
 pytestmark = pytest.mark.faults
 

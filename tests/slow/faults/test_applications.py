@@ -15,10 +15,10 @@ from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.desired import set_desired
-from tests.cluster.streams import await_that, rate_stream, submit_by_hand
-from tests.faults.kept import Clock, Kept, claims
-from tests.faults.proxies import Moment
-from tests.faults.table import Tell
+from tests.live.faults.kept import Clock, Kept, claims
+from tests.live.faults.proxies import Moment
+from tests.live.faults.table import Tell
+from tests.live.streams import await_that, rate_stream, submit_by_hand
 
 pytestmark = pytest.mark.faults
 _KILL = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"

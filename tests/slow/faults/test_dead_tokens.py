@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.policy.streams.reconcile import horizon_of
-from tests.cluster.streams import await_that
-from tests.faults.cluster import faulty_cluster
-from tests.faults.kept import Clock, Kept, brisk_stream, kept
-from tests.faults.proxies import Proxies
-from tests.faults.table import Tell
+from tests.live.faults.cluster import faulty_cluster
+from tests.live.faults.kept import Clock, Kept, brisk_stream, kept
+from tests.live.faults.proxies import Proxies
+from tests.live.faults.table import Tell
+from tests.live.streams import await_that
 
 pytestmark = pytest.mark.faults
 LIFE = timedelta(minutes=3)

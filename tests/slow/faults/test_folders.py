@@ -9,9 +9,9 @@ import pytest
 
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.supervise.streams.desired import set_desired
-from tests.cluster.streams import await_that
-from tests.faults.kept import Clock, Kept
-from tests.faults.table import Tell
+from tests.live.faults.kept import Clock, Kept
+from tests.live.faults.table import Tell
+from tests.live.streams import await_that
 
 pytestmark = pytest.mark.faults
 

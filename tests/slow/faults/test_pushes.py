@@ -19,16 +19,15 @@ from airflow_kstream.model.token_push import Pushes, TokenPush
 from airflow_kstream.policy.streams.reconcile import horizon_of
 from airflow_kstream.policy.streams.refresh import refreshed
 from airflow_kstream.supervise.streams.desired import set_desired
-from tests.cluster.streams import BRISK_RESTART, await_that
-from tests.faults.cluster import faulty_cluster
-from tests.faults.kept import Clock, Kept, brisk_stream, kept
-from tests.faults.proxies import Moment, Proxies, Request
-from tests.faults.table import Tell
+from tests.live.faults.cluster import faulty_cluster
+from tests.live.faults.kept import Clock, Kept, brisk_stream, kept
+from tests.live.faults.proxies import Moment, Proxies, Request
+from tests.live.faults.table import Tell
+from tests.live.streams import BRISK_RESTART, UNAWARE, await_that
 
 pytestmark = pytest.mark.faults
 
 INTERVAL, LIFE = timedelta(minutes=2), timedelta(minutes=6)
-UNAWARE = str(Path(__file__).parents[2] / "cluster" / "jobs" / "plain_rate.py")
 JOBS = Path(__file__).with_name("jobs")
 # A restart, or the first push, is due after two and a half minutes of six.
 EARLY = replace(BRISK_RESTART, plan_ratio=0.4)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.streams import await_that
-from tests.faults.cluster import EXPIRY
-from tests.faults.kept import Clock, Kept, begins_stop, claims
-from tests.faults.proxies import Moment
-from tests.faults.table import Tell
+from tests.live.faults.cluster import EXPIRY
+from tests.live.faults.kept import Clock, Kept, begins_stop, claims
+from tests.live.faults.proxies import Moment
+from tests.live.faults.table import Tell
+from tests.live.streams import await_that
 
 pytestmark = pytest.mark.faults
 

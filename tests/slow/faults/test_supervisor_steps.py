@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.kept import Clock, Kept, Wanted, begins_stop, claims, lists_applications
-from tests.faults.proxies import Moment, Request
-from tests.faults.table import Tell
+from tests.live.faults.kept import Clock, Kept, Wanted, begins_stop, claims, lists_applications
+from tests.live.faults.proxies import Moment, Request
+from tests.live.faults.table import Tell
 
 pytestmark = pytest.mark.faults
 

@@ -10,11 +10,11 @@ from functools import partial
 import psutil
 import pytest
 
-from tests.cluster.streams import await_that
-from tests.faults.kept import Clock, Kept, claims
-from tests.faults.proxies import Moment
-from tests.faults.supervisors import Supervisor
-from tests.faults.table import Tell
+from tests.live.faults.kept import Clock, Kept, claims
+from tests.live.faults.proxies import Moment
+from tests.live.faults.supervisors import Supervisor
+from tests.live.faults.table import Tell
+from tests.live.streams import await_that
 
 pytestmark = pytest.mark.faults
 

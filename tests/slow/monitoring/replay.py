@@ -23,8 +23,8 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import WatchPolicy
 from airflow_kstream.triggers import poller as polling
-from tests.airflow.fleet import CONNECTION, Fleet
-from tests.unit.streams.simulated_servers import ONE_WEEK
+from tests.simulated.fleet import CONNECTION, Fleet
+from tests.simulated.servers import ONE_WEEK
 
 MINUTE = 60.0
 CAUSE = "User class threw exception: java.lang.ArithmeticException: / by zero"

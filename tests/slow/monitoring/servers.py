@@ -14,7 +14,7 @@ import requests
 import yaml
 
 from airflow_kstream.minicluster.ports import free_ports
-from tests.cluster.streams import await_that
+from tests.live.streams import await_that
 
 _SECONDS = 60.0
 # What an administrator waits minutes for, in seconds: 10 minutes without a heartbeat, and how long a rule must hold.

@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from airflow_kstream.monitoring import NAMES, text_of
-from tests.cluster.streams import await_that
+from tests.live.streams import await_that
 from tests.slow.monitoring.servers import monitoring
 
 pytestmark = pytest.mark.prometheus

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.monitoring import NAMES, text_of
-from tests.cluster.streams import await_that
+from tests.live.streams import await_that
 from tests.slow.monitoring.servers import Monitoring, monitoring
 
 pytestmark = pytest.mark.prometheus

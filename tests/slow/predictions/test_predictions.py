@@ -31,7 +31,7 @@ from airflow_kstream.model.stream import KeytabCredentials, StreamSpec, TicketCr
 from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, rounds_in
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.watch import Watch
-from tests.cluster.streams import BRISK_RESTART, at_pace, await_commits, await_that, rate_stream, reconciler
+from tests.live.streams import BRISK_RESTART, at_pace, await_commits, await_that, rate_stream, reconciler
 from tests.tables import Row
 
 pytestmark = pytest.mark.predictions
@@ -166,7 +166,7 @@ def test_ends_come_when_they_were_foretold(mortal: Minicluster, doomed: Callable
         HorizonReason.SHORTER_TOKENS,
         # Nothing on the minicluster has tokens of its own that end before HDFS's.
         HorizonReason.SERVICE_TOKEN,
-        # A stream whose pushes end is restarted before that: tests/cluster/test_token_pushes.py.
+        # A stream whose pushes end is restarted before that: tests/real/cluster/test_token_pushes.py.
         HorizonReason.NOT_PUSHED,
         # This one is ours to end, and the others are none.
         HorizonReason.POLICY_MAX_AGE,

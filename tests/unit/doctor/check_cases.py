@@ -18,7 +18,7 @@ from airflow_kstream.model.finding import Concern, Severity
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.model.keytab import FindingKind, KeytabFinding
 from airflow_kstream.model.ticket import Ticket
-from tests.unit.doctor.facts import (
+from tests.simulated.doctor_facts import (
     DAY,
     HOUR,
     IN_ORDER,

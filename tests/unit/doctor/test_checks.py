@@ -13,8 +13,7 @@ from airflow_kstream.model.finding import DoctorReport, Severity, Unasked
 from airflow_kstream.model.hadoop_version import HadoopVersion
 from airflow_kstream.policy.doctor.checks import CHECKS
 from airflow_kstream.policy.doctor.examine import examine
-from tests.unit.doctor.check_cases import CASES, Case
-from tests.unit.doctor.facts import (
+from tests.simulated.doctor_facts import (
     IN_ORDER,
     KEYTAB_STREAM,
     NOW,
@@ -24,6 +23,7 @@ from tests.unit.doctor.facts import (
     with_conf,
     with_stream,
 )
+from tests.unit.doctor.check_cases import CASES, Case
 
 # A KDC that answers nothing is found by its check alone: it decides nothing else.
 _OTHERWISE = {"kdc"}

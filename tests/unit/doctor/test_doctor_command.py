@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kstream.policy.doctor.checks import CHECKS
-from tests.cluster.cli import ran
+from tests.live.cli import ran
 
 
 def test_servers_that_are_away_leave_everything_undecided_and_the_command_fails(cluster_file: Path) -> None:

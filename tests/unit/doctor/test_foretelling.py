@@ -9,8 +9,8 @@ import pytest
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.supervise.doctor import examination
 from airflow_kstream.supervise.doctor.examination import foretell
-from tests.unit.doctor.facts import IN_ORDER, TICKET_STREAM, with_stream
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.doctor_facts import IN_ORDER, TICKET_STREAM, with_stream
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 
 
 @pytest.mark.parametrize("error", [Unavailable("it is away"), AttributeError("a defect of ours")])

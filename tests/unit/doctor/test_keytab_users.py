@@ -12,7 +12,7 @@ from airflow_kstream.model.keytab import KdcStatus, KeyVersion, LoginResult
 from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.rotation import RenewalRounds
 from airflow_kstream.supervise.doctor.keytab_users import AffectedStream, KeytabUser, affected_streams
-from tests.unit.simulated_yarn import START, TICKET_SPEC, application, claim_of
+from tests.simulated.yarn import START, TICKET_SPEC, application, claim_of
 
 PRINCIPAL, PATH = "streamer@KSTREAM.TEST", "/s.keytab"
 HOUR = timedelta(hours=1)

@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.doctor import slices
 from airflow_kstream.supervise.doctor.slices import in_slices
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.servers import SimClock, SimHdfs, SimYarn, session_of
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The check of a connection proves that a claim in its state_dir is granted to one supervisor alone.
 
-The servers are simulated: an HttpFS is no part of the minicluster, where tests/cluster checks the real connection.
+The servers are simulated: an HttpFS is no part of the minicluster, where tests/contract checks the real connection.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.supervise.doctor.connection import _PROBES
-from tests.unit.streams.simulated_servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.unit.streams.test_claims_are_proven import HttpFs
 
 

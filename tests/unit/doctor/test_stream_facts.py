@@ -21,8 +21,8 @@ from airflow_kstream.supervise.doctor.stream_facts import StreamExaminer
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.registry import newest_claims
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from tests.unit.doctor.facts import driver
-from tests.unit.streams.simulated_servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.doctor_facts import driver
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 
 DAY = timedelta(days=1)
 WEEK = TokenLifetimes(DAY, 7 * DAY)

@@ -10,7 +10,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs
+from tests.simulated.servers import SimClock, SimHdfs
 
 FOLDER = "/kstream/leases-me"
 NAME = f"{FOLDER}/audit/20260101T000000Z-abcdef01-000000"

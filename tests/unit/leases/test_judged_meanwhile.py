@@ -16,7 +16,7 @@ from airflow_kstream.model.lease_recovery import Outcome, Target
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
-from tests.unit.leases.simulated_hdfs import MIDNIGHT, SECOND, SimulatedHdfs
+from tests.simulated.lease_hdfs import MIDNIGHT, SECOND, SimulatedHdfs
 
 
 @dataclass

@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.lease_recovery import Outcome, Recovery
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun
-from tests.unit.leases.simulated_hdfs import LOST_LEASE, SECOND, SimulatedHdfs, let_happen
+from tests.simulated.lease_hdfs import LOST_LEASE, SECOND, SimulatedHdfs, let_happen
 
 
 def names(count: int, folder: str = "/data") -> list[str]:

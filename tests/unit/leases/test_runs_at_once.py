@@ -10,7 +10,7 @@ import pytest
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs
+from tests.simulated.servers import SimClock, SimHdfs
 
 FOLDER = "/kstream/leases-me"
 

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.supervise.leases.scan_history import ScanHistory
-from tests.unit.streams.simulated_servers import SimClock, SimHdfs
+from tests.simulated.servers import SimClock, SimHdfs
 
 FOLDER, FILE = "/kstream/leases-me", "/kstream/leases-me/sightings.json"
 START, MINUTE = datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=1)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from airflow_kstream.clients.kerberos import tickets
-from tests.unit.streams.life import Life
+from tests.simulated.life import Life
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from airflow_kstream.model.errors import CredentialError, Denied
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.stream import KeytabCredentials, TicketCredentials
 from airflow_kstream.supervise.streams.acting import open_as_stream
-from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.simulated.yarn import TICKET_SPEC
 
 WATCHER = Identity("watcher@EXAMPLE.TEST", keytab="/no/such/watcher.keytab")
 CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://nn", WATCHER, "/kstream")

@@ -14,7 +14,7 @@ from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.plan import GiveUp, Note, Phase, Settled, Step, Submit, Wait
 from airflow_kstream.policy.streams.after_end import needs_a_person
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, claim_of, past_end, watched
+from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, claim_of, past_end, watched
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _AM = "Application application_1_0001 failed 1 times due to AM Container for x exited with  exitCode: "

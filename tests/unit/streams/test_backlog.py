@@ -7,7 +7,7 @@ import pytest
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.kafka import Backlog, KafkaPolicy, backlog, planned_offsets
 from airflow_kstream.model.stream import StreamSpec
-from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.simulated.yarn import TICKET_SPEC
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'
 

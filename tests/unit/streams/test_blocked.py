@@ -21,8 +21,8 @@ from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER
 
 FIRST = "application_1_0001"
 EPOCHS = f"{SPEC.checkpoints[0]}/epochs.json"

@@ -31,8 +31,8 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 from airflow_kstream.supervise.tokens.launch import launch_tokens
-from tests.unit.simulated_yarn import TICKET_SPEC, WEEK
-from tests.unit.streams.simulated_servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.yarn import TICKET_SPEC, WEEK
 
 KEYTAB = KeytabCredentials("streamer@EXAMPLE.COM", "/streamer.keytab")
 

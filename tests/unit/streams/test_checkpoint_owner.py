@@ -32,9 +32,9 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.submit import claim_next
-from tests.unit.streams import life as lives
-from tests.unit.streams.life import Life
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimHdfs
+from tests.simulated import life as lives
+from tests.simulated.life import Life
+from tests.simulated.servers import CLUSTER, ONE_WEEK, SimHdfs
 
 # With the usual looks: each of their requests is a moment at which another one may come.
 SPEC = replace(lives.SPEC, watch=WatchPolicy())

@@ -40,7 +40,7 @@ from airflow_kstream.supervise.streams.formats import (
     written_claim,
     written_desired,
 )
-from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, SimulatedYarn, application, watched
+from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, WEEK, SimulatedYarn, application, watched
 
 OLD = Path(__file__).with_name("claims")
 DRAFT = ClaimDraft(1, "nonce1", TICKET_SPEC, WEEK, {CHECKPOINT: Position("q", 3, 2)}, "test", key=KeyVersion(1, "k"))

@@ -22,9 +22,9 @@ from airflow_kstream.supervise.streams.cleanup import forget_before
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
-from tests.unit.simulated_yarn import TICKET_SPEC, WEEK
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER, ONE_WEEK, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.yarn import TICKET_SPEC, WEEK
 
 STREAM = StreamId("orders", CLUSTER.state_dir)
 

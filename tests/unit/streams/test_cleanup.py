@@ -14,8 +14,8 @@ from airflow_kstream.model.contract import claim_file, cleaned_marker, is_cleane
 from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.policy.streams.reconcile import Mode
-from tests.unit.streams.life import Life
-from tests.unit.streams.simulated_servers import SimHdfs
+from tests.simulated.life import Life
+from tests.simulated.servers import SimHdfs
 
 DRAFTS = (
     ".claim-0123456789ab",

@@ -17,7 +17,7 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Refuse, Wait
 from airflow_kstream.policy.streams.death import Dead, death, silence_needed
 from airflow_kstream.policy.streams.looks import signs
-from tests.unit.simulated_yarn import (
+from tests.simulated.yarn import (
     CHECKPOINT,
     NODE,
     START,

@@ -17,8 +17,8 @@ from airflow_kstream.model.errors import Conflict, InvalidInput, KstreamError, N
 from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import Phase
 from airflow_kstream.supervise.streams.desired import request_restart, set_desired
-from tests.unit.streams.life import Life
-from tests.unit.streams.simulated_servers import SimHdfs
+from tests.simulated.life import Life
+from tests.simulated.servers import SimHdfs
 
 RUNNING, STOPPED, HELD = DesiredState.RUNNING, DesiredState.STOPPED, DesiredState.HELD
 

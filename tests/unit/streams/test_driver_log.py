@@ -12,7 +12,7 @@ from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.observation import Observation
 from airflow_kstream.policy.streams.driver_log import last_error, log_is_asked
 from airflow_kstream.policy.streams.ends import end_of
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
+from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 STATUS = "User application exited with status 1"
 FRAMES = """\

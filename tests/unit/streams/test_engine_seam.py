@@ -13,8 +13,8 @@ from airflow_kstream.model.heartbeat import Pulse
 from airflow_kstream.model.plan import Note, Phase, Report, Settled, Stop
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.dry_run import explain
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER, ONE_WEEK
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER, ONE_WEEK
 
 
 def done(report: Report) -> str:

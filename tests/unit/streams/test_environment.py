@@ -14,8 +14,8 @@ from airflow_kstream.model.plan import Phase
 from airflow_kstream.policy.streams.environment import believed, continues, trouble
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.past_ends import past_ends
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of, past_end
-from tests.unit.streams.life import Life
+from tests.simulated.life import Life
+from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of, past_end
 from tests.unit.streams.test_former_spec import BLUE, GREEN, Changing
 from tests.unit.streams.test_past_ends import keep
 

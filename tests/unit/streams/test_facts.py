@@ -10,7 +10,7 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.supervise.streams.lives import lives_of
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
 
 
 @pytest.fixture

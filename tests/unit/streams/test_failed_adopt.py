@@ -17,7 +17,7 @@ from airflow_kstream.model.plan import Phase
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.take_over import take_over
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
 from tests.unit.streams.test_checkpoint_owner import HERE, Interrupted, hdfs, subject, supervise
 
 __all__ = ["hdfs"]

@@ -13,7 +13,7 @@ from airflow_kstream.model.errors import SubmissionFailed, Unavailable
 from airflow_kstream.model.submission import SubmitOutcome
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.unit.streams.life import Life
+from tests.simulated.life import Life
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from airflow_kstream.supervise.streams import submitting
 from airflow_kstream.supervise.streams.formats import ClaimDraft, read_claim, written_claim
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.submit import claim_next
-from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, claim_of, past_end
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.engine import FakeEngine
+from tests.simulated.life import SPEC, Life
+from tests.simulated.yarn import START, TICKET_SPEC, WEEK, claim_of, past_end
 
 CODE = "User class threw exception: java.lang.IllegalStateException: no such column"
 BLUE = replace(SPEC, on_change=OnChange.RESTART, stop=StopPolicy(silence=timedelta(seconds=1)))

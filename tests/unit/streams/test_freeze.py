@@ -1,7 +1,7 @@
 """A person's brake on a cluster: while it holds, no supervisor changes anything, and everybody says so.
 
 Servers are simulated, because the moments between a look, a word and a step are what is tested; that words lie as
-files on a real HDFS is the business of tests/cluster.
+files on a real HDFS is the business of tests/contract.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.ownership import own
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, SimulatedYarn, watched
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER, SimHdfs
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER, SimHdfs
+from tests.simulated.yarn import START, TICKET_SPEC, WEEK, SimulatedYarn, watched
 
 HOUR, FOUR_HOURS = timedelta(hours=1), timedelta(hours=4)
 FIRST = "application_1_0001"

@@ -18,7 +18,7 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.triggers.memory import Memory
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
 
 HERE = SPEC.checkpoints[0]
 EPOCHS = f"{HERE}/epochs.json"

@@ -15,7 +15,7 @@ from airflow_kstream.model.kafka import Backlog
 from airflow_kstream.policy.streams.death import ran
 from airflow_kstream.policy.streams.heartbeat import heartbeat, overlong, overlong_batches, verified
 from airflow_kstream.supervise.streams.memory import Memory
-from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
+from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 POLICY = TICKET_SPEC.heartbeat
 

@@ -11,7 +11,7 @@ from airflow_kstream.model.horizon import Horizon, HorizonReason
 from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.spark_renewal import NOT_RENEWED_CONF, tokens_are_renewed
-from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
+from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB_SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))
 CLAIM = claim_of(TICKET_SPEC, 1, START)

@@ -22,8 +22,8 @@ from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.housekeeping import CleaningReport, Housekeeper
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER, SimHdfs
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER, SimHdfs
 from tests.unit.streams.test_stream_commands import cluster_file
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)

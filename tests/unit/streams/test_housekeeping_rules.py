@@ -29,7 +29,7 @@ from airflow_kstream.policy.streams.housekeeping import (
     cleaning_of_brake,
     cleaning_of_root,
 )
-from tests.unit.simulated_yarn import START, STREAM, TICKET_SPEC, claim_of
+from tests.simulated.yarn import START, STREAM, TICKET_SPEC, claim_of
 
 MONTH, DAY = timedelta(days=30), timedelta(days=1)
 NOW = START + 400 * DAY

@@ -8,7 +8,7 @@ from airflow_kstream.model.errors import Denied
 from airflow_kstream.model.kept_generation import NOTHING_KEPT
 from airflow_kstream.supervise.streams.kept_evidence import folder_of, keep
 from airflow_kstream.supervise.streams.triage import kept_of
-from tests.unit.streams.life import Life
+from tests.simulated.life import Life
 
 STOPPED = "it was generation 1 of orders, and its supervisor stopped it: a restart was requested"
 

@@ -18,7 +18,7 @@ from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.refresh import Refresh
 from airflow_kstream.policy.streams.uncounted_tokens import uncounted_tokens
 from airflow_kstream.supervise.streams.formats import read_tokens, written_tokens
-from tests.unit.simulated_yarn import START, TICKET_SPEC, WEEK, claim_of
+from tests.simulated.yarn import START, TICKET_SPEC, WEEK, claim_of
 
 DAY = timedelta(days=1)
 # As a client printed it; the second token measures a renewal and is cancelled at once.

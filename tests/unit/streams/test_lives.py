@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from airflow_kstream.model.generation import Claim
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.policy.streams.lives import lives
-from tests.unit.simulated_yarn import WEEK
-from tests.unit.streams.life import SPEC
+from tests.simulated.life import SPEC
+from tests.simulated.yarn import WEEK
 
 START, DAY = datetime(2026, 3, 1, tzinfo=UTC), timedelta(days=1)
 

@@ -12,8 +12,8 @@ from airflow_kstream.model.generation import ALL_STREAMS_TAG
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import SimHdfs
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import SimHdfs
 
 
 @dataclass

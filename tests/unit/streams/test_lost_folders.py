@@ -18,8 +18,8 @@ from airflow_kstream.supervise.streams.status import standing
 from airflow_kstream.supervise.streams.watch import Verdict, Watch
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
-from tests.unit.streams.life import Life
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.life import Life
+from tests.simulated.servers import CLUSTER
 
 FIRST, SECOND = "application_1_0001", "application_1_0002"
 ADOPT = "`kstream streams adopt SPEC.yaml --application-id {}` takes it up again"

@@ -20,8 +20,8 @@ from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.watch import Verdict
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
-from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
-from tests.unit.streams.life import Life
+from tests.simulated.life import Life
+from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 KEYTAB = KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab")
 DAY, POLICY = timedelta(days=1), RestartPolicy()

@@ -22,7 +22,7 @@ from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.observe import Prefetched, observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.take_over import take_over
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
 
 
 def lose(life: Life) -> None:

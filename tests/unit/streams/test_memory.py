@@ -9,7 +9,7 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.generation import Position
 from airflow_kstream.model.looks import SignKind
 from airflow_kstream.supervise.streams.memory import Memory
-from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
+from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 
 class Watcher:

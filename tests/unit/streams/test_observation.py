@@ -9,7 +9,7 @@ from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.generation import Desired
 from airflow_kstream.model.observation import Observation
-from tests.unit.simulated_yarn import START, STREAM, application
+from tests.simulated.yarn import START, STREAM, application
 
 RUNNING = ApplicationState.RUNNING
 

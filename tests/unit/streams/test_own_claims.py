@@ -27,9 +27,9 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.brake import Brake
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.run import StreamRun
-from tests.unit.streams.fake_engine import FakeEngine
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER, SimHdfs, SimYarn
+from tests.simulated.engine import FakeEngine
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER, SimHdfs, SimYarn
 
 SOON = timedelta(minutes=2)
 DIED_EARLY, TOOK_TOO_LONG = SubmitOutcome(1, "no queue"), SubmitOutcome(None, "connecting")

@@ -14,8 +14,8 @@ from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.generation_end import EndKind
 from airflow_kstream.model.plan import Note, Phase, Settled, Step, Submit, Wait
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, past_end, watched
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
+from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, past_end, watched
 from tests.unit.streams.test_after_end import breaking, dead, noted, step
 from tests.unit.streams.test_past_ends import BRISK
 

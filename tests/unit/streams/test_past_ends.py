@@ -22,9 +22,9 @@ from airflow_kstream.supervise.streams.past_ends import past_ends, record_end
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
-from tests.unit.simulated_yarn import START, past_end
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import SimHdfs
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import SimHdfs
+from tests.simulated.yarn import START, past_end
 
 FAILED, KILLED = ApplicationState.FAILED, ApplicationState.KILLED
 CODE = "User class threw exception: java.lang.IllegalStateException: x"

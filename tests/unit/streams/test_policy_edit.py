@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.model.persisted_spec import read_policies
 from airflow_kstream.model.policy_edit import UNEDITED, PolicyEdit, edited, mark_of, policies_of
-from tests.unit.streams.life import SPEC
+from tests.simulated.life import SPEC
 
 THEN = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -17,7 +17,7 @@ from airflow_kstream.model.observation import Observation
 from airflow_kstream.model.plan import Refuse, Settled, Step, Stop, Submit, Wait
 from airflow_kstream.policy.streams.looks import further
 from airflow_kstream.policy.streams.reconcile import Mode, next_step
-from tests.unit.simulated_yarn import (
+from tests.simulated.yarn import (
     CHECKPOINT,
     START,
     TICKET_SPEC,

@@ -17,8 +17,8 @@ from airflow_kstream.supervise.streams.accept import accept_checkpoints
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.take_over import take_over
-from tests.unit.simulated_yarn import WEEK
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
+from tests.simulated.yarn import WEEK
 
 EPOCHS = f"{SPEC.checkpoints[0]}/epochs.json"
 

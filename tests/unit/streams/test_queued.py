@@ -10,7 +10,7 @@ import pytest
 from airflow_kstream.model.application import ApplicationState
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.supervise.streams.watch import Subject, Watch
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
 
 MINUTE = timedelta(minutes=1)
 

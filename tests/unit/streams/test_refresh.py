@@ -28,7 +28,7 @@ from airflow_kstream.model.stream_policies import RefreshPolicy
 from airflow_kstream.model.token_push import TokenPush
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.refresh import refreshed
-from tests.unit.simulated_yarn import (
+from tests.simulated.yarn import (
     START,
     TICKET_SPEC,
     WEEK,

@@ -26,8 +26,8 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.clusters.token_lifetimes import RecentLifetimes
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.renewals import Renewals
-from tests.unit.simulated_yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
-from tests.unit.streams.driver_logs import good, never
+from tests.simulated.driver_logs import good, never
+from tests.simulated.yarn import START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 SPEC = replace(TICKET_SPEC, credentials=KeytabCredentials("streamer@EXAMPLE.COM", "/etc/streamer.keytab"))

@@ -13,7 +13,7 @@ import pytest
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.stream_policies import FailurePolicy
 from airflow_kstream.policy.streams.restart_pace import Attempt, next_attempt
-from tests.unit.simulated_yarn import past_end
+from tests.simulated.yarn import past_end
 
 POLICY = FailurePolicy()
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from airflow_kstream.model.stream import KeytabCredentials
 from airflow_kstream.policy.streams.horizon import horizon
 from airflow_kstream.policy.streams.rotation import RenewalRounds, key_loss
 from airflow_kstream.policy.streams.spark_renewal import RATIO_CONF, renewal_ratio
-from tests.unit.simulated_yarn import START, TICKET_SPEC, claim_of
+from tests.simulated.yarn import START, TICKET_SPEC, claim_of
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ROUNDS = RenewalRounds(START, DAY)

@@ -12,7 +12,7 @@ import pytest
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.secrets import SecretRef, is_secret, secrets_in, without_secrets
 from airflow_kstream.model.stream import StreamSpec
-from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.simulated.yarn import TICKET_SPEC
 
 VALUE = "zzz-very-secret"
 

@@ -14,7 +14,7 @@ from airflow_kstream.model.stream import Deploy, KeytabCredentials, ProxyUserCre
 from airflow_kstream.model.submission import SparkDefaults, Submission, SubmissionOrder
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.policy.streams.spark_stream import Helpers, stream_submission
-from tests.unit.simulated_yarn import STREAM, TICKET_SPEC
+from tests.simulated.yarn import STREAM, TICKET_SPEC
 
 CLUSTER = Cluster(
     name="prod",

@@ -15,7 +15,7 @@ from airflow_kstream.model.stall import Examination, PastStall, Stall
 from airflow_kstream.model.stream_policies import HeartbeatPolicy, OnStall
 from airflow_kstream.policy.streams.heartbeat import overlong_batches
 from airflow_kstream.policy.streams.stalls import Finding, finding, step_for_stall, why_left_alone
-from tests.unit.simulated_yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
+from tests.simulated.yarn import CHECKPOINT, START, TICKET_SPEC, SimulatedYarn, application, claim_of
 
 SPEC = replace(TICKET_SPEC, heartbeat=HeartbeatPolicy(on_stall=OnStall.RESTART))
 LIMIT = SPEC.heartbeat.stall_floor

@@ -14,7 +14,7 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.unit.streams.life import Life
+from tests.simulated.life import Life
 
 NEVER_CLAIMED = 999_999
 

@@ -23,8 +23,8 @@ from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams import acting, freeze_warnings, status
 from airflow_kstream.supervise.streams.engine import Engine
 from airflow_kstream.supervise.streams.watch import Watch
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER
 
 NO_CLIENT, ANOTHER_CLIENT = "", "/opt/spark3/bin/spark-submit"
 NEVER = "--never-submitted"

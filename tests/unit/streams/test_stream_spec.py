@@ -10,7 +10,7 @@ from airflow_kstream.model.durations import format_duration, parse_duration
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
-from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.simulated.yarn import TICKET_SPEC
 
 YAML = """
 name: orders

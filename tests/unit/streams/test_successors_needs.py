@@ -1,7 +1,7 @@
 """What a successor needs is asked before its predecessor is stopped: queue, files, checkpoints.
 
 Simulated servers, because a queue that drains and a folder that refuses are wanted by the moment; what the real
-ResourceManager's page and the real NameNode say is the business of tests/cluster/test_successor.py.
+ResourceManager's page and the real NameNode say is the business of tests/real/cluster/test_successor.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from airflow_kstream.model.stream import Deploy
 from airflow_kstream.model.submission import SparkDefaults
 from airflow_kstream.policy.streams.queue_room import queue_obstacle
 from airflow_kstream.policy.streams.spark_needs import layered_setting, spark_needs
-from tests.unit.simulated_yarn import CHECKPOINT, TICKET_SPEC
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
+from tests.simulated.yarn import CHECKPOINT, TICKET_SPEC
 
 ROOM = Queue("root.streams", "RUNNING", most=Size(8192), largest=Size(4096, 8))
 NEEDS = Needs("streams", declared=True, containers={"driver": Size(1408, 1), "executor": Size(1408, 2)})

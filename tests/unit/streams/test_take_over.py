@@ -20,9 +20,9 @@ from airflow_kstream.supervise.streams.checkpoint_lock import CheckpointLock
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.take_over import TakenOver, take_over
-from tests.unit.simulated_yarn import START
-from tests.unit.streams.life import Life
-from tests.unit.streams.simulated_servers import CLUSTER, SimYarn
+from tests.simulated.life import Life
+from tests.simulated.servers import CLUSTER, SimYarn
+from tests.simulated.yarn import START
 from tests.unit.streams.test_checkpoint_owner import (
     COPY,
     HERE,

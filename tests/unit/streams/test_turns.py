@@ -14,7 +14,7 @@ from airflow_kstream.model.generation import Desired, DesiredState
 from airflow_kstream.model.plan import Submit
 from airflow_kstream.policy.streams.reconcile import Mode, horizon_of, next_step
 from airflow_kstream.policy.streams.turns import SPACING, Turns, may_wait
-from tests.unit.simulated_yarn import TICKET_SPEC, SimulatedYarn, watched
+from tests.simulated.yarn import TICKET_SPEC, SimulatedYarn, watched
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 EVERY = 60.0

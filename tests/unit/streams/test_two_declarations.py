@@ -13,7 +13,7 @@ from airflow_kstream.model.plan import Report
 from airflow_kstream.model.stream import OnChange, StreamSpec
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
 
 BLUE = replace(SPEC, on_change=OnChange.RESTART)
 GREEN = replace(BLUE, arguments=("--keytab-of", "green"))

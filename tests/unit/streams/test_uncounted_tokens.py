@@ -15,8 +15,8 @@ from airflow_kstream.supervise.streams.dry_run import explain
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.views.streams import streams_table
 from airflow_kstream.views.tables import lines
-from tests.unit.simulated_yarn import TICKET_SPEC
-from tests.unit.streams.life import SPEC, Life
+from tests.simulated.life import SPEC, Life
+from tests.simulated.yarn import TICKET_SPEC
 from tests.unit.streams.test_spark_stream import CLUSTER, DEFAULTS
 
 HIVE, KAFKA = "the Hive metastore", "Kafka's delegation tokens"

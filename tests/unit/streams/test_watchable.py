@@ -10,7 +10,7 @@ from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.policy.streams.watchable import require_submittable, require_watchable
-from tests.unit.simulated_yarn import TICKET_SPEC
+from tests.simulated.yarn import TICKET_SPEC
 
 CLUSTER = Cluster("prod", ("http://rm:1",), ("http://nn:1",), "hdfs://ns", Identity("a@R", "/k"), "/user/kstream")
 

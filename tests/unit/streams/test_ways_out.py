@@ -35,8 +35,8 @@ from airflow_kstream.supervise.streams.hold import hold
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.take_over import take_over
 from airflow_kstream.supervise.streams.witnesses import Witnesses
-from tests.unit.streams.life import SPEC, Life
-from tests.unit.streams.simulated_servers import CLUSTER
+from tests.simulated.life import SPEC, Life
+from tests.simulated.servers import CLUSTER
 
 FIRST, SECOND, THIRD = (f"application_1_000{number}" for number in (1, 2, 3))
 (CHECKPOINT,) = SPEC.checkpoints

@@ -12,7 +12,7 @@ import pytest
 from airflow_kstream.clients.local import credential_files
 from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.model.tokens import Opaque
-from tests.unit.tokens.hadoop_writers import (
+from tests.simulated.hadoop_writers import (
     Written,
     java_file,
     message,
@@ -22,7 +22,7 @@ from tests.unit.tokens.hadoop_writers import (
     vlong,
     writable,
 )
-from tests.unit.tokens.token_cases import (
+from tests.simulated.token_cases import (
     HDFS,
     HERS,
     PASSWORD,

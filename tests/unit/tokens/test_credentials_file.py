@@ -14,7 +14,7 @@ from airflow_kstream.clients.local import credential_files
 from airflow_kstream.model.credentials_file import SecretKey, TokenFormat
 from airflow_kstream.model.errors import CredentialError, InvalidInput, KstreamError, NotFound
 from airflow_kstream.model.tokens import Opaque, Token
-from tests.unit.tokens.hadoop_writers import (
+from tests.simulated.hadoop_writers import (
     Written,
     identifier_bytes,
     java_file,
@@ -23,7 +23,7 @@ from tests.unit.tokens.hadoop_writers import (
     url_string,
     writable,
 )
-from tests.unit.tokens.token_cases import (
+from tests.simulated.token_cases import (
     FORMATS,
     HDFS,
     HERS,

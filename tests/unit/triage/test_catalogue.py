@@ -11,7 +11,7 @@ from airflow_kstream.model.log_scan.engines import HyperscanEngine, PlainEngine
 from airflow_kstream.model.signature import Catalogue, Signature, SignatureKind
 from airflow_kstream.supervise.triage.catalogue import catalogue_with, own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
-from tests.unit.triage.logs import DRIVER, diagnosed, died, driver, failing
+from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
 
 ALL = own_catalogue().signatures
 WITH_PATTERNS = [name for name, signature in ALL.items() if signature.patterns]

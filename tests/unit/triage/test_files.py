@@ -17,9 +17,8 @@ from airflow_kstream.model.errors import InvalidInput
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from tests.differences import first_difference
-from tests.unit.triage.logs import DRIVER, EXECUTOR, died, driver, executor, failing, stopped
+from tests.simulated.logs import AGGREGATED, DRIVER, EXECUTOR, died, driver, executor, failing, stopped
 
-AGGREGATED = Path(__file__).parents[2] / "loopback/clients/aggregated"
 FULL = "java.io.IOException: No space left on device"
 LOG = driver(failing("10:00:00", "failed", FULL), died("10:00:01"))
 

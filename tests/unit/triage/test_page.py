@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kstream.cli import main
 from airflow_kstream.views.triage_page import diagnosis_page
-from tests.unit.triage.logs import DRIVER, diagnosed, died, driver, failing
+from tests.simulated.logs import DRIVER, diagnosed, died, driver, failing
 
 HOSTILE = (
     "<script>alert(1)</script> <img src=x onerror=alert(2)> \" onload='alert(3)' &lt; \x1b[2J "

@@ -11,7 +11,7 @@ from airflow_kstream.policy.triage.sources import ScannedLog
 from airflow_kstream.policy.triage.verdict import as_stopped, diagnose
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import scanner_of
-from tests.unit.triage.logs import (
+from tests.simulated.logs import (
     DRIVER,
     EXECUTOR,
     NODEMANAGER,

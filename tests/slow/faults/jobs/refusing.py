@@ -1,6 +1,6 @@
 """The stream of plain_rate.py in a driver that refuses all tokens, but takes the test of the channel.
 
-No supervisor of ours makes tokens that a driver refuses; tests/cluster/test_token_pushes.py refuses others' for real.
+No supervisor of ours makes tokens that a driver refuses; tests/contract refuses others' for real.
 """
 
 import runpy

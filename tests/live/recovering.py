@@ -1,0 +1,98 @@
+"""Fixtures for recoveries on the minicluster: the cluster as a principal, and files that a killed writer left open."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from getpass import getuser
+
+from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
+from airflow_kstream.clients.hdfs.lease_recovery_native import LeaseRecoverer, NativeRecoverer
+from airflow_kstream.clients.hdfs.namenode import NameNodeRpc, namenode_rpc
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
+from airflow_kstream.model.open_file import FileState
+from airflow_kstream.policy.leases.limits import RecoveryLimits
+from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
+from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from airflow_kstream.supervise.leases.tools import Tools
+from tests.live.streams import cluster
+from tests.live.writers import leave_open
+
+HOME = f"/user/{getuser()}/recovery"
+
+
+@dataclass
+class Scene:
+    """The cluster as one principal."""
+
+    cluster: Cluster
+    hdfs: Hdfs
+    rpc: NameNodeRpc
+    jmx: NameNodeJmx
+    journal: str
+
+    @property
+    def identity(self) -> Identity:
+        return self.cluster.watcher
+
+    def targets(self, paths: Sequence[str]) -> list[Target]:
+        return [Target(path, self.state(path).fingerprint, "a holder", "its holder is dead") for path in paths]
+
+    def state(self, path: str) -> FileState:
+        (state,) = self.rpc.states([path])
+        assert isinstance(state, FileState), state
+        return state
+
+    def recover(
+        self, targets: Sequence[Target], limits: RecoveryLimits | None = None, watcher: Watcher | None = None,
+        recoverer: Callable[[Cluster, Identity], LeaseRecoverer] = NativeRecoverer,
+    ) -> RecoveryRun:  # fmt: skip
+        with (
+            closing(recoverer(self.cluster, self.identity)) as opened,
+            closing(Journal.begin(self.hdfs, self.journal, self.identity)) as journal,
+        ):
+            tools = Tools(self.rpc, opened, self.jmx.health, journal)
+            return execute_recoveries(targets, tools, limits or RecoveryLimits(), watcher or Watcher())
+
+    def records(self, run: RecoveryRun) -> list[JournalRecord]:
+        return [record for record in read_journal(self.hdfs, self.journal) if record.run == run.run_id]
+
+
+@contextmanager
+def scene(minicluster: Minicluster, who: str = "streamer") -> Iterator[Scene]:
+    with cluster(minicluster, who) as found, ExitStack() as opened:
+        web = (found.namenodes, found.watcher, found.tls)
+        yield Scene(
+            found,
+            opened.enter_context(closing(Hdfs(*web))),
+            opened.enter_context(closing(namenode_rpc(found, found.watcher))),
+            opened.enter_context(closing(NameNodeJmx(*web))),
+            f"/user/{who if who == 'watcher' else getuser()}/leases",
+        )
+
+
+def new_folder(name: str) -> str:
+    return f"{HOME}/{name}-{time.time_ns()}"
+
+
+def stuck(minicluster: Minicluster, folder: str, count: int, size: int = 100) -> list[str]:
+    """Return open files of a killed writer."""
+    paths = [f"{folder}/part-{number}" for number in range(count)]
+    leave_open(minicluster, paths, size)
+    return paths
+
+
+def outcomes(run: RecoveryRun) -> Counter[Outcome]:
+    return Counter(recovery.outcome for recovery in run.recoveries)
+
+
+def the_one(run: RecoveryRun) -> Recovery:
+    (recovery,) = run.recoveries
+    return recovery

@@ -1,0 +1,256 @@
+"""Jobs without a keytab that outlive the tokens of their submission, each as one application."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from getpass import getuser
+from pathlib import Path
+
+import pytest
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
+from airflow_kstream.clients.spark import find_spark_submit
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.contract import push_file, pushes, refused_marker, tokens_file
+from airflow_kstream.model.credentials_file import HadoopCredentials
+from airflow_kstream.model.formats.token import SecretBytes
+from airflow_kstream.model.fresh_token import credentials_file
+from airflow_kstream.model.generation import DesiredState
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.plan import Push
+from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.token_push import Pushes, TokenPush
+from airflow_kstream.model.tokens import HDFS_TOKEN, KMS_TOKEN
+from airflow_kstream.policy.streams.reconcile import Mode
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.desired import set_desired
+from airflow_kstream.supervise.streams.reconcile import Reconciler
+from airflow_kstream.supervise.streams.story import Story
+from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens, push_tokens
+from airflow_kstream.supervise.tokens.push import push_by_hand
+from tests.live.streams import (
+    JOBS,
+    UNAWARE,
+    await_commits,
+    await_that,
+    look,
+    rate_stream,
+    reconciler,
+    require_not_ended,
+)
+
+# Its messages are sealed, and its executors come and go.
+AUTHENTICATED = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "2",
+}
+FILESYSTEMS = "spark.kerberos.access.hadoopFileSystems"
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@contextmanager
+def refreshed(minicluster: Minicluster, spec: StreamSpec, who: str) -> Iterator[Reconciler]:
+    """The stream, past its first commit, whose driver has shown that it takes tokens; stopped at the end."""
+    with reconciler(minicluster, spec, who) as supervisor:
+        supervisor.run()
+        await_commits(supervisor.session, spec)
+        supervisor.run(Mode.WATCH)
+        await_that(lambda: pushes(look(supervisor.session, spec).files, 1).answers, "its driver answers the test")
+        try:
+            yield supervisor
+        finally:
+            set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
+            supervisor.run()
+
+
+def launch_identifiers(minicluster: Minicluster, application: str) -> set[tuple[str, bytes]]:
+    """Return kind and identifier of the HDFS and KMS tokens that its first containers were launched with."""
+    files = minicluster.root.glob(f"data/containers/usercache/*/appcache/{application}/*/container_tokens")
+    contents = [SecretBytes(file.read_bytes()) for file in files]
+    return {
+        (token.kind, content.reveal()[token.identifier_place])
+        for content in contents
+        for token in HadoopCredentials.read(content).tokens
+        if token.kind in {HDFS_TOKEN, KMS_TOKEN}
+    }
+
+
+def push(supervisor: Reconciler) -> str:
+    """Push fresh tokens, and return what was told of it."""
+    seen = look(supervisor.session, supervisor.spec)
+    assert seen.current
+    told: list[str] = []
+    story = Story(supervisor.session, told.append)
+    push_tokens(supervisor.subject, seen, Push(1, seen.current.id, "the test wants it"), story)
+    return told[-1]
+
+
+def lay(supervisor: Reconciler, content: bytes) -> TokenPush:
+    """Announce a file of these bytes, as somebody might who can write in the stream's folder."""
+    made = TokenPush(1, time.time_ns() // 1_000_000, LONG_AGO)
+    supervisor.subject.folder.put_tokens(tokens_file(made), SecretBytes(content))
+    supervisor.subject.folder.put(push_file(made), "{}")
+    return made
+
+
+def why_refused(supervisor: Reconciler, made: TokenPush) -> str:
+    folder, name = supervisor.subject.folder, refused_marker(made)
+    await_that(lambda: name in folder.names(), "its driver refuses it")
+    return str(json.loads(folder.text(name))["why"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "who"),
+    [
+        (rate_stream("pushed", TicketCredentials(refresh=True), application=UNAWARE), "streamer"),
+        (
+            rate_stream(
+                "pushed-for",
+                ProxyUserCredentials(getuser(), refresh=True),
+                application=str(JOBS / "two_queries.py"),
+                checkpoints=tuple(f"/user/{getuser()}/pushed-for/{name}/checkpoint" for name in ("one", "two")),
+                conf=AUTHENTICATED,
+            ),
+            "gateway",
+        ),
+    ],
+    ids=[
+        "ticket, a job that knows nothing of it",
+        "proxy user, the two lines, two queries, spark.authenticate and dynamic allocation",
+    ],
+)
+def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: StreamSpec, who: str) -> None:
+    """Push, cancel what it was launched with, fail over: new connections need what was pushed, and it commits on.
+
+    Its executor is killed right before the push, so that another one starts with it.
+    """
+    with refreshed(minicluster, spec, who) as supervisor:
+        session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
+        before = look(session, spec)
+        assert before.current
+        assert before.claim
+        assert [str(token) for token in before.claim.tokens or ()] == ["HDFS_DELEGATION_TOKEN of ha-hdfs:kstream"]
+        launched = launch_identifiers(minicluster, before.current.id)
+        assert launched
+        kill_an_executor(before.current.id)
+        assert "executors use them" in push(supervisor)
+        await_executors_took_tokens(minicluster, before.current.id)
+        for _, identifier in launched:
+            cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
+        minicluster.failover()
+        commits = committed(session, spec)
+        await_that(
+            lambda: all(now > then + 3 for now, then in zip(committed(session, spec), commits, strict=True)),
+            "it commits on",
+        )
+        after = look(session, spec)
+        assert after.current
+        assert after.current.id == before.current.id
+        assert session.hdfs.list(f"{supervisor.stream.folder}/tokens") == ()
+    folder = supervisor.subject.folder
+    assert cancel_pushed(supervisor.subject, folder.names(), 1) == 1
+    assert pushes(folder.names(), 1) == Pushes()
+
+
+def committed(session: ClusterSession, spec: StreamSpec) -> list[int]:
+    """Return the last committed batch of each query, while it lives."""
+    seen = look(session, spec)
+    require_not_ended(spec, seen, 1)
+    return [checkpoint.position.commit for checkpoint in seen.checkpoints]
+
+
+def kill_an_executor(application: str) -> None:
+    """Kill the JVM of its first executor, which no ApplicationMaster's container is."""
+    first = executors_of(application)[f"{application.replace('application', 'container')}_01_000002"]
+    for pid in first:
+        os.kill(pid, signal.SIGKILL)
+
+
+def await_executors_took_tokens(minicluster: Minicluster, application: str) -> None:
+    """Wait for the executors that run now: one that registers at a push has its tokens when they are sent again."""
+    logs = minicluster.root / "logs" / "containers" / application
+    for container in executors_of(application):
+        await_that(
+            lambda log=logs / container / "stderr": "Received tokens of" in log.read_text(errors="replace"),  # type: ignore[misc]
+            f"{container} has its tokens",
+        )
+
+
+def executors_of(application: str) -> Mapping[str, list[int]]:
+    """Return the processes of each executor that runs, by its container."""
+    container = re.compile(rf"{application.replace('application', 'container')}_\d+_\d+")
+    found = defaultdict(list)
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            command = file.read_text(errors="replace")
+            if "YarnCoarseGrainedExecutorBackend" in command and (its := container.search(command)):
+                found[its[0]].append(int(file.parent.name))
+    return found
+
+
+def require_pushable_by_hand(supervisor: Reconciler, application: str, *others: str) -> None:
+    """Push over Spark's RPC, which the driver's receiver knows nothing of; what is pushed by hand is recorded, too."""
+    session, client = supervisor.session, find_spark_submit()
+    pushed = push_by_hand(session, application, client, shorten=False)
+    assert (pushed.stream, pushed.others) == (supervisor.spec.name, others)
+    assert pushed.old.sequence_number < pushed.new.sequence_number
+    confirmed = pushes(supervisor.subject.folder.names(), 1).confirmed
+    assert confirmed is not None
+    assert confirmed.until == pushed.end.replace(microsecond=0)
+
+
+def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster: Minicluster) -> None:
+    """Garbage, another user's token, another nameservice's, an older one; and supervisors that push at once."""
+    spec = rate_stream("refusing", TicketCredentials(refresh=True))
+    with refreshed(minicluster, spec, "streamer") as supervisor:
+        session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
+        older = fresh_tokens(supervisor.subject, look(session, spec).claim)
+        gateway = Identity(minicluster.principal("gateway"), str(minicluster.keytab("gateway")))
+        hers = mint(conf, session.cluster.default_fs, gateway)
+        elsewhere = replace(older[0], service="ha-hdfs:elsewhere")
+        # An edit of its declaration concerns the next generation: this driver has no token of what it names.
+        edited = replace(spec, conf={**spec.conf, FILESYSTEMS: f"hdfs://{conf.namenode_rpcs()[0]}"})
+        with reconciler(minicluster, edited) as later:
+            assert "executors use them" in push(later)
+        whys = [
+            why_refused(supervisor, lay(supervisor, content))
+            for content in (
+                b"no tokens",
+                credentials_file((hers,)).reveal(),
+                credentials_file((elsewhere,)).reveal(),
+                credentials_file(older).reveal(),
+            )
+        ]
+        words = ("no credentials file", "somebody else", "has no token for", "older")
+        assert [word for word, why in zip(words, whys, strict=True) if word not in why] == [], whys
+        with reconciler(minicluster, spec) as other, ThreadPoolExecutor() as pool:
+            told = [*pool.map(push, (supervisor, other))]
+        assert any("executors use them" in each for each in told), told
+        ends = ("executors use them", "uses newer ones already", "checking again")
+        assert all(any(end in each for end in ends) for each in told), told
+        assert pushes(supervisor.subject.folder.names(), 1).vain == ()
+        minicluster.kill("kdc")
+        try:
+            assert "pushed no tokens" in push(supervisor)
+        finally:
+            minicluster.start("kdc")
+        seen = look(session, spec)
+        assert seen.current
+        assert seen.current.alive
+        require_pushable_by_hand(supervisor, seen.current.id)
+        assert session.hdfs.list(f"{supervisor.stream.folder}/tokens") == ()

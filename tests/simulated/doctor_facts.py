@@ -1,0 +1,115 @@
+"""Facts of a cluster in order, with what a minicluster's servers said, and ways to change one thing in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow_kstream.model.cluster_facts import (
+    ClusterFacts,
+    DriverFacts,
+    EffectiveConf,
+    KeytabFacts,
+    Property,
+    ServerClock,
+    ServiceName,
+    SparkClient,
+    StreamFacts,
+)
+from airflow_kstream.model.finding import Unasked
+from airflow_kstream.model.hadoop_version import HadoopVersion
+from airflow_kstream.model.ticket import Ticket
+from airflow_kstream.model.tokens import TokenLifetimes
+
+NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+# As the servers of a minicluster told it; tests/real/cluster/test_doctor.py compares it with what they tell now.
+SERVED: dict[str, dict[str, list[str]]] = json.loads(Path(__file__).with_name("served.json").read_text())
+REFUSED = Unasked("the configuration", "read its configuration on http://server: it answered 403", "a place in its acl")
+_IDLE = "ipc.client.connection.maxidletime"
+_RECOVER = "dfs.client.write.recover.lease.on.close.exception"
+
+
+def _changed(properties: Mapping[str, Property], changes: Mapping[str, str | None]) -> dict[str, Property]:
+    """Return the properties with changes: `__` stands for a dot in a key and `_` for a hyphen, None takes it away."""
+    named = {key.replace("__", ".").replace("_", "-"): value for key, value in changes.items()}
+    kept = {key: one for key, one in properties.items() if key not in named}
+    return kept | {key: Property(value, "site.xml") for key, value in named.items() if value is not None}
+
+
+def conf(server: str, **changes: str | None) -> EffectiveConf:
+    """Return what the server said, with changes."""
+    properties = {key: Property(value, origin) for key, (value, origin) in SERVED[server].items()}
+    return EffectiveConf(f"http://{server}", _changed(properties, changes))
+
+
+def driver(hadoop: HadoopVersion | Unasked, **jars: str) -> DriverFacts:
+    """Return a driver with this version, and by default a recent HTTP client."""
+    properties = {_IDLE: "10000", _RECOVER: "true"}
+    conf = EffectiveConf("the driver", {key: Property(value, "its environment") for key, value in properties.items()})
+    return DriverFacts("application_1_0001", {}, conf, jars or {"httpclient": "4.5.14"}, hadoop)
+
+
+KEYTAB_STREAM = StreamFacts(
+    name="orders",
+    running="application_1_0001",
+    user="etl",
+    renews_itself=True,
+    started=NOW - 3 * DAY,
+    launch_tokens_end=NOW + 4 * DAY,
+    conf={"spark.yarn.maxAppAttempts": "1", "spark.security.credentials.retryWait": "10m"},
+    conf_from="its declaration",
+    driver=driver(HadoopVersion("3.5.0")),
+)
+TICKET_STREAM = replace(
+    KEYTAB_STREAM, name="clicks", running="application_1_0002", renews_itself=False, tokens_end=NOW + 4 * DAY
+)
+PRIVILEGED: dict[str, Any] = {
+    "namenode": conf("namenode", hadoop__proxyuser__yarn__hosts="*", hadoop__proxyuser__yarn__groups="*"),
+    "resourcemanager": conf("resourcemanager", yarn__resourcemanager__proxy_user_privileges__enabled="true"),
+    "nodemanager": conf("nodemanager", yarn__nodemanager__recovery__enabled="true"),
+}
+IN_ORDER = ClusterFacts(
+    now=NOW,
+    resourcemanagers=("http://rm1", "http://rm2"),
+    namenodes=("http://nn1", "http://nn2"),
+    nameservice="kstream",
+    namenode_version=HadoopVersion("3.5.0"),
+    datanodes=(HadoopVersion("3.5.0"),),
+    coded_blocks=0,
+    lifetimes=TokenLifetimes(DAY, 7 * DAY),
+    clocks=(ServerClock("http://nn1", timedelta()), ServerClock("http://rm1", timedelta(seconds=2))),
+    services=(ServiceName("nn1", "nn1"), ServiceName("rm1", "rm1")),
+    ticket=Ticket(
+        "w@R", "krbtgt/R@R", NOW, NOW + 10 * HOUR, NOW + 7 * DAY, frozenset({"forwardable", "renewable"}), "aes", 1
+    ),
+    has_keytab=True,
+    krb5={"forwardable": "true", "renew_lifetime": "7d"},
+    impersonations=(),
+    keytabs=(KeytabFacts("w@R", "/w.keytab", (), (17, 18)),),
+    client=SparkClient("/spark/bin/spark-submit", HadoopVersion("3.5.0"), EffectiveConf("/conf", {})),
+    streams=(KEYTAB_STREAM,),
+    user="watcher",
+    **PRIVILEGED,
+)
+
+
+def with_stream(stream: StreamFacts, *, setting: tuple[str, str | None] | None = None, **changes: Any) -> ClusterFacts:
+    """Return the cluster with this stream alone, changed; `setting` is a conf that it has, or has no longer."""
+    changed = replace(stream, **changes)
+    if setting and not isinstance(changed.conf, Unasked):
+        key, value = setting
+        others = {name: value for name, value in changed.conf.items() if name != key}
+        changed = replace(changed, conf=others | ({key: value} if value is not None else {}))
+    return replace(IN_ORDER, streams=(changed,))
+
+
+def with_conf(server: str, **changes: str | None) -> ClusterFacts:
+    """Return the cluster with other properties of one server."""
+    before: EffectiveConf = getattr(IN_ORDER, server)
+    changed: dict[str, Any] = {server: EffectiveConf(before.server, _changed(before.properties, changes))}
+    return replace(IN_ORDER, **changed)

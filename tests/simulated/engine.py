@@ -1,0 +1,94 @@
+"""An engine of one page that is nothing like Spark: its jobs count epochs in one file and stop with a savepoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.checkpoint import Checkpoint
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.contract import fence_name
+from airflow_kstream.model.plan import Stop
+from airflow_kstream.model.queue import Needs, Size
+from airflow_kstream.model.renewal import TokenRound
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.model.submission import Argument, Origin, Submission, SubmissionOrder, SubmitOutcome
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams.engine import Stopped
+from tests.simulated.servers import SimHdfs, SimYarn
+
+_WHY = Origin("fake", "the protocol asks for it")
+
+
+@dataclass
+class FakeEngine:
+    """An engine. `obstacle` names what its client lacks on this host; a job that `ignores_stops` has to be killed."""
+
+    hdfs: SimHdfs
+    yarn: SimYarn
+    obstacle: str = ""
+    ignores_stops: bool = False
+    calls: list[str] = field(default_factory=list)
+    files: tuple[str, ...] = ()
+
+    def submission(self, order: SubmissionOrder) -> Submission:
+        fence = f"{order.stream.folder}/{fence_name(order.generation, order.nonce)}"
+        tags = Argument(("--tags", ",".join(order.stream.tags(order.generation))), _WHY)
+        return Submission("fake-run", (tags, Argument(("--fence", fence), _WHY)), obstacle=self.obstacle)
+
+    def preflight(self, cluster: Cluster, spec: StreamSpec) -> None:
+        self.calls.append("checked the host")
+
+    def needs(self, cluster: Cluster, spec: StreamSpec) -> Needs:
+        return Needs(spec.deploy.queue or "default", bool(spec.deploy.queue), {"job": Size(1024)}, files=self.files)
+
+    def submit(
+        self, submission: Submission, cluster: Cluster, ticket_cache: Path, folder: Path, timeout: timedelta
+    ) -> SubmitOutcome:
+        _, _, tags, _, fence = submission.argv()
+        assert fence in self.hdfs.files, "the cluster localises the fence before the job starts"
+        app = self.yarn.start(frozenset(tags.split(",")))
+        self.hdfs.write(f"/tmp/fake/{app.id}/job.graph", "with a keytab in it")
+        self.calls.append(f"submitted {app.id}")
+        return SubmitOutcome(0, "")
+
+    def progress(self, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
+        return tuple(self._point(path) for path in spec.checkpoints)
+
+    def stop_gracefully(
+        self, session: ClusterSession, spec: StreamSpec, step: Stop, may_go_on: Callable[[], bool]
+    ) -> Stopped | None:
+        if self.ignores_stops:
+            return None
+        self.hdfs.write(f"{spec.checkpoints[0]}/savepoint-{step.generation}", "", overwrite=True)
+        return Stopped(self.yarn.end(step.application), "it stopped with a savepoint")
+
+    def leftovers(self, app: Application, cluster: Cluster, spec: StreamSpec) -> Iterable[str]:
+        yield f"/tmp/fake/{app.id}"
+
+    def renewal_ratio(self, cluster: Cluster, spec: StreamSpec) -> float:
+        return 0.5
+
+    def token_rounds(self, log: str) -> tuple[TokenRound, ...]:
+        return ()
+
+    def tokens_are_renewed(self, cluster: Cluster, spec: StreamSpec) -> bool:
+        return True
+
+    def complete_epoch(self, spec: StreamSpec) -> None:
+        """Complete an epoch, as a running job does by itself."""
+        for path in spec.checkpoints:
+            epochs = [*self._epochs(path), self.hdfs.now().isoformat()]
+            self.hdfs.write(f"{path}/epochs.json", json.dumps(epochs), overwrite=True)
+
+    def _epochs(self, path: str) -> list[str]:
+        name = f"{path}/epochs.json"
+        return list(json.loads(self.hdfs.read(name))) if name in self.hdfs.files else []
+
+    def _point(self, path: str) -> Checkpoint:
+        done = {number: datetime.fromisoformat(at) for number, at in enumerate(self._epochs(path))}
+        return Checkpoint(path, "fake" if done else None, done, done)

@@ -1,0 +1,354 @@
+"""Streams that Airflow watches: the real operator, trigger, poller, watch and reconcile, in virtual time.
+
+Simulated are the servers, because an hour without a ResourceManager has to take no hour, and Airflow between the
+operator and its trigger: a worker that resumes a task at once, and a triggerer that runs all triggers in one loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from airflow.sdk import Context
+from airflow.sdk.exceptions import TaskDeferred
+from airflow.triggers.base import TriggerEvent
+
+from airflow_kstream.clients.kerberos import tickets
+from airflow_kstream.model.application import Application
+from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.errors import KstreamError, Unavailable
+from airflow_kstream.model.generation import Position, StreamId
+from airflow_kstream.model.stream import StreamSpec
+from airflow_kstream.notifications import ledgers, outbox, tasks
+from airflow_kstream.operators import claimed_streams, fleet_look, policy_edits, stream_control, vanished_streams
+from airflow_kstream.operators import streams as operators
+from airflow_kstream.operators.claimed_streams import ClaimedStreamOperator
+from airflow_kstream.operators.fleet_look import FleetLookOperator
+from airflow_kstream.operators.policy_edits import PolicyEditsOperator
+from airflow_kstream.operators.stream_control import StreamControlOperator
+from airflow_kstream.operators.streams import SparkStreamOperator
+from airflow_kstream.operators.vanished_streams import VanishedStreamsOperator
+from airflow_kstream.states import recorder
+from airflow_kstream.states import tasks as reports
+from airflow_kstream.supervise.clusters.session import ClusterSession
+from airflow_kstream.supervise.streams import acting, freeze_warnings
+from airflow_kstream.supervise.streams.engine import Engine
+from airflow_kstream.supervise.streams.formats import ClaimDraft
+from airflow_kstream.supervise.streams.run import StreamRun
+from airflow_kstream.supervise.streams.state_folder import StreamFolder
+from airflow_kstream.supervise.streams.watch import Watch
+from airflow_kstream.triggers import policy_edits as edits_read
+from airflow_kstream.triggers import poller as polling
+from airflow_kstream.triggers import streams as triggers
+from airflow_kstream.triggers import telling
+from airflow_kstream.triggers.streams import StreamTrigger
+from tests.simulated.engine import FakeEngine
+from tests.simulated.life import SPEC
+from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
+from tests.simulated.virtual_time import VirtualLoop, at_once, run
+from tests.simulated.yarn import WEEK
+
+CONNECTION = "simulated"
+START = datetime(2026, 3, 1, tzinfo=UTC)
+FIELDS = {
+    "resourcemanagers": "http://rm:8088",
+    "namenodes": "http://nn:9870",
+    "default_fs": "hdfs://simulated",
+    "principal": "streamer@EXAMPLE.COM",
+    "keytab_path": "/nonexistent",
+    "state_dir": "/kstream",
+}
+
+
+@dataclass
+class LoopClock(SimClock):
+    """The clock of the servers and of all hosts: the loop's; a sleep outside of the loop moves it, too."""
+
+    loop: VirtualLoop = field(default_factory=VirtualLoop)
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.loop.time()) + self.ahead
+
+
+@dataclass
+class Yarn(SimYarn):
+    away: bool = False
+
+    def applications(self, tag: str) -> tuple[Application, ...]:
+        if self.away:
+            raise Unavailable("connection refused", tried="list applications", server="http://rm:8088")
+        return super().applications(tag)
+
+
+@dataclass
+class Hdfs(SimHdfs):
+    refuses_writes: bool = False
+
+    def write(self, *of: Any, **more: Any) -> Any:
+        if self.refuses_writes:
+            raise Unavailable("connection refused", tried="write", server="http://nn:9870")
+        return super().write(*of, **more)
+
+
+@dataclass
+class Waking:
+    """A worker's slot that was taken for a stream, so many seconds after the begin, and the words why."""
+
+    stream: str
+    at: float
+    why: str
+
+
+class _Restarted(Exception):
+    """The end of a trigger whose triggerer restarts."""
+
+
+class Fleet:
+    """Streams of one cluster, each with its deferred task."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        self.loop = VirtualLoop()
+        self.clock = LoopClock(loop=self.loop)
+        self.hdfs, self.yarn = Hdfs(self.clock), Yarn(self.clock)
+        self.engine = self.watchers_engine = FakeEngine(self.hdfs, self.yarn)
+        self.specs: dict[str, StreamSpec] = {}
+        self.wakings: list[Waking] = []
+        self.ended: dict[str, object] = {}
+        self.gauges: dict[str, list[float]] = defaultdict(list)
+        self.refused: set[str] = set()
+        # What becomes of a session as a stream's own user, who is not the connection's.
+        self.refusal: KstreamError | None = None
+        self.opening: Callable[[], None] = lambda: None
+        # Airflow's asset state store: it outlives triggerers and tasks. The writes that count are those of events.
+        self.store: dict[tuple[str, str], Any] = {}
+        self.store_writes = 0
+        # By their keys.
+        self.store_reads: Counter[str] = Counter()
+        self.store_fails: Exception | None = None
+        # Seconds that each reading takes.
+        self.store_slow = 0.0
+        self.notifiers_hang = False
+        # By stream: its servers have no configuration that a doctor could read.
+        self.foretold: dict[str, tuple[str, ...]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._triggers: set[asyncio.Task[TriggerEvent]] = set()
+        self._caplog = caplog
+        caplog.set_level(logging.INFO)
+        patch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps({"conn_type": "kstream", "extra": FIELDS}))
+        patch.setattr(tickets, "acquire", lambda identity, cache: timedelta(hours=10))
+        patch.setattr(time, "sleep", self.clock.sleep)
+        patch.setattr(time, "monotonic", lambda: (self.clock.now() - START).total_seconds())
+        patch.setattr(polling, "_clusters", {})
+        patch.setattr(polling, "_environments", {})
+        patch.setattr(polling, "_turns", {})
+        patch.setattr(polling, "_together", {})
+        patch.setattr(polling, "_tellers", {})
+        patch.setattr(ledgers, "get", self._read_store)
+        patch.setattr(ledgers, "put", self._write_store)
+        patch.setattr(tasks, "get", lambda uri, key: self.store.get((uri, key)))
+        patch.setattr(tasks, "put", lambda uri, key, value: self.store.update({(uri, key): value}))
+        patch.setattr(tasks, "delete", lambda uri, key: self.store.pop((uri, key), None))
+        patch.setattr(outbox, "in_thread", self._notifiers_thread)
+        patch.setattr(polling, "open_session", self._triggerers_session)
+        for module in (polling, operators, vanished_streams, freeze_warnings, fleet_look):
+            patch.setattr(module, "Watch", lambda session, **more: Watch(session, self.watchers_engine_of, **more))
+        for module in (operators, claimed_streams, vanished_streams, acting, stream_control, fleet_look):
+            patch.setattr(module, "open_session", self.workers_session)
+        for module in (operators, vanished_streams, stream_control):
+            patch.setattr(module, "engine_of", lambda spec, spark=None: self.engine_of(spec))
+        patch.setattr(operators, "datetime", self._host_clock())
+        patch.setattr(operators, "foretell", lambda session, stream="": self.foretold)
+        patch.setattr(policy_edits, "datetime", self._host_clock())
+        patch.setattr(reports, "datetime", self._host_clock())
+        patch.setattr(triggers, "datetime", self._host_clock())
+        patch.setattr(telling, "datetime", self._host_clock())
+        patch.setattr(polling, "datetime", self._host_clock())
+        patch.setattr(
+            "airflow_kstream.metrics.stats.gauge", lambda name, value, tags=None: self.gauges[name].append(value)
+        )
+        for task in (
+            StreamTrigger,
+            SparkStreamOperator,
+            VanishedStreamsOperator,
+            StreamControlOperator,
+            FleetLookOperator,
+            PolicyEditsOperator,
+        ):
+            # Airflow's own loggers bypass pytest's.
+            patch.setattr(task, "log", logging.getLogger("task"))
+
+    def declare(self, *names: str, **changed: Any) -> None:
+        """Let these streams run, their first generation claimed and committed."""
+        for name in names:
+            spec = replace(SPEC, **{"name": name, "checkpoints": (f"/data/{name}",), **changed})
+            self.specs[name] = spec
+            stream = StreamId(name, CLUSTER.state_dir)
+            positions = {path: Position(None, -1, -1) for path in spec.checkpoints}
+            draft = ClaimDraft(1, f"nonce{name}", spec, WEEK, positions, "test")
+            StreamFolder(self.session.hdfs, stream).make_claim(draft)
+            self.yarn.start(frozenset(stream.tags(1)))
+            self.engine.complete_epoch(spec)
+
+    def live(self, story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Let the tasks defer, tell the story beside them, and end."""
+
+        async def told() -> None:
+            self._tasks = {name: asyncio.create_task(self._task(spec)) for name, spec in self.specs.items()}
+            await story()
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                if task.done():
+                    task.result()
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert not self.told("Task was destroyed"), "a poller was closed and goes on"
+
+        run(told(), self.loop)
+
+    def clear(self, name: str) -> None:
+        """Let a stream's task begin anew, as after a clear in Airflow's UI."""
+        self._tasks[name].cancel()
+        self._tasks[name] = asyncio.create_task(self._task(self.specs[name]))
+
+    def generations(self, name: str) -> list[tuple[int, Application]]:
+        stream = StreamId(name, CLUSTER.state_dir)
+        numbered = [(stream.generation_of(app.tags), app) for app in self.yarn.apps.values()]
+        return [(number, app) for number, app in numbered if number is not None]
+
+    def run_of(self, name: str) -> StreamRun:
+        return StreamRun(self.session, self.specs[name], self.engine)
+
+    def engine_of(self, spec: StreamSpec) -> Engine:
+        return cast("Engine", self.engine)
+
+    def watchers_engine_of(self, spec: StreamSpec) -> Engine:
+        return cast("Engine", self.watchers_engine)
+
+    @property
+    def session(self) -> ClusterSession:
+        return session_of(self.hdfs, self.yarn)
+
+    def told(self, words: str) -> int:
+        """Return in how many log lines these words are, of a task or of the triggerer."""
+        return sum(words in record.getMessage() for record in self._caplog.records)
+
+    def woken(self) -> list[str]:
+        return [waking.stream for waking in self.wakings]
+
+    async def _task(self, spec: StreamSpec) -> None:
+        operator = self._operator(spec)
+        deferred = self._worked(spec.name, lambda: operator.execute(context()))
+        while deferred is not None:
+            # As Airflow's database keeps it: the triggerer makes its own.
+            name, fields = cast("StreamTrigger", deferred.trigger).serialize()
+            assert name == "airflow_kstream.triggers.streams.StreamTrigger"
+            event = await self._triggered(json.dumps(fields))
+            payload, more = json.loads(json.dumps(event.payload)), deferred.kwargs or {}
+            self.wakings.append(Waking(spec.name, self.loop.time(), payload["why"]))
+            # The worker reads its copy of the declaration as it is now.
+            operator = self._operator(self.specs.get(spec.name, spec))
+            deferred = self._worked(spec.name, lambda: operator.resume(context(), payload, **more))  # noqa: B023
+
+    async def _triggered(self, fields: str) -> TriggerEvent:
+        """Let a trigger run until its first event, and a new one in its place when the triggerer restarts."""
+
+        async def first_event() -> TriggerEvent:
+            events = cast("AsyncGenerator[TriggerEvent]", StreamTrigger(**json.loads(fields)).run())
+            async with aclosing(events):
+                return await anext(events)
+
+        while True:
+            running = asyncio.create_task(first_event())
+            self._triggers.add(running)
+            with suppress(_Restarted):
+                try:
+                    return await running
+                except asyncio.CancelledError:
+                    if running in self._triggers:
+                        raise
+                    raise _Restarted from None
+                finally:
+                    self._triggers.discard(running)
+
+    def restart_triggerer(self) -> None:
+        """End all triggers and forget what their process knew; each begins as Airflow's database keeps it."""
+        ended, self._triggers = self._triggers, set()
+        for trigger in ended:
+            trigger.cancel()
+        for known in (polling._clusters, polling._environments, polling._turns, polling._together, polling._tellers):
+            cast("dict[str, object]", known).clear()
+        telling._process = telling._Process()
+        edits_read._process = edits_read._Process()
+        recorder._process = recorder._Process()
+
+    def _operator(self, spec: StreamSpec) -> SparkStreamOperator:
+        if spec.name in self.refused:
+            return ClaimedStreamOperator(
+                task_id="keep", name=spec.name, refusal="it is not YAML", cluster_conn_id=CONNECTION
+            )
+        return SparkStreamOperator(task_id="keep", cluster_conn_id=CONNECTION, stream=spec)
+
+    def _worked(self, name: str, work: Callable[[], object]) -> TaskDeferred | None:
+        try:
+            self.ended[name] = work()
+        except TaskDeferred as deferred:
+            return deferred
+        except Exception as error:
+            self.ended[name] = error
+        return None
+
+    @contextmanager
+    def _triggerers_session(self, cluster: Cluster, identity: object) -> Iterator[ClusterSession]:
+        self.opening()
+        yield self.session
+
+    @contextmanager
+    def workers_session(self, cluster: Cluster, identity: object) -> Iterator[ClusterSession]:
+        if self.refusal is not None and identity != cluster.watcher:
+            raise self.refusal
+        yield self.session
+
+    async def _read_store(self, uri: str, key: str) -> Any:
+        self.store_reads[key] += 1
+        await asyncio.sleep(self.store_slow)
+        if self.store_fails:
+            raise self.store_fails
+        return json.loads(json.dumps(self.store.get((uri, key))))
+
+    async def _write_store(self, uri: str, key: str, value: Any) -> None:
+        if self.store_fails:
+            raise self.store_fails
+        self.store_writes += key == ledgers.KEY
+        self.store[uri, key] = json.loads(json.dumps(value))
+
+    def _notifiers_thread(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future() if self.notifiers_hang else at_once(work)
+
+    def _host_clock(self) -> type[datetime]:
+        clock = self.clock
+
+        class HostClock(datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> Any:
+                return clock.now()
+
+        return HostClock
+
+
+def context() -> Context:
+    class TaskInstance:
+        def xcom_push(self, key: str, value: object) -> None:
+            json.dumps(value)
+
+    run = SimpleNamespace(run_id="scheduled", triggering_user_name=None)
+    return cast("Context", {"ti": TaskInstance(), "dag_run": run})

@@ -1,0 +1,96 @@
+"""A job in an encryption zone: it needs tokens of its KMS as well, and a push brings them, too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from getpass import getuser
+from unittest import mock
+
+import pytest
+
+from airflow_kstream.clients.hadoop_conf import HadoopConf
+from airflow_kstream.clients.hdfs.native_reads import NativeReads
+from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
+from airflow_kstream.clients.kms import Kms
+from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from airflow_kstream.model.stream import TicketCredentials
+from airflow_kstream.model.tokens import KMS_TOKEN, url_form
+from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
+from tests.live.streams import await_that, look, rate_stream
+from tests.real.cluster.test_token_pushes import (
+    committed,
+    launch_identifiers,
+    push,
+    refreshed,
+    require_pushable_by_hand,
+)
+
+ZONE = f"/user/{getuser()}/zone"
+SPEC = rate_stream("zone", TicketCredentials(refresh=True), arguments=(ZONE,), checkpoints=(f"{ZONE}/checkpoint",))
+
+
+@pytest.fixture
+def with_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
+    """A cluster with a KMS, and a zone that the stream writes to."""
+    features = frozenset({Feature.HA, Feature.KMS})
+    plan = MiniclusterConfig(tmp_path_factory.mktemp("keys"), features, realm="KEYS.TEST")
+    minicluster = Minicluster.up(plan)
+    try:
+        with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
+            made = minicluster.hadoop_main("org.apache.hadoop.crypto.key.KeyShell", "create", "orders")
+            assert made.returncode == 0, made.stderr
+            assert minicluster.hdfs("dfs", "-mkdir", ZONE, as_="streamer").returncode == 0
+            zone = minicluster.hdfs("crypto", "-createZone", "-keyName", "orders", "-path", ZONE)
+            assert zone.returncode == 0, zone.stderr
+            yield minicluster
+    finally:
+        minicluster.down()
+
+
+def test_a_job_in_an_encryption_zone_outlives_the_tokens_of_its_launch(with_keys: Minicluster) -> None:
+    with refreshed(with_keys, SPEC, "streamer") as supervisor:
+        session, conf = supervisor.session, HadoopConf(str(supervisor.session.cluster.hadoop_conf_dir))
+        seen = look(session, SPEC)
+        assert seen.current
+        assert seen.claim
+        assert [str(token) for token in seen.claim.tokens or ()] == [
+            "HDFS_DELEGATION_TOKEN of ha-hdfs:kstream",
+            f"kms-dt of {conf.key_provider}",
+        ]
+        assert "the KMS that makes them has no TLS" in ways_in_clear(session.cluster)
+        launched = launch_identifiers(with_keys, seen.current.id)
+        assert "executors use them" in push(supervisor)
+        kms = Kms(conf.key_provider, session.identity, session.cluster.tls)
+        for kind, identifier in launched:
+            if kind == KMS_TOKEN:
+                kms.cancel(identifier)
+            else:
+                cancel_by_identifier(conf, session.cluster.default_fs, session.identity, identifier)
+        with_keys.failover()
+        # Logs in a zone are read natively, too.
+        native = NativeReads(session.cluster, session.identity)
+        assert native.read_part(f"{ZONE}/checkpoint/metadata", 0, 10).startswith(b'{"id"')
+        (commit,) = committed(session, SPEC)
+        await_that(lambda: committed(session, SPEC)[0] > commit + 3, "it commits on")
+        require_pushable_by_hand(supervisor, seen.current.id, conf.key_provider)
+        require_unlogged(with_keys, kms)
+        after = look(session, SPEC)
+        assert after.current
+        assert after.current.id == seen.current.id
+
+
+def require_unlogged(minicluster: Minicluster, kms: Kms) -> None:
+    """Make a token, and find it nowhere in the KMS's request log. The one in it, which told its life, is cancelled."""
+    fresh, log = kms.mint(), minicluster.log("kms")
+
+    def is_cancelled() -> bool:
+        _, renewed, afterwards = log.read_text(errors="replace").rpartition("op=RENEWDELEGATIONTOKEN&token=")
+        return bool(renewed) and "op=CANCELDELEGATIONTOKEN" in afterwards
+
+    # The KMS logs a request after it has answered it.
+    await_that(is_cancelled, "the token that told its life is cancelled")
+    written = url_form(KMS_TOKEN, kms.address, fresh.identifier, fresh.password).reveal().decode()
+    assert written not in log.read_text(errors="replace")
+    assert timedelta() < fresh.until - fresh.read.issued <= fresh.read.max_date - fresh.read.issued

@@ -1,0 +1,27 @@
+"""When the demonstration counts a stream as drained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from airflow_kstream.demo.run import drained
+from airflow_kstream.model.application import ApplicationState
+from airflow_kstream.model.plan import Submit
+from tests.simulated.yarn import SimulatedYarn
+
+
+def test_a_stream_between_two_generations_is_quiet_and_not_drained() -> None:
+    yarn = SimulatedYarn()
+    yarn.carry_out(Submit(1, "its first generation"))
+    yarn.arrive()
+    yarn.pass_time(20)
+    assert not drained(yarn.look())
+    yarn.now += timedelta(seconds=60)
+    assert drained(yarn.look())
+    yarn.end(yarn.running[0].id, ApplicationState.FINISHED)
+    left = {point.path: point.position for point in yarn.look().checkpoints}
+    yarn.carry_out(Submit(2, "a restart"))
+    yarn.claims[2] = replace(yarn.claims[2], positions=left)
+    yarn.now += timedelta(seconds=60)
+    assert not drained(yarn.look())
