@@ -7,36 +7,33 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 # A server is shared by a file, or by all files below one of these.
-TOGETHER = ("tests/real/airflow/", "tests/spark/")
+TOGETHER = (
+    "tests/contract/",
+    "tests/kdc/",
+    "tests/stories/",
+    "tests/real/airflow/",
+    "tests/real/faults/",
+    "tests/slow/clusters/abroad/",
+    "tests/slow/clusters/three_datanodes/",
+    "tests/spark/",
+)
 # Each test of these shares no server: it has a cluster of its own, or none.
 APART = ("tests/slow/predictions/", "tests/simulation/test_histories.py")
-# No cluster is started for these.
-WITHOUT_CLUSTER = (
-    "tests/unit/",
-    "tests/properties/",
-    "tests/loopback/",
-    "tests/airflow/test_rights.py",
-    "tests/simulation/",
-    "tests/spark/",
-    "tests/processes/",
-)
 # These mostly wait for limits of the NameNode and of tickets; the others keep both cores busy.
-WAITING = tuple(
-    f"tests/real/cluster/test_{kind}"
-    for kind in ("lease", "open_files", "recovery", "rescue", "ticket", "token", "writers")
-)
+WAITING = tuple(f"tests/real/cluster/test_{kind}" for kind in ("lease", "recovery", "rescue", "token_commands"))
 # They take longest: begun late, one would run on alone.
 LONGEST = (
     "tests/slow/test_pushed_lives.py",
     "tests/slow/faults/test_pushes.py",
-    "tests/real/cluster/test_stream_life.py",
     "tests/slow/clusters/test_rotated_keytab.py",
-    "tests/real/cluster/test_stalls.py",
     "tests/real/airflow/",
+    "tests/real/cluster/test_stream_life.py",
+    "tests/real/cluster/test_stalls.py",
     "tests/tools/test_benchmarks.py",
-    "tests/tools/test_shipped_cluster_events.py",
+    "tests/tools/test_minicluster.py",
+    "tests/spark/",
 )
-_WAITS_FIRST, _WITHOUT_CLUSTER_FIRST = "gw1", "gw2"
+_WAITS_FIRST = "gw1"
 
 
 class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
@@ -44,7 +41,7 @@ class SharedServers(LoadScopeScheduling):  # type: ignore[misc]  # untyped
 
     They stay in the order of their collection, long ones first; by default xdist begins with those of many tests, and
     the longest files have two. Of the workers, the second one begins with what waits, so that it runs beside what
-    computes, and a third one with what needs no cluster. It starts a cluster of its own once that is done.
+    computes.
     """
 
     def __init__(self, config: pytest.Config, log: object) -> None:
@@ -80,13 +77,9 @@ def scope_of(nodeid: str) -> str:
 
 def next_scope(worker: str, scopes: list[str]) -> str | None:
     """Return what this worker takes of the queue; None if it is done."""
-    alone = [scope for scope in scopes if scope.startswith(WITHOUT_CLUSTER)]
     waiting = [scope for scope in scopes if scope.startswith(WAITING)]
-    busy = sorted((scope for scope in scopes if scope not in (*waiting, *alone)), key=_rank)
-    order = {
-        _WAITS_FIRST: (waiting, busy, alone),
-        _WITHOUT_CLUSTER_FIRST: (alone, waiting, busy),
-    }.get(worker, (busy, waiting, alone))
+    busy = sorted((scope for scope in scopes if scope not in waiting), key=_rank)
+    order = (waiting, busy) if worker == _WAITS_FIRST else (busy, waiting)
     return next((kind[0] for kind in order if kind), None)
 
 

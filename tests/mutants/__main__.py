@@ -26,9 +26,8 @@ from tests.run_folder import VARIABLE, enter_run_folder, fresh_inner
 
 # The width without a terminal.
 _WIDTH = 190
-# Seconds: for one test, which a mutant may keep from ending, or one on real servers; and for all tests of a mutant.
-_ONE_TEST, _ONE_ON_SERVERS, _ALL_TESTS = 120, 600, 1800
-_ON_SERVERS = ("tests/real/cluster/", "tests/real/airflow/")
+# Seconds: for one test, which a mutant may keep from ending, and for all tests of a mutant.
+_ONE_TEST, _ALL_TESTS = 120, 1800
 # For the tests of all mutants.
 _WITHOUT_MUTANTS = 3600
 _FAILED = 1
@@ -52,7 +51,7 @@ def main() -> int:
     if not mutants:
         raise SystemExit(f"no mutant has all of these words: {' '.join(asked.words)}")
     run = enter_run_folder().run
-    copies = [_copy(run / f"m{number}") for number in range(asked.jobs)]
+    copies = [_copy(CHECKOUT, run / f"m{number}") for number in range(asked.jobs)]
     _require_green(copies[0], mutants)
     results = _tried(mutants, copies)
     Console(markup=False, width=None if Console().is_terminal else _WIDTH).print(_table(results))
@@ -70,21 +69,21 @@ def _is_meant(mutant: Mutant, words: Sequence[str]) -> bool:
     return all(word in f"{mutant.name} {mutant.file}" for word in words)
 
 
-def _copy(to: Path) -> Path:
+def _copy(checkout: Path, to: Path) -> Path:
     """Copy the files that git tracks, or would after `git add`, as they are now."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
-        if (CHECKOUT / name).is_file():
+        if (checkout / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, to / name)
+            shutil.copy2(checkout / name, to / name)
     return to
 
 
 def _require_green(copy: Path, mutants: Sequence[Mutant]) -> None:
     """Raises BrokenMutant: when a test fails by itself, for then it catches nothing."""
     tests = sorted({test for mutant in mutants for test in mutant.caught_by})
-    ran = _pytest(copy, tests, _ONE_ON_SERVERS, _WITHOUT_MUTANTS)
+    ran = _pytest(copy, tests, _WITHOUT_MUTANTS)
     if ran.returncode:
         raise BrokenMutant(f"without any mutant:\n{ran.stdout}{ran.stderr}")
 
@@ -112,8 +111,7 @@ def _try(mutant: Mutant, copy: Path) -> Result:
         mutant.planted_in((copy / mutant.file).read_text())
         return Result(mutant, "", 0.0)
     with planted(mutant, copy):
-        on_servers = any(test.startswith(_ON_SERVERS) for test in mutant.caught_by)
-        ran = _pytest(copy, mutant.caught_by, _ONE_ON_SERVERS if on_servers else _ONE_TEST, _ALL_TESTS)
+        ran = _pytest(copy, mutant.caught_by, _ALL_TESTS)
     # The alarm can go off in an event loop's own code, from where pytest can't report it as a test's failure.
     never_ended = _TIMED_OUT in ran.stdout
     if ran.returncode not in {0, _FAILED} and not never_ended:
@@ -124,9 +122,9 @@ def _try(mutant: Mutant, copy: Path) -> Result:
     return result
 
 
-def _pytest(copy: Path, tests: Sequence[str], one: float, together: float) -> subprocess.CompletedProcess[str]:
-    """Run these tests, each for `one` seconds at most, and all of them for `together`."""
-    command = [sys.executable, "-m", "pytest", *tests, "-x", "-q", "-p", "no:cacheprovider", f"--timeout={one}"]
+def _pytest(copy: Path, tests: Sequence[str], together: float) -> subprocess.CompletedProcess[str]:
+    """Run these tests, for `together` seconds at most."""
+    command = [sys.executable, "-m", "pytest", *tests, "-x", "-q", "-p", "no:cacheprovider", f"--timeout={_ONE_TEST}"]
     # Each has a run folder of its own: those side by side would delete each other's files, and fail by that.
     run = fresh_inner(copy.parent, f"{copy.name}-run")
     command.append(f"--basetemp={run}/pytest")

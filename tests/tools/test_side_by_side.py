@@ -6,37 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.side_by_side import APART, LONGEST, TOGETHER, WAITING, WITHOUT_CLUSTER, next_scope, scope_of
+from tests.side_by_side import APART, LONGEST, TOGETHER, WAITING, next_scope, scope_of
 
-LONG = "tests/real/cluster/test_stream_life.py"
-LIVE, LEASES, UNITS = (
-    "tests/real/cluster/test_freeze.py",
-    "tests/real/cluster/test_rescue.py",
-    "tests/unit/test_plain.py",
-)
+LONG, LONGER = "tests/real/cluster/test_stream_life.py", "tests/real/airflow/"
+LIVE, LEASES = "tests/real/cluster/test_freeze.py", "tests/real/cluster/test_rescue.py"
 
 
 def test_what_waits_runs_beside_what_computes() -> None:
-    assert next_scope("gw0", [LIVE, LEASES, UNITS]) == LIVE
-    assert next_scope("gw1", [LIVE, LEASES, UNITS]) == LEASES
+    assert next_scope("gw0", [LIVE, LEASES]) == LIVE
+    assert next_scope("gw1", [LIVE, LEASES]) == LEASES
 
 
 def test_what_takes_longest_comes_first() -> None:
-    assert next_scope("gw0", [LIVE, LONG, UNITS]) == next_scope("gw1", [LIVE, LONG, UNITS]) == LONG
-    assert next_scope("gw0", [LIVE, "tests/slow/clusters/test_rotated_keytab.py", LONG]) == LONG
+    assert next_scope("gw0", [LIVE, LONG]) == next_scope("gw1", [LIVE, LONG]) == LONG
+    assert next_scope("gw0", [LIVE, LONG, LONGER]) == LONGER
 
 
 def test_a_worker_whose_kind_of_tests_is_done_helps_the_others() -> None:
-    assert next_scope("gw0", [LEASES, UNITS]) == LEASES
-    assert next_scope("gw1", [LIVE, UNITS]) == LIVE
-    assert next_scope("gw0", [UNITS]) == next_scope("gw1", [UNITS]) == UNITS
-
-
-def test_the_third_worker_starts_a_cluster_for_what_is_left() -> None:
-    assert next_scope("gw2", [LIVE, LEASES, UNITS]) == UNITS
-    assert next_scope("gw2", [LIVE, LEASES]) == LEASES
-    assert next_scope("gw2", [LIVE]) == LIVE
-    assert next_scope("gw2", []) is None
+    assert next_scope("gw0", [LEASES]) == LEASES
+    assert next_scope("gw1", [LIVE]) == LIVE
+    assert next_scope("gw1", []) is None
 
 
 def test_what_shares_a_server_stays_together() -> None:
@@ -50,7 +39,7 @@ def test_long_tests_that_share_none_spread_over_all_workers(file: str) -> None:
     assert scope_of(f"{file}::test_one") != scope_of(f"{file}::test_another")
 
 
-@pytest.mark.parametrize("path", sorted({*TOGETHER, *APART, *WITHOUT_CLUSTER, *WAITING, *LONGEST}))
+@pytest.mark.parametrize("path", sorted({*TOGETHER, *APART, *WAITING, *LONGEST}))
 def test_what_is_named_is_there(path: str) -> None:
     """A renamed file would lose its place without a word."""
     assert any(Path(__file__).parents[2].glob(f"{path.removesuffix('/')}*"))
