@@ -29,9 +29,9 @@ from airflow_kstream.demo.airflow_home import AirflowHome
 from airflow_kstream.demo.supervisor import ProcessSupervisor
 from airflow_kstream.model.errors import Unavailable
 from benchmarks.report import Figure, save, table
-from tests.airflow.pages.browser import Visit, visit
-from tests.airflow.pages.fleets import many
-from tests.airflow.pages.stored import store
+from tests.live.pages.browser import Visit, visit
+from tests.live.pages.fleets import many
+from tests.live.pages.stored import store
 
 _WIDTH, _AT_ONCE = 150, 6
 # From the click until a frame shows the last row of the table, scrolled into sight.

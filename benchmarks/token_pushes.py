@@ -37,7 +37,7 @@ from airflow_kstream.supervise.streams.token_pushes import record_push
 from benchmarks.ground import Environment, ground
 from benchmarks.report import Figure, save, table
 from tests.live.streams import await_commits, rate_stream
-from tests.real.cluster.test_token_pushes import push, refreshed
+from tests.live.token_pushes import push, refreshed
 
 _WIDTH = 150
 _FETCHER = "org.apache.hadoop.hdfs.tools.DelegationTokenFetcher"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
@@ -15,6 +15,18 @@ from airflow_kstream.model.formats.protobuf import encode
 from airflow_kstream.model.identity import Identity
 from tests.live.writers.hadoop_says import located
 
+_PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
+
+
+@contextmanager
+def namenode_of(minicluster: Minicluster, who: str) -> Iterator[ActiveNameNode]:
+    """The active NameNode for calls that no client of ours has."""
+    conf = HadoopConf(str(minicluster.conf_dir))
+    identity = Identity(minicluster.principal(who), keytab=str(minicluster.keytab(who)))
+    terms = Terms(_PROTOCOL, conf.namenode_principal, protections(conf.rpc_protection), 5, 30)
+    with closing(ActiveNameNode(conf.namenode_rpcs(), identity, terms)) as namenode:
+        yield namenode
+
 
 def commit(minicluster: Minicluster, path: str, holder: str, length: int) -> None:
     """Say as its holder that the last block is complete, as a writer does that closes the file.
@@ -22,13 +34,9 @@ def commit(minicluster: Minicluster, path: str, holder: str, length: int) -> Non
     No DataNode has reported a finished replica, so the block is COMMITTED and the file stays open
     (FSDirWriteFileOp.completeFileInternal).
     """
-    conf, principal = HadoopConf(str(minicluster.conf_dir)), minicluster.principal("streamer")
-    identity = Identity(principal, keytab=str(minicluster.keytab("streamer")))
-    protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
-    terms = Terms(protocol, conf.namenode_principal, protections(conf.rpc_protection), 5, 30)
     block = located(minicluster, path)["lastLocatedBlock"]["block"]
     name = encode({1: block["blockPoolId"], 2: block["blockId"], 3: block["generationStamp"], 4: length})
-    with closing(ActiveNameNode(conf.namenode_rpcs(), identity, terms)) as namenode:
+    with namenode_of(minicluster, "streamer") as namenode:
         (answer,) = namenode.call("close a file", "complete", [encode({1: path, 2: holder, 3: name})])
     assert not isinstance(answer, RemoteError)
     assert not answer.number(1), "it is closed"

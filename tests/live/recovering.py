@@ -6,7 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from getpass import getuser
 
 from airflow_kstream.clients.hdfs.jmx import NameNodeJmx
@@ -16,16 +17,21 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.lease import LeaseRules
 from airflow_kstream.model.lease_recovery import Outcome, Recovery, Target
 from airflow_kstream.model.open_file import FileState
 from airflow_kstream.policy.leases.limits import RecoveryLimits
 from airflow_kstream.supervise.leases.executor import RecoveryRun, Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, JournalRecord, read_journal
+from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
 from airflow_kstream.supervise.leases.tools import Tools
 from tests.live.streams import cluster
 from tests.live.writers import leave_open
 
 HOME = f"/user/{getuser()}/recovery"
+HASTY = LeaseRules(
+    min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
+)
 
 
 @dataclass
@@ -76,6 +82,27 @@ def scene(minicluster: Minicluster, who: str = "streamer") -> Iterator[Scene]:
             opened.enter_context(closing(NameNodeJmx(*web))),
             f"/user/{who if who == 'watcher' else getuser()}/leases",
         )
+
+
+@contextmanager
+def lease_session(minicluster: Minicluster, who: str, do_as: str | None = None) -> Iterator[LeaseSession]:
+    """The clients of all servers as one principal."""
+    with cluster(minicluster, who) as found, open_lease_session(found, replace(found.watcher, do_as=do_as)) as session:
+        yield session
+
+
+@contextmanager
+def paused(minicluster: Minicluster, daemon: str) -> Iterator[None]:
+    minicluster.pause(daemon)
+    try:
+        yield
+    finally:
+        minicluster.resume(daemon)
+
+
+def standby_first(minicluster: Minicluster, addresses: Sequence[str]) -> tuple[str, ...]:
+    """Return these addresses of the NameNodes, of nn1 and then of nn2, with the standby's first."""
+    return tuple(addresses if minicluster.active_namenode() == "nn2" else reversed(addresses))
 
 
 def new_folder(name: str) -> str:

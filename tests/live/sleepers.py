@@ -1,15 +1,26 @@
-"""Applications of streams that only sleep: claimed and tagged as a generation is, without a Spark in them."""
+"""Applications that only sleep, without a Spark in them; some are claimed and tagged as a stream's generation is."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import Any
+
 import requests
 
+from airflow_kstream.clients.http import kerberos_session
+from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.tokens import TokenLifetimes
 from airflow_kstream.supervise.clusters.session import ClusterSession
 from airflow_kstream.supervise.streams.formats import ClaimDraft
 from airflow_kstream.supervise.streams.state_folder import StreamFolder, new_nonce
+from tests.live.streams import await_that
+
+# Against requests that another site's page sends (RestCsrfPreventionFilter).
+_OURS = {"X-XSRF-Header": "test"}
 
 
 def claim(session: ClusterSession, spec: StreamSpec, lifetimes: TokenLifetimes) -> StreamId:
@@ -20,19 +31,48 @@ def claim(session: ClusterSession, spec: StreamSpec, lifetimes: TokenLifetimes) 
 
 
 def submit(server: str, http: requests.Session, stream: StreamId, megabytes: int = 256) -> str:
-    """Submit an application that sleeps for ten minutes as the first generation, and return its id.
+    """Submit an application that sleeps as the stream's first generation, and return its id."""
+    resource = {"memory": megabytes, "vCores": 1}
+    return submit_tagged(server, http, stream.name, stream.tags(1), resource=resource)
+
+
+def submit_tagged(
+    server: str, http: requests.Session, name: str, tags: Collection[str] = (), command: str = "sleep 600", **more: Any
+) -> str:
+    """Submit an application whose only container runs this command, and return its id. `more` are fields of the
+    submission, but for `container`: those of the container.
 
     It registers with nobody, so YARN counts it as accepted, and ends it after the expiry of an ApplicationMaster.
     """
     apps = f"{server}/ws/v1/cluster/apps"
-    name: str = http.post(f"{apps}/new-application", timeout=60).json()["application-id"]
+    new: str = http.post(f"{apps}/new-application", headers=_OURS, timeout=60).json()["application-id"]
     submission = {
-        "application-id": name,
-        "application-name": stream.name,
-        "am-container-spec": {"commands": {"command": "sleep 600"}},
-        "resource": {"memory": megabytes, "vCores": 1},
+        "application-id": new,
+        "application-name": name,
+        "application-tags": {"tag": list(tags)},
+        "am-container-spec": {"commands": {"command": command}, **more.pop("container", {})},
+        "resource": {"memory": 256, "vCores": 1},
         "max-app-attempts": 1,
-        "application-tags": {"tag": list(stream.tags(1))},
+        **more,
     }
-    http.post(apps, json=submission, timeout=60).raise_for_status()
-    return name
+    http.post(apps, json=submission, headers=_OURS, timeout=60).raise_for_status()
+    return new
+
+
+@contextmanager
+def sleeping(session: ClusterSession, name: str, tags: Collection[str] = (), **more: Any) -> Iterator[str]:
+    """Yield the id of an application as `submit_tagged` submits it, once it runs or has failed; killed at the end."""
+    with closing(kerberos_session(session.identity, session.cluster.tls)) as http:
+        app = submit_tagged(session.yarn.active(), http, name, tags, **more)
+    try:
+        await_that(lambda: _has_begun(session, app), f"{app} runs")
+        yield app
+    finally:
+        session.yarn.kill(app, "the test is over", timedelta(seconds=60))
+
+
+def _has_begun(session: ClusterSession, app: str) -> bool:
+    try:
+        return bool(session.yarn.live_places(app)) or not session.yarn.application(app).alive
+    except NotFound:
+        return False

@@ -16,7 +16,9 @@ from typing import Any
 from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.cluster import Cluster
+from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.observation import Observation
+from airflow_kstream.model.plan import Report
 from airflow_kstream.model.stream import (
     KeytabCredentials,
     ProxyUserCredentials,
@@ -28,6 +30,7 @@ from airflow_kstream.policy.streams.heartbeat import verified
 from airflow_kstream.policy.streams.identity import identity_of
 from airflow_kstream.supervise.clusters.connection import ConnectionFields, cluster_of, connection_fields
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
+from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.engines import engine_of
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.reconcile import Reconciler
@@ -144,3 +147,20 @@ def await_that(condition: Callable[[], bool], what: str, seconds: float = 400) -
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}"
         time.sleep(0.5)
+
+
+@contextmanager
+def running(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
+    """The stream, submitted and past its first commit; stopped at the end."""
+    with reconciler(minicluster, spec, who) as supervisor:
+        supervisor.run()
+        await_commits(supervisor.session, spec)
+        try:
+            yield supervisor
+        finally:
+            stop(supervisor)
+
+
+def stop(supervisor: Reconciler) -> Report:
+    set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
+    return supervisor.run()

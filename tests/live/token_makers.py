@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from getpass import getuser
@@ -12,10 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import requests
-
 from airflow_kstream.clients.hdfs.webhdfs import Hdfs
-from airflow_kstream.clients.http import kerberos_session
 from airflow_kstream.clients.local import credential_files
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
@@ -29,7 +26,8 @@ from airflow_kstream.model.tokens import Token, decoded_url_string
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.tokens import files
 from airflow_kstream.supervise.tokens.files import ChosenToken, TokenValidity
-from tests.live.streams import await_that, cluster
+from tests.live import sleepers
+from tests.live.streams import cluster
 from tests.run_folder import java_options
 
 DTUTIL = "org.apache.hadoop.security.token.DtUtilShell"
@@ -76,40 +74,17 @@ def standing(minicluster: Minicluster, file: Path) -> TokenValidity:
 
 
 @contextmanager
-def resourcemanager(minicluster: Minicluster) -> Iterator[Callable[..., requests.Response]]:
-    """Yield a function that requests a path below /ws/v1/cluster from the ResourceManager, as streamer."""
-    with kerberos_session(identity(minicluster, "streamer"), Tls()) as session:
-
-        def ask(method: str, path: str, **more: Any) -> requests.Response:
-            (address,) = minicluster.resourcemanagers
-            headers = {"X-XSRF-Header": "test"}
-            return session.request(method, f"{address}/ws/v1/cluster{path}", headers=headers, timeout=60, **more)
-
-        yield ask
-
-
-@contextmanager
 def sleeper(minicluster: Minicluster, credentials: Path, tags: tuple[str, ...] = ()) -> Iterator[str]:
-    """An application of streamer that sleeps, submitted over REST with this file's token and one secret key."""
-    with resourcemanager(minicluster) as ask:
-        new = ask("POST", "/apps/new-application").json()["application-id"]
-        container = {"commands": {"command": "sleep 300"}, "credentials": _held(credentials)}
-        submission = {
-            "application-id": new,
-            "application-name": "sleeper",
-            "application-tags": {"tag": list(tags)},
-            "max-app-attempts": 1,
-            "am-container-spec": container,
-            "resource": {"memory": 256, "vCores": 1},
-        }
-        assert ask("POST", "/apps", json=submission).status_code == 202
-        await_that(lambda: bool(ask("GET", f"/apps/{new}").json()["app"]["startedTime"]), f"{new} has a start")
-        yield new
-        assert ask("PUT", f"/apps/{new}/state", json={"state": "KILLED"}).status_code in {200, 202}
-        await_that(lambda: ask("GET", f"/apps/{new}/state").json()["state"] == "KILLED", f"{new} is killed")
+    """An application of streamer that sleeps, with this file's token and one secret key."""
+    with (
+        access_as(minicluster, "streamer") as session,
+        sleepers.sleeping(session, "sleeper", tags, container={"credentials": held(credentials)}) as app,
+    ):
+        yield app
 
 
-def _held(credentials: Path) -> dict[str, Any]:
+def held(credentials: Path) -> dict[str, Any]:
+    """Return this file's token and one secret key as credentials of a container."""
     (token,) = read_credentials(credentials).credentials.tokens
     url_string = credential_files.url_string(credentials, token).reveal().decode()
     key = base64.b64encode(JOB_KEY).decode()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from airflow_kstream.clients.local.private import private_folder
+from tests.temporary import temporary_files_in
 
 MANY_TIMES = """
 from airflow_kstream.clients.local.private import private_folder
@@ -41,10 +41,9 @@ OTHER_PROCESSES = ["unshare", "--user", "--map-current-user", "--pid", "--fork",
 
 
 @pytest.fixture(autouse=True)
-def shared_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+def shared_tmp(tmp_path: Path) -> Iterator[Path]:
+    with temporary_files_in(tmp_path):
+        yield tmp_path
 
 
 @contextmanager

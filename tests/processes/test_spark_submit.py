@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from airflow_kstream.clients.local.private import private_folder
 from airflow_kstream.clients.spark import submit
 from airflow_kstream.model.errors import SubmissionFailed
 from airflow_kstream.model.submission import Submission, SubmitOutcome
+from tests.temporary import temporary_files_in
 
 LONG, SHORT = timedelta(minutes=1), timedelta(seconds=0.2)
 # As a distribution's wrapper does: the real client is its child, and goes on without it.
@@ -107,15 +108,19 @@ def test_a_client_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Pa
             assert not runs(child)
 
 
-def test_the_folder_of_a_killed_supervisor_stays_while_its_client_works_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Path]:
+    """A temporary folder that several processes share."""
+    (tmp_path / "tmp").mkdir()
+    with temporary_files_in(tmp_path / "tmp") as folder:
+        yield folder
+
+
+@pytest.mark.usefixtures("shared")
+def test_the_folder_of_a_killed_supervisor_stays_while_its_client_works_in_it(tmp_path: Path) -> None:
     """Its ticket and its properties file are in there, and another command on this host sweeps leftovers."""
-    shared, gate = tmp_path / "tmp", tmp_path / "gate"
-    shared.mkdir()
+    gate = tmp_path / "gate"
     os.mkfifo(gate)
-    monkeypatch.setenv("TMPDIR", str(shared))
-    monkeypatch.setattr(tempfile, "tempdir", str(shared))
     script = client(tmp_path, f"#!/bin/sh\necho works >{gate}\nread line <{gate}\n")
     supervisor = subprocess.Popen([sys.executable, "-c", SUPERVISOR, script], stdout=subprocess.PIPE, text=True)
     with supervisor:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from _thread import interrupt_main
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Event, Thread, Timer
-from types import ModuleType
+from signal import SIGINT, pthread_kill
+from threading import Event, Thread, Timer, main_thread
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -221,24 +221,24 @@ class OneFile(BaseHTTPRequestHandler):
 
 
 def test_what_a_worker_cannot_read_natively_it_reads_over_webhdfs_from_then_on(
-    job: ModuleType, monkeypatch: pytest.MonkeyPatch
+    job: ModuleType,
 ) -> None:
-    native = sys.modules["log_reads"]._native("hdfs://nameservice")
-    monkeypatch.setitem(sys.modules, "hdfs_native", None)
+    native = sys.modules["log_reads"]._native("hdfs://nameservice.invalid")
     with HTTPServer(("127.0.0.1", 0), OneFile) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         reader = job.Reader(job.WebHdfs((f"http://127.0.0.1:{server.server_port}",)))
-        assert reader.read_at(job.Source("hdfs://nameservice/logs/a", "a", 5), 0, 5) == b"a log"
+        assert reader.read_at(job.Source("hdfs://nameservice.invalid/logs/a", "a", 5), 0, 5) == b"a log"
         server.shutdown()
     assert not native.usable
 
 
 @pytest.mark.usefixtures("job")
-def test_who_interrupts_a_read_that_waits_for_a_server_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_interrupts_a_read_that_waits_for_a_server_ends_the_job() -> None:
     """It is no failure of hdfs-native, after which WebHDFS would go on."""
-    native, ended = sys.modules["log_reads"].NativeHdfs("hdfs://nameservice"), Event()
-    monkeypatch.setattr(native, "_opened", lambda path: ended.wait())
-    Timer(0.1, interrupt_main).start()
+    ended = Event()
+    slow_file = SimpleNamespace(read_range=lambda at, size: ended.wait())
+    native = sys.modules["log_reads"].NativeHdfs("hdfs://nameservice", _client=object(), _file=("/logs/a", slow_file))
+    Timer(0.1, pthread_kill, (main_thread().ident, SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         native.read_at("/logs/a", 0, 5)
     ended.set()

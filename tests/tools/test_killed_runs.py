@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.run_folder import fresh_inner, make_run_folder, memory_of, remove, remove_what_was_left
+from tests.temporary import temporary_files_in
 
 # Leaves a server in its folder, as a minicluster is: in a session of its own, and nobody's child.
 RUN = """
@@ -24,14 +25,13 @@ time.sleep(600)
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+def temporary(tmp_path: Path) -> Iterator[Path]:
+    with temporary_files_in(tmp_path):
+        yield tmp_path
 
 
 def test_what_a_killed_run_left_is_ended_and_deleted_by_the_next_one(temporary: Path) -> None:
-    environment = os.environ | {"TMPDIR": str(temporary)}
-    run = subprocess.Popen([sys.executable, "-c", RUN], env=environment, stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen([sys.executable, "-c", RUN], stdout=subprocess.PIPE, text=True)
     assert run.stdout
     with run.stdout:
         in_memory = Path(run.stdout.readline().strip())

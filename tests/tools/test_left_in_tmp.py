@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.left_in_tmp import note_what_is_there, what_was_left
+from tests.temporary import temporary_files_in
 
 YESTERDAY = time.time() - 86_400
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def machine(tmp_path: Path) -> Iterator[Path]:
     """The machine's temporary folder, with the store of a cluster of yesterday."""
     machine = tmp_path / "machine"
     store = machine / "hadoop-yarn-yarn/node-attribute"
     store.mkdir(parents=True)
     os.utime(store, (YESTERDAY, YESTERDAY))
-    monkeypatch.setattr(tempfile, "tempdir", str(machine))
-    note_what_is_there(tmp_path)
-    return machine
+    with temporary_files_in(machine):
+        note_what_is_there(tmp_path)
+        yield machine
 
 
 def test_what_was_there_and_what_others_write_is_not_of_the_run(machine: Path, tmp_path: Path) -> None:

@@ -9,28 +9,23 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from getpass import getuser
 from pathlib import Path
-from typing import Any
 from unittest import mock
 from urllib.parse import urlsplit
 
-import psutil
 import pytest
 import requests
-import spnego
 import yaml
-from requests_kerberos import OPTIONAL, HTTPKerberosAuth
 
 from airflow_kstream.minicluster import Minicluster, MiniclusterConfig, tools
 from airflow_kstream.model.errors import InvalidInput, MiniclusterError
 from airflow_kstream.model.tokens import DelegationToken
+from tests.live.daemons import PATIENCE, listening_on, processes_of, session_as, sleeping, submit_sleeper, until
 
-PATIENCE = 180
 CLI = [sys.executable, "-m", "airflow_kstream.minicluster"]
 LISTING = (
     "import sys; from hdfs_native import Client; "
@@ -38,26 +33,10 @@ LISTING = (
 )
 
 
-def until(what: Callable[[], Any]) -> Any:
-    """Return the first true answer; fail when there is none within PATIENCE seconds."""
-    deadline = time.monotonic() + PATIENCE
-    while not (answer := what()):
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
-    return answer
-
-
 @pytest.fixture
 def streamer(minicluster: Minicluster) -> Iterator[requests.Session]:
     with session_as(minicluster, "streamer") as session:
         yield session
-
-
-def session_as(minicluster: Minicluster, name: str) -> requests.Session:
-    keytab = spnego.KerberosKeytab(keytab=str(minicluster.keytab(name)), principal=minicluster.principal(name))
-    session = requests.Session()
-    session.auth = HTTPKerberosAuth(mutual_authentication=OPTIONAL, principal=keytab)
-    return session
 
 
 def web(minicluster: Minicluster, daemon: str) -> str:
@@ -69,73 +48,6 @@ def web(minicluster: Minicluster, daemon: str) -> str:
 
 def webhdfs(minicluster: Minicluster) -> str:
     return f"{web(minicluster, minicluster.active_namenode())}/webhdfs/v1"
-
-
-def processes_of(root: Path) -> list[psutil.Process]:
-    """Return all processes that work in the minicluster's folder."""
-    return [process for process in psutil.process_iter() if works_in(root, process)]
-
-
-def works_in(root: Path, process: psutil.Process) -> bool:
-    try:
-        return process.cwd().startswith(f"{root}/")
-    except psutil.Error:
-        return False
-
-
-WEB_DAEMONS = {
-    "nn1": "/jmx",
-    "nn2": "/conf",
-    "datanode": "/jmx",
-    "journalnode": "/jmx",
-    "resourcemanager": "/ws/v1/cluster/info",
-    "nodemanager": "/ws/v1/node/info",
-}
-
-
-@pytest.mark.parametrize("daemon", WEB_DAEMONS)
-def test_every_web_endpoint_answers_to_kerberos_and_to_nothing_else(
-    minicluster: Minicluster, streamer: requests.Session, daemon: str
-) -> None:
-    url = web(minicluster, daemon) + WEB_DAEMONS[daemon]
-    anonymous = requests.get(url, timeout=60)
-    claimed = requests.get(url, params={"user.name": "hdfs"}, timeout=60)
-    assert (anonymous.status_code, claimed.status_code) == (401, 401)
-    assert anonymous.headers["WWW-Authenticate"] == "Negotiate"
-    assert streamer.get(url, timeout=60).status_code == 200
-
-
-def test_rpc_refuses_a_client_without_a_ticket(minicluster: Minicluster) -> None:
-    environment = minicluster.client_env("watcher") | {"KRB5CCNAME": "FILE:/nonexistent"}
-    done = subprocess.run(
-        [sys.executable, "-c", LISTING, minicluster.default_fs], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode != 0
-    assert "GSS" in done.stderr or "SASL" in done.stderr
-
-
-def test_kafka_talks_to_no_client_without_a_login(minicluster: Minicluster) -> None:
-    """A metadata request (key 3) before the login closes the connection; after a login it is an ordinary one."""
-    host, port = minicluster.bootstrap_servers.split(":")
-    metadata = bytes.fromhex("0003 0000 00000001 ffff 00000000")
-    with socket.create_connection((host, int(port)), 5) as connection:
-        connection.sendall(len(metadata).to_bytes(4, "big") + metadata)
-        assert connection.recv(1) == b""
-
-
-def test_kafka_lets_in_a_client_with_a_keytab(minicluster: Minicluster) -> None:
-    program = (
-        "import sys; from kafka import KafkaAdminClient as Admin; "
-        "print(Admin(bootstrap_servers=sys.argv[1], security_protocol='SASL_PLAINTEXT', sasl_mechanism='GSSAPI', "
-        "sasl_kerberos_service_name='kafka').list_topics() is not None)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, minicluster.bootstrap_servers],
-        env=minicluster.client_env("streamer"),
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.strip() == "True", done.stderr
 
 
 def test_sparks_jvms_start_from_the_archive_of_their_classes(minicluster: Minicluster) -> None:
@@ -178,26 +90,12 @@ def test_every_socket_of_the_minicluster_is_on_loopback(minicluster: Minicluster
     assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
 
 
-def listening_on(process: psutil.Process) -> list[str]:
-    """Return the addresses that the process listens on; none if it has ended."""
-    try:
-        return [one.laddr.ip for one in process.net_connections() if one.status == psutil.CONN_LISTEN]
-    except psutil.NoSuchProcess:
-        return []
-
-
 def test_every_daemon_says_that_it_serves(minicluster: Minicluster) -> None:
     status = minicluster.status()
     names = ["kdc", "journalnode", "nn1", "nn2", "datanode", "resourcemanager", "nodemanager", "kafka"]
     assert [daemon.name for daemon in status] == names
     assert {daemon.state for daemon in status} == {"running"}
     until(lambda: [daemon.answer for daemon in minicluster.status() if not daemon.serves] == [])
-
-
-def test_a_principal_with_an_instance_is_the_user_who_runs_the_minicluster(minicluster: Minicluster) -> None:
-    with session_as(minicluster, "streamer/edge.kstream.test") as session:
-        home = session.get(f"{webhdfs(minicluster)}/?op=GETHOMEDIRECTORY", timeout=60).json()["Path"]
-    assert home == f"/user/{getuser()}"
 
 
 def test_a_principal_that_was_added_later_gets_in_and_with_a_rotated_key_too(minicluster: Minicluster) -> None:
@@ -215,17 +113,6 @@ def test_keytabs_and_tickets_are_closed_to_others(minicluster: Minicluster) -> N
     ticket = Path(minicluster.client_env("watcher")["KRB5CCNAME"].removeprefix("FILE:"))
     assert {path.stat().st_mode & 0o777 for path in (ticket, minicluster.keytab("streamer"))} == {0o600}
     assert minicluster.keytab("streamer").parent.stat().st_mode & 0o777 == 0o700
-
-
-def test_gateway_may_act_for_others_and_watcher_may_not(minicluster: Minicluster) -> None:
-    question = f"{webhdfs(minicluster)}/?op=GETHOMEDIRECTORY&doas=streamer"
-    with session_as(minicluster, "gateway") as gateway, session_as(minicluster, "watcher") as watcher:
-        assert gateway.get(question, timeout=60).json()["Path"] == "/user/streamer"
-        assert watcher.get(question, timeout=60).status_code == 403
-        assert (
-            gateway.get(f"{web(minicluster, 'resourcemanager')}/ws/v1/cluster/info?doAs=hdfs", timeout=60).status_code
-            == 200
-        )
 
 
 def test_the_event_logs_tell_of_a_token(minicluster: Minicluster, streamer: requests.Session) -> None:
@@ -306,32 +193,6 @@ def start_sleeper(minicluster: Minicluster, session: requests.Session) -> str:
     name = submit_sleeper(web(minicluster, "resourcemanager"), session)
     until(lambda: sleeping(minicluster))
     return name
-
-
-def submit_sleeper(resourcemanager: str, session: requests.Session) -> str:
-    """Submit an application whose only container sleeps, and return its id."""
-    apps = f"{resourcemanager}/ws/v1/cluster/apps"
-    name: str = session.post(f"{apps}/new-application", timeout=60).json()["application-id"]
-    submission = {
-        "application-id": name,
-        "application-name": "sleeper",
-        "am-container-spec": {"commands": {"command": "sleep 299"}},
-        "resource": {"memory": 256, "vCores": 1},
-        "max-app-attempts": 1,
-    }
-    assert session.post(apps, json=submission, timeout=60).status_code == 202
-    return name
-
-
-def sleeping(minicluster: Minicluster) -> list[psutil.Process]:
-    return [process for process in processes_of(minicluster.root) if sleeps(process)]
-
-
-def sleeps(process: psutil.Process) -> bool:
-    try:
-        return process.cmdline() == ["sleep", "299"]
-    except psutil.Error:
-        return False
 
 
 def test_a_restarted_resourcemanager_knows_its_applications(

@@ -11,13 +11,12 @@ import pytest
 from airflow_kstream.minicluster import ports
 from airflow_kstream.minicluster.ports import free_ports
 
-# Few enough that two choices of half of them would almost always share one.
-LOWEST, HIGHEST = 19_000, 19_020
-NAMES = [f"daemon-{number}" for number in range((HIGHEST - LOWEST) // 2)]
+FEW = range(19_000, 19_020)
+NAMES = [f"daemon-{number}" for number in range(len(FEW) // 2)]
 CHOOSE = f"""
 import json, sys
 from airflow_kstream.minicluster import ports
-ports._LOWEST, ports._HIGHEST = {LOWEST}, {HIGHEST}
+ports._PORTS = {FEW}
 print(json.dumps(ports.free_ports({NAMES})), flush=True)
 sys.stdin.read()
 """
@@ -25,8 +24,8 @@ sys.stdin.read()
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_LOWEST", LOWEST)
-    monkeypatch.setattr(ports, "_HIGHEST", HIGHEST)
+    # Of twelve thousand ports two choices would hardly ever share one, whatever the program does.
+    monkeypatch.setattr(ports, "_PORTS", FEW)
 
 
 def test_two_processes_that_choose_ports_share_none_until_one_ends() -> None:

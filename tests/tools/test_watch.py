@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.secrets.watch import Watch
-from tests.unit.tickets.test_keytab_file import Key, keytab_bytes
+from tests.simulated.keytabs import Key, keytab_bytes
 
 
 @pytest.fixture

@@ -39,19 +39,19 @@ def open_files(minicluster: Minicluster, under: str = "/") -> dict[str, str]:
     return {path: holder for holder, path in _ROW.findall(rows)}
 
 
-def fsck_says(minicluster: Minicluster, path: str) -> str:
-    """Return the output of `hdfs fsck`, including open files and blocks."""
-    return minicluster.hdfs("fsck", path, "-openforwrite", "-files", "-blocks").stdout
-
-
 def soft_probe(minicluster: Minicluster, path: str, who: str = "streamer") -> Refusal:
     """Request the lease while respecting its holder: a TRUNCATE that can change nothing."""
-    with _session(minicluster, who) as session:
-        answer = session.post(
-            _url(minicluster, path), params={"op": "TRUNCATE", "newlength": str(_BEYOND_EVERY_LENGTH)}, timeout=_SECONDS
-        )
+    answer = ask(minicluster, "POST", path, who, op="TRUNCATE", newlength=str(_BEYOND_EVERY_LENGTH))
     said = answer.json()["RemoteException"]
     return Refusal(answer.status_code, said["exception"], said["message"].partition("\n")[0])
+
+
+def ask(
+    minicluster: Minicluster, method: str, path: str, who: str = "streamer", **parameters: str
+) -> requests.Response:
+    """Ask the active NameNode over WebHDFS, and return its answer, also if it refuses."""
+    with _session(minicluster, who) as session:
+        return session.request(method, _url(minicluster, path), params=parameters, timeout=_SECONDS)
 
 
 def located(minicluster: Minicluster, path: str, who: str = "streamer") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A KMS that refuses, answers strangely or is down; how a real one answers is the business of tests/contract."""
+"""A KMS that refuses, answers strangely or is down; how a real one answers is the business of tests/slow/clusters."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from airflow_kstream.clients.http import http_errors, kerberos_session
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError
 from airflow_kstream.model.identity import Identity
+from tests.simulated.keytabs import Key, keytab_bytes
 from tests.simulated.strange_servers import HTML, Answer, serving
-from tests.unit.tickets.test_keytab_file import Key, keytab_bytes
 
 ASKS_FOR_A_LOGIN = Answer(401, HTML, "text/html", {"WWW-Authenticate": "Negotiate"})
 

@@ -17,7 +17,7 @@ from airflow_kstream.clients.rpc.digest import Token
 from airflow_kstream.clients.rpc.sasl import NoProtection, Protection
 from airflow_kstream.model.errors import KstreamError, NotFound
 from airflow_kstream.model.formats.protobuf import delimited, encode
-from tests.loopback.clients.test_rpc import server_that_says
+from tests.simulated.hadoop_rpc import server_that_says
 
 TOKEN = Token(b"identifier", b"password")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -141,10 +140,12 @@ def test_what_is_none_of_sparks_is_an_error_that_names_what_was_tried(
 
 def test_a_driver_that_sends_a_byte_a_second_is_left_in_time() -> None:
     slow = replace(THREADS, drip=1.0)
-    began = time.monotonic()
-    with serving({"": slow}) as server, pages(server, within=1.0) as asked, pytest.raises(Unavailable):
+    with (
+        serving({"": slow}) as server,
+        pages(server, within=1.0) as asked,
+        pytest.raises(Unavailable, match=r"not complete after (0|1\.0)"),
+    ):
         asked.threads(SparkProcess(DRIVER, "node1"))
-    assert time.monotonic() - began < 5
 
 
 def test_an_unknown_link_to_logs_names_no_container() -> None:

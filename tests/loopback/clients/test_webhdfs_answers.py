@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,63 +15,51 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import CredentialError, Unavailable
 from airflow_kstream.model.identity import Identity
+from tests.simulated.served import Quiet, served
 
 STATUS = b'{"FileStatus": {"modificationTime": 1, "length": 0, "type": "DIRECTORY"}}'
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 
 
-class _Answers(BaseHTTPRequestHandler):
-    body = STATUS
-    date = "Thu, 01 Jan 2026 00:00:00 GMT"
+@contextmanager
+def answering(body: bytes = STATUS, date: str = "Thu, 01 Jan 2026 00:00:00 GMT") -> Iterator[Hdfs]:
+    """A client of a NameNode that answers everything with this."""
 
-    def do_GET(self) -> None:
-        self.send_response_only(200)
-        for _ in range(2):
-            # As Hadoop: once by its own filter, once by Jetty.
-            self.send_header("Date", self.date)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
+    class Answers(Quiet):
+        def do_GET(self) -> None:
+            self.send_response_only(200)
+            for _ in range(2):
+                # As Hadoop: once by its own filter, once by Jetty.
+                self.send_header("Date", date)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Tests are silent."""
-
-
-@pytest.fixture
-def hdfs() -> Iterator[Hdfs]:
-    web = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
-    thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    client = Hdfs((f"http://127.0.0.1:{web.server_port}",), ADA, Tls())
-    yield client
-    client.close()
-    web.shutdown()
-    thread.join()
-    web.server_close()
+    with served(Answers) as address, closing(Hdfs((f"http://{address}",), ADA, Tls())) as client:
+        yield client
 
 
-def test_the_namenodes_clock_is_read_on_a_host_of_any_time_zone(hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_namenodes_clock_is_read_on_a_host_of_any_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        assert abs(hdfs.now() - datetime(2026, 1, 1, tzinfo=UTC)) < timedelta(minutes=1)
+        with answering() as hdfs:
+            assert abs(hdfs.now() - datetime(2026, 1, 1, tzinfo=UTC)) < timedelta(minutes=1)
     finally:
         monkeypatch.undo()
         time.tzset()
 
 
 @pytest.mark.parametrize("date", ["Yesterday", "Thu, 99 Jan 2026 00:00:00 GMT", "Thu, 01 Jan 99999 00:00:00 GMT", "0"])
-def test_a_date_that_is_none_is_no_clock(hdfs: Hdfs, date: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Answers, "date", date)
-    with pytest.raises(Unavailable, match="none of its answers tells the time"):
+def test_a_date_that_is_none_is_no_clock(date: str) -> None:
+    with answering(date=date) as hdfs, pytest.raises(Unavailable, match="none of its answers tells the time"):
         hdfs.now()
 
 
 @pytest.mark.parametrize("body", [STATUS.replace(b": 1,", b": 1e30,"), b'{"a": [' * 100_000, b"{"])
-def test_an_answer_that_makes_no_sense_proves_nothing(hdfs: Hdfs, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Answers, "body", body)
-    with pytest.raises(Unavailable):
+def test_an_answer_that_makes_no_sense_proves_nothing(body: bytes) -> None:
+    with answering(body) as hdfs, pytest.raises(Unavailable):
         hdfs.status("/")
 
 

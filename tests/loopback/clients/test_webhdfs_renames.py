@@ -14,7 +14,7 @@ from airflow_kstream.clients.hdfs.webhdfs import Hdfs
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Conflict, InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.simulated.served import Quiet, served
+from tests.simulated.strange_servers import Answer, StrangeServer, serving
 
 ADA = Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab")
 OF_A_NAMENODE = b""
@@ -30,31 +30,17 @@ NONSENSE = [
 ]
 
 
-class _Answers(Quiet):
-    body = OF_A_NAMENODE
-
-    def do_PUT(self) -> None:
-        self.send_response_only(200)
-        self.send_header("Content-Length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
+@pytest.fixture
+def server() -> Iterator[StrangeServer]:
+    with serving({"": Answer(200, OF_A_NAMENODE)}) as server:
+        yield server
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
-    with served(_Answers) as address:
-        yield f"http://{address}"
-
-
-@pytest.fixture
-def hdfs(server: str) -> Iterator[Hdfs]:
-    client = Hdfs(("http://127.0.0.1:1", server), ADA, Tls())
+def hdfs(server: StrangeServer) -> Iterator[Hdfs]:
+    client = Hdfs(("http://127.0.0.1:1", server.address), ADA, Tls())
     yield client
     client.close()
-
-
-def answer_with(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Answers, "body", body)
 
 
 def test_a_namenode_answers_without_a_word(hdfs: Hdfs) -> None:
@@ -64,26 +50,26 @@ def test_a_namenode_answers_without_a_word(hdfs: Hdfs) -> None:
 
 @pytest.mark.parametrize("body", [TRUE_OF_HTTPFS, FALSE_OF_HTTPFS])
 def test_a_server_that_ignores_the_options_grants_nothing_and_is_named(
-    hdfs: Hdfs, server: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+    hdfs: Hdfs, server: StrangeServer, body: bytes
 ) -> None:
-    answer_with(body, monkeypatch)
+    server.script = {"": Answer(200, body)}
     with pytest.raises(InvalidInput, match=r"HttpFS.*name the NameNodes.*Retrying will not help") as refused:
         hdfs.rename_onto_nothing("/a", "/b")
-    assert refused.value.server == server
+    assert refused.value.server == server.address
 
 
-def test_a_false_is_no_replacement(hdfs: Hdfs, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer_with(TRUE_OF_HTTPFS, monkeypatch)
+def test_a_false_is_no_replacement(hdfs: Hdfs, server: StrangeServer) -> None:
+    server.script = {"": Answer(200, TRUE_OF_HTTPFS)}
     hdfs.rename_over("/a", "/b")
-    answer_with(FALSE_OF_HTTPFS, monkeypatch)
+    server.script = {"": Answer(200, FALSE_OF_HTTPFS)}
     with pytest.raises(Conflict, match="200 and false: nothing was renamed") as refused:
         hdfs.rename_over("/a", "/b")
-    assert refused.value.server == server
+    assert refused.value.server == server.address
 
 
 @pytest.mark.parametrize("body", NONSENSE)
-def test_a_page_with_status_200_is_no_rename(hdfs: Hdfs, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer_with(body, monkeypatch)
+def test_a_page_with_status_200_is_no_rename(hdfs: Hdfs, server: StrangeServer, body: bytes) -> None:
+    server.script = {"": Answer(200, body)}
     for rename in (hdfs.rename_onto_nothing, hdfs.rename_over):
         with pytest.raises(Unavailable, match="makes no sense"):
             rename("/a", "/b")

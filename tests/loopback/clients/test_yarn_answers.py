@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -12,28 +11,22 @@ from airflow_kstream.clients.yarn import ResourceManager
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.errors import Unavailable
 from airflow_kstream.model.identity import Identity
-from tests.simulated.served import Quiet, served
+from tests.simulated.strange_servers import Answer, StrangeServer, said, serving
 
 ACTIVE = b'{"clusterInfo": {"haState": "ACTIVE", "hadoopVersion": "3.4.3", "startedOn": 1}}'
 
 
-class _Answers(Quiet):
-    applications = b""
-    info = ACTIVE
-
-    def do_GET(self) -> None:
-        body = self.info if self.path.endswith("/info") else self.applications
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+@pytest.fixture
+def server() -> Iterator[StrangeServer]:
+    with serving({"/info": Answer(200, ACTIVE)}) as server:
+        yield server
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
-    with served(_Answers) as address:
-        yield f"http://{address}"
+def yarn(server: StrangeServer) -> Iterator[ResourceManager]:
+    yarn = ResourceManager((server.address,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
+    yield yarn
+    yarn.close()
 
 
 @pytest.mark.parametrize(
@@ -50,28 +43,20 @@ def server() -> Iterator[str]:
     ],
 )
 def test_json_of_another_shape_proves_nothing_about_any_application(
-    server: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+    server: StrangeServer, yarn: ResourceManager, body: bytes
 ) -> None:
-    monkeypatch.setattr(_Answers, "applications", body)
-    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
-    try:
-        with pytest.raises(Unavailable, match=r"list applications tagged kstream on http://127.0.0.1.*makes no sense"):
-            yarn.applications("kstream")
-    finally:
-        yarn.close()
+    server.script["/apps"] = Answer(200, body)
+    with pytest.raises(Unavailable, match=r"list applications tagged kstream on http://127.0.0.1.*makes no sense"):
+        yarn.applications("kstream")
 
 
 @pytest.mark.parametrize("started", [b"1e30", b"-1e30", b"NaN", b'"soon"', b"[]"])
 def test_a_start_that_is_no_time_is_no_active_resourcemanager(
-    server: str, started: bytes, monkeypatch: pytest.MonkeyPatch
+    server: StrangeServer, yarn: ResourceManager, started: bytes
 ) -> None:
-    monkeypatch.setattr(_Answers, "info", ACTIVE.replace(b'"startedOn": 1', b'"startedOn": ' + started))
-    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
-    try:
-        with pytest.raises(Unavailable, match="makes no sense"):
-            yarn.active()
-    finally:
-        yarn.close()
+    server.script["/info"] = Answer(200, ACTIVE.replace(b'"startedOn": 1', b'"startedOn": ' + started))
+    with pytest.raises(Unavailable, match="makes no sense"):
+        yarn.active()
 
 
 RUNNING = {"id": "a", "state": "RUNNING", "startedTime": 1}
@@ -90,21 +75,17 @@ UNLIMITED = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeco
     ],
 )
 def test_yarns_lifetime_limit_is_part_of_the_listing(
-    server: str, timeouts: dict[str, object], left: timedelta | None, monkeypatch: pytest.MonkeyPatch
+    server: StrangeServer, yarn: ResourceManager, timeouts: dict[str, object], left: timedelta | None
 ) -> None:
-    monkeypatch.setattr(_Answers, "applications", json.dumps({"apps": {"app": [RUNNING | timeouts]}}).encode())
-    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
+    server.script["/apps"] = said({"apps": {"app": [RUNNING | timeouts]}})
     assert [app.lifetime_left for app in yarn.applications("kstream")] == [left]
-    yarn.close()
 
 
 def test_a_resourcemanager_that_tells_no_lifetime_limits_is_named_once(
-    server: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: StrangeServer, yarn: ResourceManager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(_Answers, "applications", json.dumps({"apps": {"app": [RUNNING, RUNNING]}}).encode())
-    yarn = ResourceManager((server,), Identity("ada@EXAMPLE.TEST", keytab="/no/such/keytab"), Tls())
+    server.script["/apps"] = said({"apps": {"app": [RUNNING, RUNNING]}})
     yarn.applications("kstream"), yarn.applications("kstream")
     assert [record.message for record in caplog.records] == [
-        f"{server} tells no lifetime limits: none is known for any stream"
+        f"{server.address} tells no lifetime limits: none is known for any stream"
     ]
-    yarn.close()

@@ -31,10 +31,13 @@ def drivers(**answers: Answer) -> Iterator[tuple[ClusterSession, StrangeServer]]
     """A ResourceManager's proxy that has these answers of drivers."""
     paths = {f"/api/v1/applications/{name}/environment": answer for name, answer in answers.items()}
     with serving(paths) as server:
+
+        class Yarn(SimYarn):
+            def active(self) -> str:
+                return server.address
+
         hdfs = SimHdfs(SimClock())
-        yarn = SimYarn(hdfs.clock)
-        yarn.active = lambda: server.address  # type: ignore[method-assign]
-        yield session_of(hdfs, yarn), server
+        yield session_of(hdfs, Yarn(hdfs.clock)), server
 
 
 def test_a_driver_shows_its_version_its_confs_and_their_origin() -> None:
@@ -55,6 +58,7 @@ def test_a_driver_that_refuses_says_which_right_is_missing() -> None:
 
 
 def test_a_driver_that_hangs_hides_no_other_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The usual limit would make this a wait of ten seconds.
     monkeypatch.setattr(module, "_ALL", 1.0)
     slow = Answer(200, PAGE.body, drip=0.2)
     began = time.monotonic()
@@ -63,7 +67,7 @@ def test_a_driver_that_hangs_hides_no_other_and_is_given_up(monkeypatch: pytest.
         took = time.monotonic() - began
     assert isinstance(facts[GOOD], DriverFacts)
     assert facts[OTHER] == Unasked("the environment of its driver", "drivers did not answer within 1s")
-    assert took < 5
+    assert took < 9, "it was given up before the usual limit"
 
 
 def test_no_request_is_made_where_nothing_runs() -> None:

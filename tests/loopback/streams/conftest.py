@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.unit.streams.conftest import life
+from tests.simulated.fixtures import life
 
 __all__ = ["life"]

@@ -19,11 +19,11 @@ from airflow_kstream.supervise.streams.formats import read_ends, written_ends
 from airflow_kstream.supervise.streams.observe import observe
 from airflow_kstream.supervise.streams.past_ends import past_ends
 from airflow_kstream.supervise.streams.reconcile import Reconciler
+from tests.simulated.driver_logs import CAPTURED, EXITED, KAFKA, RAISED, STATUS
 from tests.simulated.life import Life
 from tests.simulated.strange_servers import Answer
 from tests.simulated.yarn import START, past_end
 from tests.simulated.yarn_logs import ID, Logs, logs, page
-from tests.unit.streams.test_driver_log import CAPTURED, EXITED, KAFKA, RAISED, STATUS
 
 OUT, ERR = (f"/ws/v1/node/containers/{ID}/logs/{name}" for name in ("stdout", "stderr"))
 
@@ -107,13 +107,14 @@ FAILURES: dict[str, Callable[[], Answer]] = {
 def test_a_log_that_can_not_be_read_is_named_and_delays_nothing(
     life: Life, yarn: Logs, answer: Callable[[], Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The usual limit would make this a wait of ten seconds.
     monkeypatch.setattr(driver_log, "_SECONDS", 1.0)
     yarn.nodemanager.script[""] = answer()
     life.begin()
     die(life, yarn)
     began = time.monotonic()
     told = told_at_the_end(life)
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 9, "it was given up before the usual limit"
     assert len(told) == 1
     assert ID in told[0]
     assert (recorded(life).kind, recorded(life).log_error) == (EndKind.CODE, "")

@@ -178,3 +178,14 @@ def test_a_resourcemanager_that_lost_its_applications_from_sight_is_no_conclusio
     counted.resourcemanager.script = {"/apps": said({"apps": None}), "/info": info}
     verdicts = counted.watch.round(counted.names)
     assert all(verdict.step is None for verdict in verdicts.values()), verdicts
+
+
+def test_a_resourcemanager_that_is_away_is_no_dead_stream(counted: Counted) -> None:
+    counted.round()
+    lists = counted.resourcemanager.script
+    counted.resourcemanager.script = {"": Answer(503, b"")}
+    away = counted.watch.round(counted.names)
+    assert all(verdict.step is None and verdict.shared for verdict in away.values())
+    assert all("Retrying may help" in verdict.why for verdict in away.values())
+    counted.resourcemanager.script = lists
+    counted.round()

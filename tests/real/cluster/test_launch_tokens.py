@@ -6,10 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.generation import StreamId
 from airflow_kstream.model.horizon import HorizonReason
 from airflow_kstream.model.stream import KeytabCredentials, TicketCredentials
@@ -75,8 +72,3 @@ def test_the_clusters_lifetimes_tell_about_anybodys_application(minicluster: Min
     assert (launch.stream, launch.claim, launch.horizon) == ("", None, None)
     assert launch.issued == started - RestartPolicy().adopt_margin
     assert launch.end == launch.issued + minicluster.plan.max_lifetime
-
-
-def test_an_application_that_nobody_lists_is_not_found(minicluster: Minicluster) -> None:
-    with access_as(minicluster, "streamer") as session, pytest.raises(NotFound):
-        launch_tokens(session, "application_1_0001")

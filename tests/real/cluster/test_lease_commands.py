@@ -141,25 +141,6 @@ def test_a_path_that_does_not_exist_is_reported_as_missing(kstream: Commands) ->
     assert "does not exist" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (("list", "relative"), "path"),
-        (("list", "/data", "--min-age", "soon"), "soon"),
-        (("recover", "/data", "--approve", "/data/a"), "approved_by"),
-        (("recover", "/data", "--limits", "wild"), "wild"),
-        (("recover", "/data", "--allow", "=orders"), "PATTERN"),
-        (("history", "--since", "ever"), "ever"),
-        (("history", "data"), "data"),
-    ],
-)
-def test_wrong_input_is_refused_before_anything_is_asked(kstream: Commands, words: tuple[str, ...], named: str) -> None:
-    done = kstream.run(*words)
-
-    assert done.returncode == 2
-    assert named in done.stderr
-
-
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     minicluster: Minicluster, kstream: Commands, dead: tuple[str, ...]
 ) -> None:

@@ -23,10 +23,9 @@ from airflow_kstream.policy.leases.limits import Pauses, RecoveryLimits
 from airflow_kstream.supervise.leases.executor import Watcher, execute_recoveries
 from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.tools import Tools
-from tests.live.odd_names import ODD_NAMES
 from tests.live.recovering import Scene, new_folder, outcomes, scene, stuck, the_one
 from tests.live.streams import await_that
-from tests.live.writers import leave_open, native_writer, pattern, writer
+from tests.live.writers import native_writer, pattern
 from tests.live.writers.hadoop_says import content
 
 
@@ -45,28 +44,6 @@ def hasty(deadline: float = 900, **pauses: float) -> RecoveryLimits:
     """Return limits with some shorter waits, in seconds."""
     shorter = Pauses(**{name: timedelta(seconds=seconds) for name, seconds in pauses.items()})
     return RecoveryLimits(deadline=timedelta(seconds=deadline), pauses=shorter)
-
-
-def test_the_last_flushed_byte_of_a_killed_writer_is_there_afterwards(
-    minicluster: Minicluster, streamer: Scene, folder: str
-) -> None:
-    path = f"{folder}/part-0"
-    with writer(minicluster) as client:
-        client.open(path)
-        client.write(path, 70_000)
-        client.hflush(path)
-        client.write(path, 50)
-        client.kill()
-    (target,) = streamer.targets([path])
-    target = replace(target, expected=replace(target.expected, visible_length=70_000))
-    run = streamer.recover([target])
-    recovery = the_one(run)
-    assert recovery.outcome is Outcome.CLOSED
-    assert (recovery.visible_before, recovery.length_after, recovery.bytes_lost) == (70_000, 70_000, 0)
-    assert recovery.stamp_after is not None
-    assert recovery.stamp_before is not None
-    assert recovery.stamp_after > recovery.stamp_before
-    assert content(minicluster, path) == pattern(70_000)
 
 
 def test_every_recovery_leaves_a_record_with_its_user_reason_and_outcome(
@@ -98,14 +75,6 @@ def test_an_intent_whose_run_died_is_reported_as_unconfirmed(
     mine = [(kept.action, kept.outcome) for kept in told if kept.run == died.run_id]
     assert mine == [("ask", None), ("recover", Outcome.UNCONFIRMED), ("recover", Outcome.UNCONFIRMED)]
     assert list(read_journal(streamer.hdfs, streamer.journal, streamer.hdfs.now() + timedelta(minutes=1))) == []
-
-
-def test_names_with_anything_in_them_are_recovered(minicluster: Minicluster, streamer: Scene, folder: str) -> None:
-    paths = [f"{folder}/{name}" for name in ODD_NAMES]
-    leave_open(minicluster, paths, 10)
-    run = streamer.recover(streamer.targets(paths))
-    assert outcomes(run) == {Outcome.CLOSED: len(paths)}
-    assert [record.path for record in streamer.records(run)] == paths
 
 
 def test_a_file_that_was_replaced_vanished_or_closed_since_is_left_alone(

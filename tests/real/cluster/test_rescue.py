@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from getpass import getuser
@@ -14,7 +13,7 @@ from getpass import getuser
 import pytest
 
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, LeaseRules, Search
+from airflow_kstream.model.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, Search
 from airflow_kstream.model.lease_recovery import Outcome
 from airflow_kstream.supervise.leases.executor import Watcher
 from airflow_kstream.supervise.leases.findings import Survey
@@ -23,9 +22,10 @@ from airflow_kstream.supervise.leases.journal import Journal, read_journal
 from airflow_kstream.supervise.leases.plan import AllowedPath, ApprovalRules
 from airflow_kstream.supervise.leases.recover import Probe, RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.scan_history import ScanHistory, lease_folder
-from airflow_kstream.supervise.leases.session import LeaseSession, open_lease_session
+from airflow_kstream.supervise.leases.session import LeaseSession
 from airflow_kstream.supervise.leases.survey import Surveyor
-from tests.live.streams import await_that, cluster
+from tests.live.recovering import HASTY, lease_session
+from tests.live.streams import await_that
 from tests.live.writers import (
     Bucket,
     leave_bucket,
@@ -37,9 +37,6 @@ from tests.live.writers import (
 )
 from tests.live.writers.hadoop_says import content, is_open, open_files
 
-HASTY = LeaseRules(
-    min_age=timedelta(0), settle=timedelta(seconds=1), leak_after=timedelta(seconds=2), blackout=timedelta(0)
-)
 # Longer than a busy machine delays a writer, and shorter than several checks take.
 UNHURRIED = replace(HASTY, leak_after=timedelta(seconds=5))
 # Longer than any pause between two checks.
@@ -54,21 +51,15 @@ def folder(request: pytest.FixtureRequest) -> str:
     return f"/user/{getuser()}/rescue/{request.node.name}"
 
 
-@contextmanager
-def as_(minicluster: Minicluster, who: str) -> Iterator[LeaseSession]:
-    with cluster(minicluster, who) as found, open_lease_session(found, found.watcher) as session:
-        yield session
-
-
 @pytest.fixture
 def superuser(minicluster: Minicluster) -> Iterator[LeaseSession]:
-    with as_(minicluster, "hdfs") as session:
+    with lease_session(minicluster, "hdfs") as session:
         yield session
 
 
 @pytest.fixture
 def owner(minicluster: Minicluster) -> Iterator[LeaseSession]:
-    with as_(minicluster, "streamer") as session:
+    with lease_session(minicluster, "streamer") as session:
         yield session
 
 
@@ -121,7 +112,7 @@ def long_dead(minicluster: Minicluster) -> Bucket:
         appending.kill()
     spark_stream_killed_in_the_middle(minicluster, f"{PLACE}/checkpoint")
     leave_open(minicluster, [f"{PLACE}/last"], 1000)
-    with as_(minicluster, "streamer") as session:
+    with lease_session(minicluster, "streamer") as session:
         dead = HolderLiveness.DEAD
         await_that(lambda: session.web.ask_holder(f"{PLACE}/last").liveness is dead, "the last one counts as dead")
     return bucket
@@ -301,7 +292,7 @@ def test_of_two_runs_at_once_the_second_waits_for_the_first(
     told: list[str] = []
 
     def run(_: int) -> RecoveryReport:
-        with as_(minicluster, "streamer") as session:
+        with lease_session(minicluster, "streamer") as session:
             return recover_stuck_files(session, below(folder), Watcher(tell=told.append))
 
     with ThreadPoolExecutor(2) as threads:
@@ -338,6 +329,7 @@ def test_the_offsets_that_a_killed_spark_stream_was_writing_are_whole_afterwards
     """The temporary file of its next batch, in its checkpoint."""
     (recovery,) = rescued(superuser, below(f"{PLACE}/checkpoint", search=Search(PLACE, (".*.tmp",)))).recoveries
     assert recovery.outcome is Outcome.CLOSED
+    assert recovery.path.startswith(f"{PLACE}/checkpoint/offsets/.")
     *_, offsets = content(minicluster, recovery.path).decode().splitlines()
     assert json.loads(offsets) is not None
 
@@ -361,7 +353,7 @@ def test_what_was_seen_is_remembered_by_the_next_run(
     path = f"{folder}/remembered"
     leave_open(minicluster, [path], 1000)
     first = Surveyor(superuser, Search(folder), HASTY, print).scan()
-    with as_(minicluster, "hdfs") as another_process:
+    with lease_session(minicluster, "hdfs") as another_process:
         await_that(lambda: another_process.base.hdfs.now() - first.at > timedelta(seconds=2), "some time passes")
         second = Surveyor(another_process, Search(folder), HASTY, print).scan()
     (finding,) = second.findings
@@ -376,10 +368,10 @@ def test_a_run_whose_files_an_earlier_one_saw_needs_no_second_look(minicluster: 
     settled = replace(HASTY, settle=timedelta(seconds=2))
     young = replace(settled, min_age=timedelta(hours=1))
     told: list[str] = []
-    with as_(minicluster, "hdfs") as earlier:
+    with lease_session(minicluster, "hdfs") as earlier:
         seen = recover_stuck_files(earlier, below(folder, rules=young, dry_run=True), Watcher(tell=told.append))
     assert [intent.finding.judgement.condition for intent in seen.intents] == [FileCondition.YOUNG]
-    with as_(minicluster, "hdfs") as later:
+    with lease_session(minicluster, "hdfs") as later:
         await_that(lambda: later.base.hdfs.now() - seen.survey.at > timedelta(seconds=3), "the next run is due")
         (intent,) = recover_stuck_files(
             later, below(folder, rules=settled, dry_run=True), Watcher(tell=told.append)

@@ -28,8 +28,7 @@ from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.scan import triage_path
 from tests.live.cli import cluster_file, ran
 from tests.live.faults.rows import ROWS_A_SECOND, Rows
-from tests.live.streams import BRISK_STOP, await_commits, await_that, cluster, rate_stream, reconciler
-from tests.real.cluster.test_stream_life import stop
+from tests.live.streams import BRISK_STOP, await_commits, await_that, cluster, rate_stream, reconciler, stop
 
 NAME = "asking"
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from getpass import getuser
@@ -21,8 +18,8 @@ from airflow_kstream.model.diagnosis import Outcome
 from airflow_kstream.model.errors import Conflict, RestartAborted, SubmissionFailed
 from airflow_kstream.model.generation import DesiredState, StreamId
 from airflow_kstream.model.heartbeat import Pulse
-from airflow_kstream.model.plan import Phase, Report
-from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, StreamSpec, TicketCredentials
+from airflow_kstream.model.plan import Phase
+from airflow_kstream.model.stream import KeytabCredentials, ProxyUserCredentials, TicketCredentials
 from airflow_kstream.policy.streams.heartbeat import heartbeat
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.adopt import adopt
@@ -31,7 +28,6 @@ from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.state_folder import StreamFolder
 from airflow_kstream.supervise.streams.take_over import take_over
 from airflow_kstream.supervise.streams.triage import triage_generation
-from airflow_kstream.supervise.streams.watch import Watch
 from airflow_kstream.supervise.triage.catalogue import own_catalogue
 from airflow_kstream.supervise.triage.look import TriageLook
 from tests.live.cli import cluster_file, ran
@@ -43,6 +39,8 @@ from tests.live.streams import (
     look,
     rate_stream,
     reconciler,
+    running,
+    stop,
     submit_by_hand,
 )
 
@@ -54,23 +52,6 @@ ODD_CLAIMS = {
     .read_text()
     .replace('"orders"', '"odd-first"'),
 }
-
-
-@contextmanager
-def running(minicluster: Minicluster, spec: StreamSpec, who: str = "streamer") -> Iterator[Reconciler]:
-    """The stream, submitted and past its first commit; stopped at the end."""
-    with reconciler(minicluster, spec, who) as supervisor:
-        supervisor.run()
-        await_commits(supervisor.session, spec)
-        try:
-            yield supervisor
-        finally:
-            stop(supervisor)
-
-
-def stop(supervisor: Reconciler) -> Report:
-    set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
-    return supervisor.run()
 
 
 def test_a_stream_with_an_instance_principal_is_adopted_and_stops_at_its_marker(minicluster: Minicluster) -> None:
@@ -124,28 +105,6 @@ def test_a_proxy_users_stream_is_restarted_before_its_horizon_as_that_user(minic
     assert first.finished <= after.claim.claimed_at
     query = before.checkpoints[0].query
     assert after.checkpoints[0].query == query
-
-
-def test_two_supervisors_at_once_submit_one_generation(minicluster: Minicluster) -> None:
-    spec = rate_stream("raced", TicketCredentials())
-    reports: list[Report] = []
-
-    def supervise() -> None:
-        with reconciler(minicluster, spec) as supervisor:
-            reports.append(supervisor.run())
-
-    rivals = [threading.Thread(target=supervise) for _ in range(3)]
-    for rival in rivals:
-        rival.start()
-    for rival in rivals:
-        rival.join()
-    with reconciler(minicluster, spec) as supervisor:
-        try:
-            assert {report.application for report in reports} == {reports[0].application}
-            assert len(look(supervisor.session, spec).applications) == 1
-            assert sum("claimed" in done.what for report in reports for done in report.done) == 1
-        finally:
-            stop(supervisor)
 
 
 def test_a_requested_restart_happens_once(minicluster: Minicluster) -> None:
@@ -283,22 +242,6 @@ def rewrite_without_lifetimes(hdfs: Hdfs, path: str) -> None:
     del claim["max_lifetime_seconds"]
     claim["spec"]["engine"] = "flink"
     hdfs.write(path, json.dumps(claim), overwrite=True, permission="644")
-
-
-def test_a_resourcemanager_that_is_away_is_no_dead_stream(minicluster: Minicluster) -> None:
-    spec = rate_stream("outage", TicketCredentials())
-    with running(minicluster, spec) as supervisor:
-        watch = Watch(supervisor.session)
-        assert not watch.round([spec.name])[spec.name].calls_for_action
-        minicluster.kill("resourcemanager")
-        verdict = watch.round([spec.name])[spec.name]
-        minicluster.start("resourcemanager")
-        assert verdict.step is None
-        assert "Retrying may help" in verdict.why
-        report = supervisor.run(Mode.WATCH)
-        # Until its driver has spoken to the new ResourceManager, a recovered application is ACCEPTED.
-        assert report.phase in {Phase.RUNNING, Phase.STARTING}
-        assert (report.generation, report.done) == (1, ())
 
 
 def test_a_spark_submit_that_fails_gives_its_claim_up_and_says_why(minicluster: Minicluster) -> None:

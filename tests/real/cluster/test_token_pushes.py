@@ -8,9 +8,9 @@ import re
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from getpass import getuser
@@ -20,35 +20,24 @@ import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier, mint
-from airflow_kstream.clients.spark import find_spark_submit
 from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.contract import push_file, pushes, refused_marker, tokens_file
-from airflow_kstream.model.credentials_file import HadoopCredentials
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.fresh_token import credentials_file
-from airflow_kstream.model.generation import DesiredState
 from airflow_kstream.model.identity import Identity
-from airflow_kstream.model.plan import Push
 from airflow_kstream.model.stream import ProxyUserCredentials, StreamSpec, TicketCredentials
 from airflow_kstream.model.token_push import Pushes, TokenPush
-from airflow_kstream.model.tokens import HDFS_TOKEN, KMS_TOKEN
-from airflow_kstream.policy.streams.reconcile import Mode
-from airflow_kstream.supervise.clusters.session import ClusterSession
-from airflow_kstream.supervise.streams.desired import set_desired
 from airflow_kstream.supervise.streams.reconcile import Reconciler
-from airflow_kstream.supervise.streams.story import Story
-from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens, push_tokens
-from airflow_kstream.supervise.tokens.push import push_by_hand
+from airflow_kstream.supervise.streams.token_pushes import cancel_pushed, fresh_tokens
 from tests.live.streams import (
     JOBS,
     UNAWARE,
-    await_commits,
     await_that,
     look,
     rate_stream,
     reconciler,
-    require_not_ended,
 )
+from tests.live.token_pushes import committed, launch_identifiers, push, refreshed, require_pushable_by_hand
 
 # Its messages are sealed, and its executors come and go.
 AUTHENTICATED = {
@@ -61,43 +50,6 @@ AUTHENTICATED = {
 }
 FILESYSTEMS = "spark.kerberos.access.hadoopFileSystems"
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@contextmanager
-def refreshed(minicluster: Minicluster, spec: StreamSpec, who: str) -> Iterator[Reconciler]:
-    """The stream, past its first commit, whose driver has shown that it takes tokens; stopped at the end."""
-    with reconciler(minicluster, spec, who) as supervisor:
-        supervisor.run()
-        await_commits(supervisor.session, spec)
-        supervisor.run(Mode.WATCH)
-        await_that(lambda: pushes(look(supervisor.session, spec).files, 1).answers, "its driver answers the test")
-        try:
-            yield supervisor
-        finally:
-            set_desired(supervisor.subject, DesiredState.STOPPED, "the test is over")
-            supervisor.run()
-
-
-def launch_identifiers(minicluster: Minicluster, application: str) -> set[tuple[str, bytes]]:
-    """Return kind and identifier of the HDFS and KMS tokens that its first containers were launched with."""
-    files = minicluster.root.glob(f"data/containers/usercache/*/appcache/{application}/*/container_tokens")
-    contents = [SecretBytes(file.read_bytes()) for file in files]
-    return {
-        (token.kind, content.reveal()[token.identifier_place])
-        for content in contents
-        for token in HadoopCredentials.read(content).tokens
-        if token.kind in {HDFS_TOKEN, KMS_TOKEN}
-    }
-
-
-def push(supervisor: Reconciler) -> str:
-    """Push fresh tokens, and return what was told of it."""
-    seen = look(supervisor.session, supervisor.spec)
-    assert seen.current
-    told: list[str] = []
-    story = Story(supervisor.session, told.append)
-    push_tokens(supervisor.subject, seen, Push(1, seen.current.id, "the test wants it"), story)
-    return told[-1]
 
 
 def lay(supervisor: Reconciler, content: bytes) -> TokenPush:
@@ -167,13 +119,6 @@ def test_a_job_outlives_its_launch_tokens(minicluster: Minicluster, spec: Stream
     assert pushes(folder.names(), 1) == Pushes()
 
 
-def committed(session: ClusterSession, spec: StreamSpec) -> list[int]:
-    """Return the last committed batch of each query, while it lives."""
-    seen = look(session, spec)
-    require_not_ended(spec, seen, 1)
-    return [checkpoint.position.commit for checkpoint in seen.checkpoints]
-
-
 def kill_an_executor(application: str) -> None:
     """Kill the JVM of its first executor, which no ApplicationMaster's container is."""
     first = executors_of(application)[f"{application.replace('application', 'container')}_01_000002"]
@@ -201,17 +146,6 @@ def executors_of(application: str) -> Mapping[str, list[int]]:
             if "YarnCoarseGrainedExecutorBackend" in command and (its := container.search(command)):
                 found[its[0]].append(int(file.parent.name))
     return found
-
-
-def require_pushable_by_hand(supervisor: Reconciler, application: str, *others: str) -> None:
-    """Push over Spark's RPC, which the driver's receiver knows nothing of; what is pushed by hand is recorded, too."""
-    session, client = supervisor.session, find_spark_submit()
-    pushed = push_by_hand(session, application, client, shorten=False)
-    assert (pushed.stream, pushed.others) == (supervisor.spec.name, others)
-    assert pushed.old.sequence_number < pushed.new.sequence_number
-    confirmed = pushes(supervisor.subject.folder.names(), 1).confirmed
-    assert confirmed is not None
-    assert confirmed.until == pushed.end.replace(microsecond=0)
 
 
 def test_a_driver_refuses_what_renews_none_of_its_tokens_and_runs_on(minicluster: Minicluster) -> None:

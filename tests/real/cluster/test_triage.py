@@ -24,7 +24,7 @@ from airflow_kstream.supervise.triage.scan import triage_path
 from airflow_kstream.supervise.triage.spark import SparkRun, application_logs, triage_with_spark
 from tests.live.cli import cluster_file, ran
 from tests.live.streams import UNAWARE, await_that, cluster, kept_logs, rate_stream, submit_by_hand
-from tests.real.cluster.test_token_pushes import launch_identifiers
+from tests.live.token_pushes import launch_identifiers
 from tests.simulated.logs import died, driver, failing
 
 

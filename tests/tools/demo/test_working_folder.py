@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from rich.console import Console
 from airflow_kstream.demo.cli import working_folder
 from airflow_kstream.demo.console import DemoConsole
 from airflow_kstream.model.errors import MiniclusterError
+from tests.temporary import temporary_files_in
 
 
 @pytest.fixture
-def console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoConsole:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return DemoConsole(Console(file=StringIO()))
+def console(tmp_path: Path) -> Iterator[DemoConsole]:
+    with temporary_files_in(tmp_path):
+        yield DemoConsole(Console(file=StringIO()))
 
 
 def test_a_temporary_folder_is_private_and_goes_at_the_end(console: DemoConsole) -> None:

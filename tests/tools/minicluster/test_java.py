@@ -16,10 +16,8 @@ NO_COUNTERS = "-XX:-UsePerfData"
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A laid out minicluster on a machine that has neither downloaded its jars nor got a ticket yet."""
-    jars = tmp_path / "jars"
-    for name in ("hadoop_jars", "kafka_jars", "native_library"):
-        monkeypatch.setattr(java, name, lambda: jars)
+    """A laid out minicluster, of which nothing runs."""
+    # No KDC runs that would give a ticket.
     monkeypatch.setattr(kdc.Kdc, "ticket", lambda _, name: tmp_path / name)
     site = Site(MiniclusterConfig(tmp_path / "cluster", frozenset(Feature)), dict.fromkeys(daemons.port_names(), 1))
     site.folders.create()

@@ -1,8 +1,7 @@
-"""Credentials files that Hadoop's own programs and servers wrote, read to the last field."""
+"""Credentials files that Hadoop's own programs wrote, read to the last field."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,25 +10,12 @@ from airflow_kstream.clients.local import credential_files
 from airflow_kstream.clients.local.credential_files import read_credentials
 from airflow_kstream.clients.local.private import write_private
 from airflow_kstream.minicluster import Minicluster
-from airflow_kstream.model.credentials_file import HadoopCredentials, SecretKey, TokenFormat
-from airflow_kstream.model.errors import InvalidInput
+from airflow_kstream.model.credentials_file import HadoopCredentials, TokenFormat
 from airflow_kstream.model.formats.token import SecretBytes
 from airflow_kstream.model.tokens import AttemptToken, DelegationToken, KafkaToken, Opaque, Token
-from tests.live.streams import await_that
-from tests.live.token_makers import DTUTIL, JOB_KEY, fetch, hadoop_classes, resourcemanager, sleeper
-from tests.simulated.hadoop_writers import (
-    WRITABLE_KINDS,
-    YARN_KINDS,
-    Written,
-    identifier_bytes,
-    java_file,
-    millis,
-    protobuf_file,
-)
-from tests.simulated.token_cases import outcome
-
-WRITERS = {TokenFormat.JAVA: java_file, TokenFormat.PROTOBUF: protobuf_file}
-FORMATS = pytest.mark.parametrize("form", WRITERS)
+from tests.live.token_makers import DTUTIL, JOB_KEY, fetch, hadoop_classes
+from tests.simulated.hadoop_writers import WRITABLE_KINDS, YARN_KINDS, Written, identifier_bytes, millis
+from tests.simulated.token_cases import FORMATS, WRITERS
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +40,6 @@ def test_what_was_read_makes_the_same_bytes_again(written: Path, form: TokenForm
     assert written_again(written / form) == (written / form).read_bytes()
 
 
-@FORMATS
-def test_hadoops_files_are_refused_when_cut_short_and_refused_or_read_when_damaged(
-    written: Path, form: TokenFormat
-) -> None:
-    whole = (written / form).read_bytes()
-    for at in range(len(whole)):
-        refused = outcome(whole[:at])
-        assert isinstance(refused, InvalidInput), f"{at} of {len(whole)} bytes were read as a whole file"
-        for flipped in (0x01, 0x80, 0xFF):
-            outcome(whole[:at] + bytes([whole[at] ^ flipped]) + whole[at + 1 :])
-
-
 def test_what_hdfs_fetchdt_writes_is_read_as_dtutil_prints_it(minicluster: Minicluster, tmp_path: Path) -> None:
     """`dtutil append` rewrites a copy in the other format. What `dtutil print` says is a secret: never show it."""
     file = fetch(minicluster, tmp_path / "java")
@@ -73,9 +47,6 @@ def test_what_hdfs_fetchdt_writes_is_read_as_dtutil_prints_it(minicluster: Minic
     (token,) = read_credentials(file).credentials.tokens
     identifier = token.identifier
     assert isinstance(identifier, DelegationToken)
-    assert (identifier.owner, identifier.renewer) == (minicluster.principal("streamer"), "yarn")
-    assert identifier.max_date - identifier.issued == minicluster.plan.max_lifetime
-    assert abs(identifier.issued - datetime.now(UTC)) < timedelta(minutes=1)
     done = minicluster.hadoop_main(DTUTIL, "append", "-format", "protobuf", str(other), as_="streamer")
     assert done.returncode == 0, done.stderr
     assert read_credentials(other).credentials == HadoopCredentials(TokenFormat.PROTOBUF, (token,))
@@ -94,36 +65,6 @@ def printed(minicluster: Minicluster, file: Path) -> tuple[str, ...]:
     done = minicluster.hadoop_main(DTUTIL, "print", str(file), as_="streamer")
     kind, service, renewer, *date, secret = done.stdout.strip().splitlines()[-1].split()
     return kind, service, renewer, " ".join(date), secret
-
-
-def test_the_launch_credentials_of_a_real_container_are_read(minicluster: Minicluster, tmp_path: Path) -> None:
-    """The ResourceManager adds its token to those of the submission, and the NodeManager writes the file."""
-    hers = fetch(minicluster, tmp_path / "hers")
-    with sleeper(minicluster, hers) as app:
-        await_that(lambda: bool(launch_files(minicluster, app)), f"the container of {app} has its credentials")
-        (file,) = launch_files(minicluster, app)
-        credentials = read_credentials(file).credentials
-    assert credentials.secret_keys == (SecretKey("job.key", len(JOB_KEY)),)
-    by_kind = {token.kind: token for token in credentials.tokens}
-    assert by_kind["HDFS_DELEGATION_TOKEN"] == read_credentials(hers).credentials.tokens[0]
-    attempt = by_kind["YARN_AM_RM_TOKEN"].identifier
-    assert isinstance(attempt, AttemptToken)
-    assert attempt.attempt == app.replace("application", "appattempt") + "_000001"
-
-
-def launch_files(minicluster: Minicluster, app: str) -> list[Path]:
-    return list(minicluster.root.glob(f"data/containers/usercache/*/appcache/{app}/*/container_tokens"))
-
-
-def test_the_resourcemanagers_own_token_is_read_as_it_tells_it(minicluster: Minicluster) -> None:
-    with resourcemanager(minicluster) as ask:
-        answer = ask("POST", "/delegation-token", json={"renewer": "yarn"}).json()
-    token = Token.from_url_string(SecretBytes(answer["token"].encode()))
-    assert token.kind == answer["kind"] == "RM_DELEGATION_TOKEN"
-    read = token.identifier
-    assert isinstance(read, DelegationToken)
-    assert (read.owner, read.renewer) == (answer["owner"], "yarn")
-    assert millis(read.max_date) == answer["max-validity"]
 
 
 def as_hadoop_tells(credentials: HadoopCredentials) -> list[list[str]]:

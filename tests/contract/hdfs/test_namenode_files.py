@@ -1,0 +1,110 @@
+"""The NameNode over WebHDFS: which of two renames it grants, what it overwrites, lists and refuses."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from airflow_kstream.clients.hdfs.webhdfs import Hdfs
+from airflow_kstream.minicluster import Minicluster
+from airflow_kstream.model.errors import Conflict, Denied, NotFound
+from airflow_kstream.supervise.clusters.exclusive_renames import require_exclusive_renames
+from airflow_kstream.supervise.leases.session import LeaseSession
+from airflow_kstream.supervise.streams.brake import Brake
+from tests.live.recovering import standby_first
+
+
+@pytest.fixture(scope="module")
+def hdfs(owner: LeaseSession) -> Hdfs:
+    return owner.base.hdfs
+
+
+def test_of_two_renames_onto_one_name_one_is_granted(hdfs: Hdfs, folder: str) -> None:
+    for rival in ("ours", "theirs"):
+        hdfs.write(f"{folder}/{rival}", rival)
+    hdfs.rename_onto_nothing(f"{folder}/ours", f"{folder}/claim")
+    with pytest.raises(Conflict):
+        hdfs.rename_onto_nothing(f"{folder}/theirs", f"{folder}/claim")
+    assert hdfs.read(f"{folder}/claim") == "ours"
+    hdfs.rename_over(f"{folder}/theirs", f"{folder}/claim")
+    assert hdfs.read(f"{folder}/claim") == "theirs"
+    assert hdfs.names(folder) == {"claim"}
+
+
+def test_a_namenode_passes_the_check_of_its_renames_and_nothing_is_left(hdfs: Hdfs, folder: str) -> None:
+    require_exclusive_renames(hdfs, folder)
+    assert hdfs.list(folder) == ()
+
+
+def test_a_file_is_created_once_and_overwritten_on_request(hdfs: Hdfs, folder: str) -> None:
+    hdfs.write(f"{folder}/file", "first")
+    with pytest.raises(Conflict):
+        hdfs.write(f"{folder}/file", "second")
+    assert hdfs.read(f"{folder}/file") == "first"
+    hdfs.write(f"{folder}/file", "second", overwrite=True)
+    assert hdfs.read(f"{folder}/file") == "second"
+
+
+def test_the_word_of_a_freeze_is_a_file_that_another_principal_reads(
+    hdfs: Hdfs, superuser: LeaseSession, folder: str
+) -> None:
+    word = Brake(hdfs, folder).freeze(timedelta(hours=1), "a new NameNode")
+    assert Brake(superuser.base.hdfs, folder).newest() == word
+    lifted = Brake(superuser.base.hdfs, folder).lift("it is in service")
+    assert Brake(hdfs, folder).newest() == lifted
+
+
+def test_a_folder_is_made_with_the_sticky_bit_and_says_so(hdfs: Hdfs, folder: str) -> None:
+    """A stream that is held before its first claim has a folder with the rights of its state_dir."""
+    hdfs.make_folder(f"{folder}/shared", "1777")
+    assert hdfs.status(f"{folder}/shared").permission == "1777"
+
+
+def test_a_folder_with_a_file_in_it_is_not_deleted(hdfs: Hdfs, folder: str) -> None:
+    """Somebody may have claimed a generation since the last look."""
+    hdfs.write(f"{folder}/claim", "")
+    with pytest.raises(Conflict, match="non empty"):
+        hdfs.delete(folder)
+    assert hdfs.delete(f"{folder}/claim")
+    assert hdfs.delete(folder)
+    assert not hdfs.delete(folder)
+
+
+def test_names_that_begin_alike_are_found_among_others(hdfs: Hdfs, folder: str) -> None:
+    others = [f"{folder}/{name}" for name in ("^before", "_", "part-0", "é")]
+    for path in (*others, *(f"{folder}/_{number}" for number in range(3))):
+        hdfs.write(path, "")
+    assert hdfs.names_beginning(folder, "_") == {"_", "_0", "_1", "_2"}
+    assert hdfs.names_beginning(f"{folder}/nowhere", "_") == frozenset()
+
+
+def test_what_is_not_there_is_not_found(hdfs: Hdfs, folder: str) -> None:
+    with pytest.raises(NotFound):
+        hdfs.read(f"{folder}/nothing")
+    assert hdfs.list(f"{folder}/nothing") == ()
+
+
+def test_two_principals_of_one_process_have_their_own_rights(
+    minicluster: Minicluster, hdfs: Hdfs, superuser: LeaseSession, folder: str
+) -> None:
+    """A refusal names the one that was refused."""
+    private = f"{folder}/only-hdfs"
+    superuser.base.hdfs.make_folder(private, "700")
+    superuser.base.hdfs.write(f"{private}/file", "x", permission="600")
+    for refused in (lambda: hdfs.list(private), lambda: hdfs.read(f"{private}/file")):
+        with pytest.raises(Denied, match=minicluster.principal("streamer")):
+            refused()
+    assert superuser.base.hdfs.read(f"{private}/file") == "x"
+
+
+def test_a_standby_refuses_and_the_active_one_is_asked(
+    minicluster: Minicluster, owner: LeaseSession, folder: str
+) -> None:
+    """A StandbyException, for reading and for writing."""
+    standby, active = standby_first(minicluster, minicluster.namenodes)
+    for tried in (Hdfs.list, lambda hdfs, path: hdfs.write(f"{path}/written", "")):
+        with closing(Hdfs((standby, active), owner.identity, owner.cluster.tls)) as both:
+            tried(both, folder)
+    assert owner.base.hdfs.names(folder) == {"written"}

@@ -1,0 +1,234 @@
+"""Fleets to look at: one with everything that a page shows, one with many streams."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from airflow_kstream.demo.airflow_home import AirflowHome
+from airflow_kstream.model.event import EventKind, Over
+from airflow_kstream.model.generation import Desired, DesiredState
+from airflow_kstream.model.generation_facts import Life
+from airflow_kstream.model.horizon import Horizon, HorizonReason
+from airflow_kstream.model.submission import ExplainedSubmission, Origin
+from airflow_kstream.model.token_push import Refreshed
+from airflow_kstream.views.pages.kept import FILES, KEYTAB, TICKET, files_after, key_of
+from tests.live.pages.stored import DAY, HOUR, NOW, Stored, healthy, in_state, self_renewing, store, troubled
+
+
+def show() -> list[Stored]:
+    """Return a stream for each thing that the fleet's page tells."""
+    return [
+        stalled(),
+        blocked(),
+        soon(),
+        pushed(),
+        held(),
+        stopped(),
+        backing_off(),
+        in_state(healthy("prod", "refunds", 2), "starting", "generation 2 starts", pulse="STARTING", batches=()),
+        replace(healthy("lab", "visits"), task=""),
+        self_renewing("prod", "inventory"),
+        self_renewing("prod", "prices"),
+        healthy("lab", "trials"),
+    ]
+
+
+def stalled() -> Stored:
+    it = healthy("prod", "clicks")
+    why, batches = "batch 180 is in flight for 1h 12m, longer than 10m 0s", (*it.state.batches, 4320.0)
+    return troubled(it, EventKind.STALLED, why, pulse="STALLED", batches=batches)
+
+
+def blocked() -> Stored:
+    it = healthy("prod", "orders", 12)
+    issued = NOW - 6.9 * DAY
+    ends = Horizon(HorizonReason.TOKEN_MAX_LIFETIME, issued + 7 * DAY, issued + 5 * DAY, issued + 6.5 * DAY)
+    why = "preflight: no ticket for etl@EXAMPLE.COM: Preauthentication failed. A retry won't help."
+    it = troubled(it, EventKind.BLOCKED, why, NOW - 5 * HOUR, state="stop", verdict=f"its horizon is near: {ends.why}")
+    stall = Over(EventKind.STALLED, NOW - 30 * HOUR, NOW - 29 * HOUR, "batch 90 was in flight for 40m", "")
+    it = replace(it, told=replace(it.told, past=(stall,)), report=reported())
+    return ending(it, ends, issued)
+
+
+def reported() -> dict[str, Any]:
+    """Return what a task told last, with the lives of twelve generations."""
+    planned, by = "the delegation token reaches its max-lifetime and nobody makes another", "airflow@worker-3"
+    lives = [
+        Life(number, NOW - (12 - number) * 5 * DAY - 6.9 * DAY, by, planned, ended=None, end=planned)
+        for number in range(6, 13)
+    ]
+    ended = [replace(life, ended=after.began) for life, after in pairwise(lives)]
+    ended[2] = replace(ended[2], end="memory: killed by YARN for exceeding memory limits", planned=False)
+    parts = (
+        ("--master yarn", Origin("always", "a stream runs on YARN")),
+        ("--deploy-mode cluster", Origin("always", "its driver outlives the worker that submits it")),
+        ("--name orders", Origin("the declaration")),
+        ("--queue streams", Origin("the declaration")),
+        ("--conf spark.yarn.maxAppAttempts=1", Origin("kstream", "a second attempt can't be localised")),
+        ("spark.ssl.keyPassword=***", Origin("conn:orders, looked up right before the submission")),
+        ("/jobs/orders.py", Origin("the declaration")),
+    )
+    planned_submission = ExplainedSubmission(("as etl@EXAMPLE.COM",), "spark-submit", parts)
+    return {
+        "generation": 12,
+        "lives": [life.to_json() for life in (*ended, replace(lives[-1], end=""))],
+        "submission": planned_submission.to_json(),
+        "spec_differences": ["deploy.executors", "conf"],
+        "application_url": "http://rm.example.com:8088/cluster/app/application_1763000000000_0012",
+    }
+
+
+def ending(it: Stored, ends: Horizon, issued: datetime) -> Stored:
+    """Return the stream with this horizon."""
+    state = replace(it.state, horizon=ends.hard, plan=ends.plan)
+    return replace(it, state=state, facts=replace(it.facts, horizon=ends, issued=issued, claimed=issued))
+
+
+def soon() -> Stored:
+    end = NOW + 14 * HOUR
+    ends = Horizon(HorizonReason.SERVICE_TOKEN, end, end - 8 * HOUR, end - 2 * HOUR, token="HBASE_AUTH_TOKEN")
+    return ending(healthy("prod", "payments", 4), ends, NOW - 4.3 * DAY)
+
+
+def pushed() -> Stored:
+    end = NOW + 6.5 * DAY
+    ends = Horizon(HorizonReason.NOT_PUSHED, end, end - 3 * DAY, end - HOUR, push=NOW + 11 * HOUR)
+    refreshed = Refreshed(12 * HOUR, 12 * HOUR, 11 * HOUR, 5 * DAY, DAY).to_json()
+    it = ending(healthy("prod", "shipments", 1), ends, NOW - 12 * HOUR)
+    return replace(it, more={**it.more, "refreshed": refreshed})
+
+
+def wanted(it: Stored, desired: Desired) -> Stored:
+    return replace(it, state=replace(it.state, desired=desired), facts=replace(it.facts, desired=desired))
+
+
+def held() -> Stored:
+    it = in_state(healthy("prod", "returns"), "held", "held by maria: Kafka is moved")
+    return wanted(it, Desired(DesiredState.HELD, 0, "maria", NOW - 2 * HOUR, "Kafka is moved"))
+
+
+def stopped() -> Stored:
+    nothing = {"pulse": "", "horizon": None, "plan": None, "batches": (), "application": None}
+    it = in_state(healthy("lab", "sessions"), "stopped", "stopped by jo: the source is gone", **nothing)
+    return wanted(it, Desired(DesiredState.STOPPED, 0, "jo", NOW - 30 * DAY, "the source is gone"))
+
+
+def backing_off() -> Stored:
+    why = "generation 9 ended: memory: killed by YARN for exceeding memory limits. Its next start is in 3m 20s"
+    return in_state(healthy("prod", "stock", 9), "backing off", why, pulse="UNKNOWN", horizon=None, plan=None)
+
+
+def many(number: int) -> list[Stored]:
+    """Return a large fleet, one in fifty of it in trouble."""
+    fleet = [healthy("prod", f"stream-{index:03}") for index in range(number)]
+    return [
+        troubled(it, EventKind.STALLED, "batch 180 is in flight", pulse="STALLED") if index % 50 == 7 else it
+        for index, it in enumerate(fleet)
+    ]
+
+
+def found_files() -> dict[str, Any]:
+    """Return what runs over a path kept: a stuck file, one that its living holder forgot, and one that grows."""
+    files = {
+        "part-00007.avro.tmp": ("holder dead", "its lease was not renewed for 4m 10s", "recovered"),
+        "part-00009.avro.tmp": (
+            "holder alive without progress",
+            "unchanged for 3h 5m in 12 checks while its lease is renewed",
+            "left alone: nobody approved it",
+        ),
+        "part-00012.avro.tmp": ("growing", "it changed between two scans", "left alone"),
+    }
+    findings = [
+        {
+            "path": f"/data/landing/{name}",
+            "condition": condition,
+            "why": why,
+            "advice": "`kstream leases explain PATH` says who holds it" if "alive" in condition else "",
+            "owner": "etl",
+            "host": "edge-4.example.com",
+            "stream": "orders" if "9" in name else None,
+            "unchanged_seconds": 11100.0 if "alive" in condition else 260.0,
+            "open_since": (NOW - 3.2 * HOUR).isoformat(),
+            "length": 4_194_304,
+            "visible_length": 3_870_000,
+            "checks": 12,
+        }
+        for name, (condition, why, _) in files.items()
+    ]
+    recovery = {"path": "/data/landing/part-00003.avro.tmp", "outcome": "closed", "why": "", "length_after": 1_240_000}
+    plan = {f"/data/landing/{name}": words for name, (*_, words) in files.items()}
+    report = {
+        "findings": findings,
+        "plan": plan,
+        "counts": {"open": 3, "left_alone": 1},
+        "summary": "3 open files; 1 closed; 1 stuck and left alone",
+        "recoveries": [{**recovery, "bytes_lost": 0, "seconds": 2.4}],
+    }
+    kept: object = None
+    for hours in (30, 12, 0):
+        at = (NOW - hours * HOUR / 4).isoformat()
+        run = {"at": at, "path": "/data/landing", "run": f"scheduled-{hours}", "by": "", "dry_run": False}
+        kept = files_after(kept, report, run)
+    return {key_of(FILES, "/data/landing"): kept}
+
+
+def found_tickets() -> dict[str, Any]:
+    """Return what renewals and keytab checks kept: one that fails, and a keytab that was rotated."""
+    fresh = {
+        "principal": "etl@EXAMPLE.COM",
+        "state": "fresh",
+        "outcome": "renewed",
+        "expiry": (NOW + 7 * HOUR).isoformat(),
+        "renew_until": (NOW + 6 * DAY).isoformat(),
+        "failures": 0,
+        "at": (NOW - HOUR).isoformat(),
+    }
+    error = "Clients credentials have been revoked. Tried: log in, as ops@EXAMPLE.COM. A retry won't help."
+    failing = {
+        **fresh,
+        "principal": "ops@EXAMPLE.COM",
+        "state": "urgent",
+        "outcome": "failed",
+        "expiry": (NOW + HOUR / 3).isoformat(),
+        "failures": 7,
+        "failing_since": (NOW - 2 * HOUR).isoformat(),
+        "error": error,
+        "alert": True,
+    }
+    rotated = {
+        "kind": "rotated",
+        "severity": "error",
+        "words": "the KDC has key version 4, the keytab 3: it was rotated",
+        "remedy": "put the new keytab in place; the streams that it ends restart with it before that",
+    }
+    keytab = {
+        "principal": "etl@EXAMPLE.COM",
+        "keytab": "/etc/security/keytabs/etl.keytab",
+        "kvno": 3,
+        "kdc_kvno": 4,
+        "severity": "error",
+        "findings": [rotated],
+        "streams": [{"stream": "inventory", "generation": 1, "dies_from": (NOW + 20 * HOUR).isoformat()}],
+        "at": (NOW - 2 * HOUR).isoformat(),
+    }
+    works = {
+        **keytab,
+        "principal": "ops@EXAMPLE.COM",
+        "keytab": "/etc/security/keytabs/ops.keytab",
+        "kdc_kvno": 3,
+        "severity": None,
+        "findings": [],
+        "streams": [],
+    }
+    return {
+        **{key_of(TICKET, str(each["principal"])): each for each in (fresh, failing)},
+        **{key_of(KEYTAB, f"{each['principal']} {each['keytab']}"): each for each in (keytab, works)},
+    }
+
+
+def store_show(home: AirflowHome) -> None:
+    """Store a fleet with everything that the pages show."""
+    store(home, show(), {"prod": {"leases-prod": found_files(), "tickets-prod": found_tickets()}})

@@ -1,0 +1,34 @@
+"""Where topics end, asked of brokers that are away or without a login: an error of ours, and soon."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+
+import pytest
+
+from airflow_kstream.clients.kafka_ends import KafkaEnds
+from airflow_kstream.model.errors import CredentialError, InvalidInput, Unavailable
+from airflow_kstream.model.identity import Identity
+from airflow_kstream.model.kafka import KafkaPolicy
+
+NOBODY = Identity("nobody@EXAMPLE.COM", keytab="/nonexistent")
+
+
+def test_brokers_that_are_away_cost_one_question_a_minute() -> None:
+    ends, away = KafkaEnds(NOBODY), KafkaPolicy("127.0.0.1:1")
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1: ") as first:
+        ends.of(away, {"orders": {0: 1}})
+    with pytest.raises(Unavailable) as second:
+        ends.of(replace(away), {"bills": {0: 1}})
+    assert second.value is first.value, "it is told again, and nobody was asked"
+
+
+def test_a_keytab_that_is_not_there_is_an_error_of_ours() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(CredentialError):
+        KafkaEnds(NOBODY).of(KafkaPolicy(f"127.0.0.1:{listening.getsockname()[1]}"), {"orders": {0: 1}})
+
+
+def test_without_brokers_no_server_is_asked() -> None:
+    with pytest.raises(InvalidInput, match="bootstrap_servers is missing"):
+        KafkaEnds(NOBODY).of(KafkaPolicy(), {"orders": {0: 1}})
