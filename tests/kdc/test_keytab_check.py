@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from airflow_kstream.minicluster.kdc import Kdc
-from airflow_kstream.model.cluster import Cluster
 from airflow_kstream.model.errors import InvalidInput
-from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.keytab import FindingKind
 from airflow_kstream.supervise.doctor.keytabs import KeytabCheck, check_keytabs
 from airflow_kstream.supervise.tickets.keytab_probe import KeytabPlace, only_principal, why_refused
-from tests.live.realms import realm
-
-NOWHERE = ("http://127.0.0.1:1",)
-
-
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    with pytest.MonkeyPatch.context() as patch, realm(tmp_path_factory.mktemp("realm"), patch) as kdc:
-        yield kdc
+from tests.kdc.logins import cluster, login
 
 
 def check(kdc: Kdc, place: KeytabPlace | None = None, *also: KeytabPlace) -> list[KeytabCheck]:
     """Check the keytabs of a cluster that has a KDC and nothing else."""
-    watcher = Identity(kdc.principal("watcher"), str(kdc.keytab("watcher")))
-    return list(check_keytabs(Cluster("away", NOWHERE, NOWHERE, "hdfs://away", watcher, "/kstream"), place, also))
+    return list(check_keytabs(cluster(login(kdc, "watcher")), place, also))
 
 
 def place_of(kdc: Kdc, name: str) -> KeytabPlace:
@@ -48,12 +36,12 @@ def test_servers_that_are_away_hide_the_streams_and_not_the_keytab(kdc: Kdc) -> 
 
 
 def test_the_watchers_ticket_tells_the_kvno_of_another_keytab_that_is_refused(kdc: Kdc) -> None:
-    kdc.change_key("streamer")
-    own, streamers = check(kdc, None, place_of(kdc, "streamer"), place_of(kdc, "watcher"))
-    assert kinds(streamers)[0] is FindingKind.BEHIND
-    assert streamers.to_json()["kdc_kvno"] == 2
+    kdc.add("left-behind")
+    kdc.change_key("left-behind")
+    own, behind = check(kdc, None, place_of(kdc, "left-behind"), place_of(kdc, "watcher"))
+    assert kinds(behind)[0] is FindingKind.BEHIND
+    assert behind.to_json()["kdc_kvno"] == 2
     assert not own.failed
-    kdc.export("streamer")
 
 
 def test_one_keytab_that_fails_hides_no_other(kdc: Kdc, tmp_path: Path) -> None:
@@ -88,11 +76,11 @@ def test_a_keytab_that_this_user_may_not_read_is_unreadable(kdc: Kdc, tmp_path: 
 
 
 def test_the_reason_of_a_refused_login_is_one_sentence_with_its_remedy(kdc: Kdc) -> None:
-    assert why_refused(place_of(kdc, "hdfs")) == ""
-    kdc.modify("hdfs", "-allow_tix")
-    why = why_refused(place_of(kdc, "hdfs"))
-    assert why.startswith("hdfs@KSTREAM.TEST is locked or disabled (Client's credentials have been revoked): kadmin")
-    kdc.modify("hdfs", "+allow_tix")
+    kdc.add("refused")
+    assert why_refused(place_of(kdc, "refused")) == ""
+    kdc.modify("refused", "-allow_tix")
+    why = why_refused(place_of(kdc, "refused"))
+    assert why.startswith("refused@KSTREAM.TEST is locked or disabled (Client's credentials have been revoked): kadmin")
 
 
 def test_the_principal_of_a_keytab_may_be_left_out_when_the_keytab_has_only_one(kdc: Kdc) -> None:

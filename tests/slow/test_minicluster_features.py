@@ -21,9 +21,8 @@ from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
-from tests.live.streams import await_that, cluster, fields, look, rate_stream
-from tests.real.cluster.test_stream_life import running
-from tests.tools.test_minicluster import listening_on, processes_of, session_as, sleeping, submit_sleeper, until
+from tests.live.daemons import listening_on, processes_of, session_as, sleeping, submit_sleeper, until
+from tests.live.streams import await_that, cluster, fields, look, rate_stream, running
 
 pytestmark = pytest.mark.faults
 FEATURES = frozenset({Feature.HA, Feature.RM_HA, Feature.HTTPFS, Feature.TLS})
@@ -230,6 +229,7 @@ def test_a_resourcemanager_that_hangs_on_its_way_to_standby_is_started_again(
     active, asked = full.active_resourcemanager(), Minicluster.active_resourcemanager
     hung = pid_of(full, other(active))
     calls = iter([asked, none_is_active])
+    # Real ones do not hang when they are asked to.
     monkeypatch.setattr(Minicluster, "active_resourcemanager", lambda full: next(calls, asked)(full))
     assert full.failover_rm() == other(active)
     assert pid_of(full, other(active)) != hung

@@ -42,6 +42,8 @@ from tests.live.streams import (
     reconciler,
 )
 
+pytestmark = pytest.mark.clusters
+
 INTERVAL = timedelta(seconds=150)
 # The log has whole seconds.
 SECOND = timedelta(seconds=1)

@@ -38,6 +38,7 @@ class Incident:
         send = stats.gauge
         patch = pytest.MonkeyPatch()
         self.fleet = Fleet(patch, cast("Any", SimpleNamespace(records=[], set_level=lambda level: None)))
+        # The fleet keeps metrics to itself, and its poller has the fleet's clock: Prometheus gets both for real.
         patch.setattr(stats, "gauge", send)
         patch.setattr(polling, "datetime", datetime)
         self.fleet.declare("orders", "clicks", watch=WatchPolicy(every=timedelta(minutes=1)))

@@ -20,8 +20,7 @@ from airflow_kstream.policy.streams.heartbeat import CONFIRMS
 from airflow_kstream.policy.streams.reconcile import Mode
 from airflow_kstream.supervise.streams.reconcile import Reconciler
 from airflow_kstream.supervise.streams.watch import Watch
-from tests.live.streams import await_commits, await_that, rate_stream, reconciler
-from tests.real.cluster.test_stream_life import stop
+from tests.live.streams import await_commits, await_that, rate_stream, reconciler, stop
 from tests.tables import Row
 
 pytestmark = pytest.mark.stalls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,30 +12,24 @@ import pytest
 
 from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.namenode import NameNodeRpc
-from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import InvalidInput, Unavailable
 from airflow_kstream.model.identity import Identity
 from airflow_kstream.model.open_file import FileState
+from tests.live.realms import using
 from tests.live.writers import native_writer
+
+pytestmark = pytest.mark.clusters
 
 Change = Callable[[bytes], bytes]
 PATHS = [f"/user/{getuser()}/protected/{number}" for number in range(1100)]
 
 
 @pytest.fixture(scope="module")
-def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    """A minicluster of its own with a thousand open files, whose servers speak with protected messages only."""
-    plan = MiniclusterConfig(tmp_path_factory.mktemp("protected"), frozenset(), rpc_protection="integrity,privacy")
-    up = Minicluster.up(plan)
-    before = os.environ.get("KRB5_CONFIG")
-    os.environ["KRB5_CONFIG"] = str(up.krb5_conf)
-    try:
-        with native_writer(up, PATHS, 0):
-            yield up
-    finally:
-        if before:
-            os.environ["KRB5_CONFIG"] = before
-        up.down()
+def protected(abroad: Minicluster) -> Iterator[Minicluster]:
+    """The second cluster with a thousand open files."""
+    with using(str(abroad.krb5_conf)), native_writer(abroad, PATHS, 0):
+        yield abroad
 
 
 class Wire:

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from getpass import getuser
-from unittest import mock
 
 import pytest
 
 from airflow_kstream.clients.hdfs.leases import HolderAnswer
-from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import NotFound
 from airflow_kstream.model.lease import FileCondition, HolderKnowledge, HolderLiveness, HolderStatus, Search
 from airflow_kstream.model.lease_recovery import Outcome, Recovery
@@ -23,20 +22,14 @@ from airflow_kstream.supervise.leases.findings import Survey
 from airflow_kstream.supervise.leases.recover import RecoveryReport, RecoverySettings, recover_stuck_files
 from airflow_kstream.supervise.leases.session import LeaseSession
 from tests.live.last_blocks import commit, remove_only_replica, replicas, restart_datanode
-from tests.live.recovering import scene, the_one
+from tests.live.recovering import HASTY, lease_session, scene, the_one
 from tests.live.streams import await_that
 from tests.live.writers import pattern, writer
 from tests.live.writers.hadoop_says import content, visible_length
-from tests.real.cluster.test_rescue import HASTY, as_
+from tests.slow.clusters.three_datanodes.conftest import KEY
 
-_SITE = "hdfs-site.xml"
-SETTINGS = (
-    (_SITE, "dfs.namenode.snapshot.capture.openfiles", "true"),
-    # Its NameNode does not name the holder of a file to those who ask for another DataNode.
-    (_SITE, "dfs.client.block.write.replace-datanode-on-failure.enable", "false"),
-    # A dead DataNode counts as dead after 12 s, and not after ten minutes.
-    (_SITE, "dfs.namenode.heartbeat.recheck-interval", "1000"),
-)
+pytestmark = pytest.mark.clusters
+
 POLICY, CELL = "XOR-2-1-1024k", 1024 * 1024
 STRIPE = 2 * CELL
 FOLDER = f"/user/{getuser()}/kinds"
@@ -47,37 +40,24 @@ SIZE = 5000
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    """A cluster of three DataNodes with a KMS, and folders that are encrypted, striped, or may be captured."""
-    root = tmp_path_factory.mktemp("three")
-    plan = MiniclusterConfig(root, frozenset({Feature.KMS}), realm="THREE.TEST", datanodes=3, daemon_settings=SETTINGS)
-    minicluster = Minicluster.up(plan)
-    try:
-        with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
-            make_folders(minicluster)
-            yield minicluster
-    finally:
-        minicluster.down()
-
-
-def make_folders(minicluster: Minicluster) -> None:
-    with scene(minicluster) as streamer:
+def folders(three: Minicluster) -> None:
+    """Folders that are encrypted, striped, or may be captured."""
+    with scene(three) as streamer:
         for folder in (FOLDER, ZONE, STRIPED):
             streamer.hdfs.make_folder(folder)
     coding = "org.apache.hadoop.hdfs.tools.ECAdmin"
     for main_class, *words in (
-        ("org.apache.hadoop.crypto.key.KeyShell", "create", "orders"),
-        ("org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", "orders", "-path", ZONE),
+        ("org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", KEY, "-path", ZONE),
         (coding, "-enablePolicy", "-policy", POLICY),
         (coding, "-setPolicy", "-policy", POLICY, "-path", STRIPED),
         ("org.apache.hadoop.hdfs.tools.DFSAdmin", "-allowSnapshot", FOLDER),
     ):
-        done = minicluster.hadoop_main(main_class, *words)
+        done = three.hadoop_main(main_class, *words)
         assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
-def left(three: Minicluster) -> None:
+def left(three: Minicluster, folders: None) -> None:
     """The files of one killed writer. Byte i of each is known, so that what is left can be compared."""
     with writer(three) as client:
         client.leave(f"{FOLDER}/gone", SIZE)
@@ -105,7 +85,7 @@ def left(three: Minicluster) -> None:
 
 @pytest.fixture
 def streamer(three: Minicluster) -> Iterator[LeaseSession]:
-    with as_(three, "streamer") as session:
+    with lease_session(three, "streamer") as session:
         yield session
 
 
@@ -127,7 +107,8 @@ def test_a_holder_is_named_where_the_namenode_offers_no_other_datanode(
 
 
 def audited(minicluster: Minicluster) -> int:
-    return minicluster.event_logs()["nn1-audit"].read_text().count("\n")
+    logs = minicluster.event_logs()
+    return logs[f"{minicluster.active_namenode()}-audit"].read_text().count("\n")
 
 
 @pytest.mark.usefixtures("left")
@@ -181,7 +162,7 @@ def run(three: Minicluster, left: None) -> Run:
     """One run as their owner, which knows that the writer was killed: a probe would find out in a minute."""
     spoil(three)
     settings = RecoverySettings(Search(FOLDER), HASTY, limits=RecoveryLimits(deadline=timedelta(seconds=10)))
-    with as_(three, "streamer") as session:
+    with lease_session(three, "streamer") as session:
         report = recover_stuck_files(session, settings, Watcher(tell=print), lambda *_: all_dead)
     return Run(report, {recovery.path: recovery for recovery in report.recoveries})
 
@@ -267,12 +248,14 @@ def test_a_striped_file_without_a_whole_stripe_is_given_up_with_the_reason(run: 
 
 @pytest.mark.usefixtures("run")
 def test_a_dead_datanode_of_three_keeps_no_file_open(three: Minicluster) -> None:
-    """Last, since it leaves the DataNode dead."""
     with scene(three) as owner:
-        targets = owner.targets([OF_A_DEAD_NODE])
-        three.kill(next(iter(replicas(three, OF_A_DEAD_NODE))))
-        # Until then the NameNode sends writers of the journal there.
-        await_that(lambda: owner.jmx.health().dead == 1, "the NameNode counts it as dead")
-        recovery = the_one(owner.recover(targets))
+        targets, dying = owner.targets([OF_A_DEAD_NODE]), next(iter(replicas(three, OF_A_DEAD_NODE)))
+        three.kill(dying)
+        try:
+            # Until then the NameNode sends writers of the journal there.
+            await_that(lambda: owner.jmx.health().dead == 1, "the NameNode counts it as dead")
+            recovery = the_one(owner.recover(targets))
+        finally:
+            three.start(dying)
     assert (recovery.outcome, recovery.length_after) == (Outcome.CLOSED, SIZE)
     assert content(three, OF_A_DEAD_NODE) == pattern(SIZE)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from datetime import timedelta
 from getpass import getuser
-from unittest import mock
 
 import pytest
 
@@ -14,39 +11,27 @@ from airflow_kstream.clients.hadoop_conf import HadoopConf
 from airflow_kstream.clients.hdfs.native_reads import NativeReads
 from airflow_kstream.clients.hdfs.token_mint import cancel_by_identifier
 from airflow_kstream.clients.kms import Kms
-from airflow_kstream.minicluster import Feature, Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.stream import TicketCredentials
 from airflow_kstream.model.tokens import KMS_TOKEN, url_form
 from airflow_kstream.supervise.streams.token_pushes import ways_in_clear
 from tests.live.streams import await_that, look, rate_stream
-from tests.real.cluster.test_token_pushes import (
-    committed,
-    launch_identifiers,
-    push,
-    refreshed,
-    require_pushable_by_hand,
-)
+from tests.live.token_pushes import committed, launch_identifiers, push, refreshed, require_pushable_by_hand
+from tests.slow.clusters.three_datanodes.conftest import KEY
+
+pytestmark = pytest.mark.clusters
 
 ZONE = f"/user/{getuser()}/zone"
 SPEC = rate_stream("zone", TicketCredentials(refresh=True), arguments=(ZONE,), checkpoints=(f"{ZONE}/checkpoint",))
 
 
 @pytest.fixture
-def with_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    """A cluster with a KMS, and a zone that the stream writes to."""
-    features = frozenset({Feature.HA, Feature.KMS})
-    plan = MiniclusterConfig(tmp_path_factory.mktemp("keys"), features, realm="KEYS.TEST")
-    minicluster = Minicluster.up(plan)
-    try:
-        with mock.patch.dict(os.environ, KRB5_CONFIG=str(minicluster.krb5_conf)):
-            made = minicluster.hadoop_main("org.apache.hadoop.crypto.key.KeyShell", "create", "orders")
-            assert made.returncode == 0, made.stderr
-            assert minicluster.hdfs("dfs", "-mkdir", ZONE, as_="streamer").returncode == 0
-            zone = minicluster.hdfs("crypto", "-createZone", "-keyName", "orders", "-path", ZONE)
-            assert zone.returncode == 0, zone.stderr
-            yield minicluster
-    finally:
-        minicluster.down()
+def with_keys(three: Minicluster) -> Minicluster:
+    """The cluster with a zone that the stream writes to."""
+    assert three.hdfs("dfs", "-mkdir", ZONE, as_="streamer").returncode == 0
+    zone = three.hdfs("crypto", "-createZone", "-keyName", KEY, "-path", ZONE)
+    assert zone.returncode == 0, zone.stderr
+    return three
 
 
 def test_a_job_in_an_encryption_zone_outlives_the_tokens_of_its_launch(with_keys: Minicluster) -> None:

@@ -13,25 +13,17 @@ import pytest
 
 from airflow_kstream.clients.hdfs.namenode import namenode_rpc
 from airflow_kstream.clients.kerberos import tickets
-from airflow_kstream.minicluster import Minicluster, MiniclusterConfig
+from airflow_kstream.minicluster import Minicluster
 from airflow_kstream.model.errors import KstreamError
 from airflow_kstream.supervise.clusters.connection import cluster_of
 from airflow_kstream.supervise.clusters.session import ClusterSession, open_session
 from airflow_kstream.supervise.doctor.connection import check_connection
 from tests.live.streams import fields
 
+pytestmark = pytest.mark.clusters
+
 ROUNDS = 10
 HOME = f"/user/{getuser()}"
-
-
-@pytest.fixture(scope="module")
-def abroad(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minicluster]:
-    """A second cluster: another realm, another KDC, other NameNodes."""
-    minicluster = Minicluster.up(MiniclusterConfig(tmp_path_factory.mktemp("abroad"), frozenset(), realm="ABROAD.TEST"))
-    try:
-        yield minicluster
-    finally:
-        minicluster.down()
 
 
 @pytest.fixture
