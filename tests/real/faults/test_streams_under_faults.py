@@ -42,17 +42,6 @@ def test_a_restart_goes_on_when_the_resourcemanager_fails_over_in_the_middle(str
     stream.conclude(tell, "ResourceManager failover in the middle of a restart", seen, clock.seconds)
 
 
-def test_a_claim_whose_answer_is_lost_in_a_namenode_failover_is_gone_on_with(stream: Kept, tell: Tell) -> None:
-    """The NameNode granted the claim and is the standby before it could say so; the other one finds it taken."""
-    with stream.restart(Moment.ANSWERED, claims) as restart:
-        clock = Clock()
-        active = stream.minicluster.failover()
-        restart.gate.open(lose=True)
-    stream.follow(restart.after, restart.supervisor)
-    seen = f"{active} took over; the supervisor found its own claim and submitted it"
-    stream.conclude(tell, "NameNode failover during a claim, its answer lost", seen, clock.seconds)
-
-
 def test_a_driver_that_yarn_gave_up_writes_nothing_when_it_wakes(stream: Kept, tell: Tell) -> None:
     """Its NodeManager is dead meanwhile, so nobody kills it: it wakes beside its successor."""
     before = stream.look().generation
